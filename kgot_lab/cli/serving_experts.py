@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -51,7 +52,9 @@ def serve_experts(
         threading.Thread(target=make_ready, args=(office,), daemon=True).start()
         from kgot_lab.experts.doors.assistants import expert_tools
 
-        expert_tools(office).run("stdio")
+        tools = expert_tools(office)
+        only_warnings()
+        tools.run("stdio")
         return
     try:
         import uvicorn
@@ -66,6 +69,7 @@ def serve_experts(
         raise BadInput("this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME")
     threading.Thread(target=make_ready, args=(office,), daemon=True).start()
     app = expert_app(office, rules)
+    only_warnings()
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=_LAST_SECONDS
     )
@@ -73,6 +77,12 @@ def serve_experts(
     at = sockets.getsockname()[1] if sockets else port
     terminal.say(f"experts at http://{host}:{at}/ ({', '.join(each.id for each in office.tables.experts())}); Ctrl-C ends it")
     server.run([sockets] if sockets else None)
+
+
+def only_warnings() -> None:
+    """Print only warnings and what is worse: the tools of assistants set up a log, and some libraries tell it every step."""
+    for handler in logging.getLogger().handlers:
+        handler.setLevel(logging.WARNING)
 
 
 def tenant_role(role: str) -> Literal["admin", "user"]:
@@ -115,9 +125,8 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
     except NotInstalled as error:
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
-    office = ExpertOffice(
-        open_experts(place_of_store(store)), GraphFolder(graphs, SHIPPED_GRAPHS), ExpertModels(makers, model), embedder=embedder
-    )
+    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
+    office = ExpertOffice(tables, folder, ExpertModels(makers, model), embedder=embedder)
     ship_experts(office)
     return office
 

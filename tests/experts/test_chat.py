@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, echoing, expert_office, the_cookbook
 
 from kgot_lab.errors import LLMError
-from kgot_lab.experts.chat import prompting
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck
 from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, ConversationStarted, Injected, SourcesTold, ThoughtTold, TokenTold
 from kgot_lab.experts.chat.prompting import MOST_TOLD_EDGES, MOST_TOLD_NODES, ExpertAsked, expert_prompt, told_context
-from kgot_lab.experts.chat.turn import ExpertTurn
+from kgot_lab.experts.chat.turn import ExpertTurn, prompting
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.graph import PropertyGraph

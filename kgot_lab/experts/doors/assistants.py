@@ -13,6 +13,7 @@ from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, ConversationStarted, SourcesTold, TokenTold
 from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import TooBusy, TurnFailed, told_error
+from kgot_lab.experts.failing import failure_told
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 from kgot_lab.methods.search.context import search_context
 from kgot_lab.methods.search.intent_search import intent_search
@@ -84,8 +85,8 @@ def expert_tools(office: ExpertOffice, owner: Callable[[], str] = lambda: LOCAL_
         """Ask an expert; its answer cites nodes as [Source: graph:node], and a citation of something it was not told is marked."""
         try:
             return await _asked(office, pours, owner(), (expert, question, conversation))
-        except LabError as error:
-            raise ToolError(told_error(error)[2]) from None
+        except Exception as error:
+            raise ToolError(_words(error)) from None
 
     @server.tool(annotations=reads)
     def search_expert(expert: _Expert, query: Annotated[str, Field(description="what is looked for")]) -> str:
@@ -151,5 +152,9 @@ def _told_errors(make: Callable[[], _Made]) -> _Made:
 
     try:
         return make()
-    except LabError as error:
-        raise ToolError(told_error(error)[2]) from None
+    except Exception as error:
+        raise ToolError(_words(error)) from None
+
+
+def _words(error: Exception) -> str:
+    return told_error(error)[2] if isinstance(error, LabError) else failure_told(error)

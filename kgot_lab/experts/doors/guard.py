@@ -119,6 +119,8 @@ class DoorGuard:
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.may_be_called(headers.get("host", "")):
             raise DoorRefusal(421, "wrong_host", "this server is not called that: use its own address")
+        if "\x00" in path:  # which no database looks for
+            raise DoorRefusal(404, "not_there", "there is no such place")
         origin = headers.get("origin", "")
         if origin and origin.partition("://")[2] != headers.get("host", ""):
             raise DoorRefusal(403, "foreign_origin", "pages of other origins may not ask this server")

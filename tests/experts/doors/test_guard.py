@@ -40,14 +40,14 @@ def refusal(answer: httpx.Response) -> tuple[int, str]:
 
 
 def raw(server: ServedExperts, *parts: bytes) -> bytes:
-    """What a server says to bytes that are sent as they are, until it closes the line."""
+    """What a server says to bytes that are sent as they are, until its error is whole or it closes the line."""
     with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), AMPLE) as line:
         with suppress(BrokenPipeError, ConnectionResetError):
             for part in parts:
                 line.sendall(part)
         told = b""
         with suppress(ConnectionResetError):
-            while more := line.recv(65_536):
+            while not told.endswith(b"}}") and (more := line.recv(65_536)):
                 told += more
     return told
 

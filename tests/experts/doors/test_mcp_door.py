@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -149,6 +150,16 @@ def test_what_goes_wrong_is_told_as_an_error_of_the_tool_with_nothing_of_the_ins
 
         within(server.url, act)
         assert server.chats == 0
+
+
+def test_an_odd_letter_is_an_error_that_tells_nothing_of_the_inside():
+    accept = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    with served(expert_office()) as server:
+        for arguments in ({"expert": "\ud800", "question": "x"}, {"expert": COOK_ID, "question": "x", "conversation": "\ud800"}):
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask_expert", "arguments": arguments}}
+            answer = server.client.post("/mcp", content=json.dumps(call), headers=accept)
+            assert answer.status_code in (200, 400) and "rror" in answer.text
+            assert not [word for word in ("codec", "utf-8", "UnicodeEncodeError") if word in answer.text]
 
 
 def test_chats_of_assistants_take_places_too_and_others_are_answered_meanwhile():
