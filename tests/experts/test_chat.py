@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, echoing, expert_office, the_cookbook
 
 from kgot_lab.errors import LLMError
-from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck
+from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck, named_nodes
 from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, ConversationStarted, Injected, SourcesTold, ThoughtTold, TokenTold
 from kgot_lab.experts.chat.prompting import MOST_TOLD_EDGES, MOST_TOLD_NODES, ExpertAsked, expert_prompt, told_context
 from kgot_lab.experts.chat.turn import ExpertTurn, prompting
@@ -382,3 +382,11 @@ def test_a_wish_is_kept_short_and_never_stands_before_the_persona():
     list(turn(expert_office(model), "x", wishes="w" * 50_000).events())
     system = model.asked[0].messages[0].text
     assert system.index("You are Cook") < system.index("www") and system.count("w" * 100) <= 200
+
+
+def test_nodes_that_an_answer_names_are_told_apart_from_those_it_cites():
+    nodes = [CitableNode("g", id, name, "t") for id, name in (("a", "Prompt caching"), ("b", "Caching"), ("c", "Cost"), ("d", "RAG"))]
+    text = "Use prompt caching, which cuts costs; RAG is [Source: g:d]. Costly."
+    assert [node.id for node in named_nodes(text, nodes)] == ["a", "c"]  # "Caching" is part of a longer name, three letters are too few
+    assert [node.id for node in named_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
+    assert named_nodes(text, nodes, {nodes[0], nodes[2]}) == () == named_nodes("", nodes)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _OPENS = "source:"  # behind a bracket; a model may write round ones too, which are told as square ones
 _CLOSES = {"[": "]", "(": ")"}
+_SHORTEST = 4  # letters of a name that is looked for in an answer
 _LONGEST = 400  # letters of a citation; what is longer is text
 FALSE_MARK = " (not in the context)"
 CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
@@ -53,6 +54,24 @@ class Citables:
         """The node that a citation means; None where it means none, or could mean several."""
         found = self._called.get(_plain(cited), [])
         return found[0] if len(found) == 1 else None
+
+
+def named_nodes(text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()) -> tuple[CitableNode, ...]:
+    """The nodes whose names stand in an answer that does not cite them, in the order of the text: found by us, not said by the model.
+
+    Whole words, whatever their capitals; a name within a longer one that stands there too does not count, nor one of fewer than four
+    letters.
+    """
+    spans: list[tuple[int, int, CitableNode]] = []
+    plain = text.casefold()
+    for node in nodes:
+        name = " ".join(node.name.split()).casefold()
+        if len(name) >= _SHORTEST and (found := re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", plain)):
+            spans.append((found.start(), found.end(), node))
+    whole = [
+        each for each in spans if not any(one[0] <= each[0] and each[1] <= one[1] and one[1] - one[0] > each[1] - each[0] for one in spans)
+    ]
+    return tuple(dict.fromkeys(node for _, _, node in sorted(whole, key=lambda each: each[:2]) if node not in cited))
 
 
 @dataclass

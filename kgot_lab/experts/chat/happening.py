@@ -88,17 +88,22 @@ class ChatFailed:
 
 @dataclass(frozen=True)
 class ChatDone:
-    """The answer is kept: as which message, which nodes it cites, and which citations are false."""
+    """The answer is kept: as which message, which nodes it cites, which it names without citing them, and which citations are false."""
 
     message_id: str
     cited: tuple[CitableNode, ...] = ()
     false: tuple[str, ...] = ()
     usage: Usage = Usage()
     text: str = field(default="", compare=False)
+    named: tuple[CitableNode, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
-        cited: list[Mapping[str, Json]] = [{"graph": each.graph, "id": each.id, "name": each.name} for each in self.cited]
-        return {"type": "done", "message_id": self.message_id, "citations": cited, "false_citations": list(self.false)}
+        told = {"citations": _nodes(self.cited), "named": _nodes(self.named), "false_citations": list(self.false)}
+        return {"type": "done", "message_id": self.message_id, **told}
+
+
+def _nodes(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:
+    return [{"graph": each.graph, "id": each.id, "name": each.name} for each in nodes]
 
 
 ChatEvent = ConversationStarted | Injected | SourcesTold | ThoughtTold | TokenTold | ChatFailed | ChatDone

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import LabError, LLMError
-from kgot_lab.experts.chat.citations import Citables, CitationCheck
+from kgot_lab.experts.chat.citations import Citables, CitationCheck, named_nodes
 from kgot_lab.experts.chat.consulting import Consultants, remote_citables, says_enough, told_answers
 from kgot_lab.experts.chat.happening import (
     ChatDone,
@@ -146,8 +146,10 @@ class ExpertTurn:
             close = getattr(pieces, "close", None)
             if close is not None:
                 close()
+        cited, named = tuple(answer.check.cited), named_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
+        answer.about["named"] = [{"graph": node.graph, "id": node.id, "name": node.name} for node in named]
         kept = self._keep(answer)
-        yield ChatDone(kept.id, tuple(answer.check.cited), tuple(answer.check.false), answer.usage, answer.text)
+        yield ChatDone(kept.id, cited, tuple(answer.check.false), answer.usage, answer.text, named)
 
     def _keep(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
         answer.kept = True

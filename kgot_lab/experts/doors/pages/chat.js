@@ -109,13 +109,17 @@ function answered(message) {
   answer.end();
   const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : "";
   if (note) under.append(make("p", { class: "note" }, note));
-  const end = { citations: about.citations ?? [], false: about.false_citations ?? [] };
+  const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [] };
   finish(under, { trace: about.trace, end, id: message.content ? message.id : "" });
   if (about.trace) thoughts.show(about.trace, end);
 }
 
 /** What can be done with an answer: see how it came about, say what one thinks of it. */
 function finish(under, { trace, end, id }) {
+  if (end.named.length) {
+    under.append(make("p", { class: "named" }, "Names, without citing them: ", ...end.named.flatMap((node) => [
+      make("button", { type: "button", class: "chip", title: `${node.name}: show it in its graph`, onclick: (event) => open(node, event.currentTarget) }, node.name), " "])));
+  }
   const [expert, talk] = [state.expert.id, state.talk];
   const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": "false", "aria-label": words, title: words, onclick: async (event) => {
     const pressed = event.currentTarget;
@@ -187,7 +191,7 @@ async function stream(text, { answer, under }, signal) {
     } else if (event.type === "done") {
       answer.knows(event.citations);
       answer.end();
-      const end = { citations: event.citations, false: event.false_citations };
+      const end = { citations: event.citations, named: event.named, false: event.false_citations };
       if (trace && thoughts.trace === trace) thoughts.show(trace, end);
       finish(under, { trace, end, id: answer.text ? event.message_id : "" });
     }

@@ -81,7 +81,7 @@ export class GraphPanel {
 
   limitations() {
     const { limitations } = this.seen;
-    return limitations.length > 0 && make("section", { class: "limits" }, make("h3", {}, `Limitations (${limitations.length})`),
+    return limitations.length === 0 ? "" : make("section", { class: "limits" }, make("h3", {}, `Limitations (${limitations.length})`),
       make("ul", { class: "plain" }, limitations.map((each) => make("li", {}, this.link(each.id, each.name), each.description ? make("p", {}, each.description) : "",
         each.workarounds.length ? make("p", { class: "small" }, "What helps: ", each.workarounds.map((id, number) => [number ? ", " : "", this.link(id)]))
           : make("p", { class: "small" }, each.blocking ? "No workaround is known." : "It does not stand in the way.")))));
@@ -89,7 +89,7 @@ export class GraphPanel {
 
   properties() {
     const rows = Object.entries(this.seen.properties).filter(([name]) => name !== "name");
-    return rows.length > 0 && make("section", {}, make("h3", {}, "What is known of it"), make("dl", { class: "rows" },
+    return rows.length === 0 ? "" : make("section", {}, make("h3", {}, "What is known of it"), make("dl", { class: "rows" },
       rows.map(([name, value]) => [make("dt", {}, words(name)), make("dd", {}, beginning(told(value)))])));
   }
 
