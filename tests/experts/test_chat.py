@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, echoing, expert_office, the_cookbook
 
 from kgot_lab.errors import LLMError
+from kgot_lab.experts.chat import prompting
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck, named_nodes
 from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, ConversationStarted, Injected, SourcesTold, ThoughtTold, TokenTold
 from kgot_lab.experts.chat.prompting import MOST_TOLD_EDGES, MOST_TOLD_NODES, ExpertAsked, expert_prompt, told_context
-from kgot_lab.experts.chat.turn import ExpertTurn, prompting
+from kgot_lab.experts.chat.turn import ExpertTurn, looked_for
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.graph import PropertyGraph
@@ -390,3 +391,10 @@ def test_nodes_that_an_answer_names_are_told_apart_from_those_it_cites():
     assert [node.id for node in named_nodes(text, nodes)] == ["a", "c"]  # "Caching" is part of a longer name, three letters are too few
     assert [node.id for node in named_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
     assert named_nodes(text, nodes, {nodes[0], nodes[2]}) == () == named_nodes("", nodes)
+
+
+def test_a_question_that_says_little_is_searched_with_the_one_before_it():
+    said = (("user", "What is the limit of prompt caching?"), ("assistant", "Prefix sensitivity."))
+    assert looked_for("And what helps?", said) == "And what helps? What is the limit of prompt caching?"
+    alone = "How are agents tested before they are given tools?"
+    assert looked_for(alone, said) == alone and looked_for("And what helps?", ()) == "And what helps?"

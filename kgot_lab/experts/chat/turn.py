@@ -38,8 +38,10 @@ from kgot_lab.experts.trying import TrialChoice
 from kgot_lab.llm.streaming import streamed
 from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.methods.search.results import SearchResult
+from kgot_lab.text.words import telling_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
+_SAYS_ENOUGH = 4  # telling words with which a question stands by itself
 _LOOKED_BACK = 2_000  # messages of earlier conversations that are looked through
 
 
@@ -92,7 +94,7 @@ class ExpertTurn:
         config = self.choice.config if self.choice else self.expert.config
         earlier = self.tables.said_before(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
         memories = recollected(self.question, earlier)
-        found = intent_search(self.known.asked, self.question, config=config.search_config(), embedder=self.embedder)
+        found = intent_search(self.known.asked, looked_for(self.question, self.said), config=config.search_config(), embedder=self.embedder)
         intent = found.intents.best.name if found.intents.best else ""
         sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)
         told = told_context(self.known, found)
@@ -180,6 +182,12 @@ class _Answer:
     model: str = ""
     usage: Usage = Usage()
     kept: bool = False
+
+
+def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:
+    """What the graphs are searched for: a question that says little by itself, as "And why?", is joined by the one before it."""
+    before = next((text for role, text in reversed(said) if role == "user"), "")
+    return f"{question} {before}" if before and len(set(telling_words(question))) < _SAYS_ENOUGH else question
 
 
 def told_before(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
