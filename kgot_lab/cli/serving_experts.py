@@ -29,6 +29,9 @@ def serve_experts(
     models: Annotated[Path | None, typer.Option("--models", help="a YAML file of models, which experts may name")] = None,
     host: Annotated[str, typer.Option("--host", help="off loopback tokens are demanded")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400,
+    share_port: Annotated[
+        bool, typer.Option("--share-port", help="several servers on one port share what comes; with --store postgresql://…")
+    ] = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="demand tokens on loopback too, as behind a proxy")] = False,
     name: Annotated[list[str] | None, typer.Option("--name", help="a name by which a proxy reaches this server; repeat for more")] = None,
     new_token: Annotated[str | None, typer.Option("--new-token", help="make a token for this tenant, print it once, and end")] = None,
@@ -61,6 +64,7 @@ def serve_experts(
     except ImportError:
         raise NotInstalled("serve", "a web server") from None
     from kgot_lab.experts.doors.guard import GuardRules, is_here
+    from kgot_lab.experts.doors.listening import listening_socket
     from kgot_lab.experts.doors.server import expert_app
     from kgot_lab.experts.doors.tokens import any_token
 
@@ -73,10 +77,11 @@ def serve_experts(
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=_LAST_SECONDS
     )
-    server, sockets = uvicorn.Server(config), config.bind_socket() if port == 0 else None
-    at = sockets.getsockname()[1] if sockets else port
-    terminal.say(f"experts at http://{host}:{at}/ ({', '.join(each.id for each in office.tables.experts())}); Ctrl-C ends it")
-    server.run([sockets] if sockets else None)
+    listening = listening_socket(host, port, shared=share_port)
+    at = f"[{host}]" if ":" in host else host
+    experts = ", ".join(each.id for each in office.tables.experts())
+    terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
+    uvicorn.Server(config).run([listening])
 
 
 def only_warnings() -> None:

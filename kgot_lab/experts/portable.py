@@ -32,6 +32,8 @@ def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
     needs = {name: _needs(config, graphs.graph(name)) for name in config.graphs}
     told: dict[str, Json] = {
         "kind": KIND,
+        "name": config.name,
+        "description": config.description,
         "schema_version": SCHEMA_VERSION,
         "expert": json.loads(config.model_dump_json(exclude_unset=True)) | {"schema_version": SCHEMA_VERSION},
         "graphs": needs,

@@ -1,0 +1,89 @@
+"""Experts that travel: exported without their graphs, taken in where they fit, and refused or told what is lacking where not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.expert_server import COOK, COOK_ID, echoing, expert_office, the_cookbook
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.experts.delegation.marketplace import fetched_expert, listed_experts, published_expert
+from kgot_lab.experts.expert import expert_config
+from kgot_lab.experts.graph_folder import GraphFolder
+from kgot_lab.experts.keeping import open_experts
+from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.portable import exported, taken
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Node
+
+WHOLE = {
+    **COOK,
+    "retrieval": {"alpha": 1, "boost_types": ["requires", "enables"]},
+    "dimension_filters": {"token_efficiency": {"min": 0.5}},
+    "playbook_skills": ["cost-control"],
+    "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation"]}},
+}
+
+
+@pytest.fixture
+def office():
+    return expert_office(expert=WHOLE)
+
+
+@pytest.fixture
+def sent(office):
+    """An expert as a file holds it."""
+    return json.loads(json.dumps(exported(office.expert(COOK_ID), office.graphs)))
+
+
+def other_office(**graphs):
+    made = {name: (lambda graph=graph: graph) for name, graph in graphs.items()}
+    return ExpertOffice(open_experts(), GraphFolder(more=made), ExpertModels({"m": echoing}, "m"))
+
+
+def test_an_expert_comes_back_as_it_was(office, sent):
+    found = taken(sent, office)
+    assert found.config == office.expert(COOK_ID).config == expert_config(WHOLE) and found.warnings == ()
+    assert sent["graphs"]["cookbook"]["nodes"] == 291 and "Prompt caching" not in json.dumps(sent)
+
+
+def test_a_graph_of_ours_may_stand_for_one_of_its_own(sent):
+    here = other_office(mine=the_cookbook())
+    with pytest.raises(UnknownName, match="unknown graph 'cookbook'"):
+        taken(sent, here)
+    found = taken(sent, here, graphs={"cookbook": "mine"})
+    assert found.config.graphs == ("mine",)
+    assert here.add(found.config).graphs == ("mine",)
+    with pytest.raises(UnknownName, match="graph of this expert"):
+        taken(sent, here, graphs={"other": "mine"})
+
+
+def test_what_is_lacking_here_is_told_and_left_out(sent):
+    here = other_office(cookbook=PropertyGraph.of([Node("a", ("tool",), {"name": "A"})], []))
+    here.playbooks = {}
+    found = taken(sent, here)
+    assert found.config.playbook_skills == ()
+    for lacking in ("playbook cost-control", "edges of the type requires", "dimension token_efficiency"):
+        assert any(lacking in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "something"}, "no exported expert"),
+        ({"schema_version": 2}, "schema version 2"),
+        ({"expert": {**COOK, "name": "Another"}}, "hash does not fit"),
+        ({"expert": "text", "sha256": None}, "hash does not fit"),
+    ],
+)
+def test_a_file_that_is_none_or_was_changed_is_refused(office, sent, change, said):
+    with pytest.raises(BadInput, match=said):
+        taken({**sent, **change}, office)
+
+
+def test_an_expert_is_published_listed_and_taken_from_a_marketplace(office, sent, tmp_path):
+    published_expert(tmp_path, json.dumps(sent), {"citation precision": 0.5})
+    (listed,) = listed_experts(tmp_path)
+    assert (listed.name, listed.scores) == ("Cookbook", {"citation precision": 0.5})
+    assert taken(fetched_expert(tmp_path, "Cookbook"), office).config == expert_config(WHOLE)
