@@ -49,7 +49,8 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}, {"toolkit"}],
     [{"experts", "experts.chat"}],  # finds graphs as the toolkit does
-    [{"experts.doors"}, {"experiments.experts"}, {"experts.learning"}],
+    [{"experts.learning"}],
+    [{"experts.doors"}, {"experiments.experts"}],
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}, {"draw.methods"}],
     [{"examine"}],
     [{"viz"}],

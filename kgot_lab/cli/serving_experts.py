@@ -67,12 +67,15 @@ def serve_experts(
     from kgot_lab.experts.doors.listening import listening_socket
     from kgot_lab.experts.doors.server import expert_app
     from kgot_lab.experts.doors.tokens import any_token
+    from kgot_lab.experts.learning.desk import LearningDesk
+    from kgot_lab.experts.learning.ledger import open_proposals
 
     rules = GuardRules(host, tokens or not is_here(host), names=tuple(name or ()))
     if rules.tokens and not any_token(office.tables):
         raise BadInput("this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME")
     threading.Thread(target=make_ready, args=(office,), daemon=True).start()
-    app = expert_app(office, rules)
+    desk = LearningDesk(office, open_proposals(place_of_proposals(store)))
+    app = expert_app(office, rules, desk)
     only_warnings()
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=_LAST_SECONDS
@@ -108,6 +111,12 @@ def place_of_store(store: str | None) -> str:
     folder = user_data_path("kgot_lab", appauthor=False)
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder / "experts.db")
+
+
+def place_of_proposals(store: str | None) -> str:
+    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts'."""
+    place = place_of_store(store)
+    return place if "://" in place else str(Path(place).with_suffix(".proposals.db"))
 
 
 def office_at(graphs: Path | None, store: str | None, model: str, models: Path | None) -> ExpertOffice:

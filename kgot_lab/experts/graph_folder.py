@@ -57,6 +57,7 @@ class GraphFolder:
         self._read: dict[str, _ReadGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
         self._made: dict[str, PropertyGraph] = {}
+        self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = None  # what a graph became by what was approved
         self._lock = threading.RLock()
         self._reading: dict[str, threading.Lock] = {}  # one a graph, so that a large one keeps nobody waiting for another
 
@@ -65,7 +66,11 @@ class GraphFolder:
         return tuple(sorted({*self._more, *self._files()}))
 
     def graph(self, name: str) -> PropertyGraph:
-        """A graph by its id; raises UnknownName, and BadInput for a file that is no graph."""
+        """A graph by its id, with what was learnt; raises UnknownName, and BadInput for a file that is no graph."""
+        read = self._as_it_lies(name)
+        return read if self.learnt is None else self.learnt(name, read)
+
+    def _as_it_lies(self, name: str) -> PropertyGraph:
         if name in self._more:
             with self._lock_of(name):
                 if name not in self._made:

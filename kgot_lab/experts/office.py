@@ -54,6 +54,7 @@ class ExpertOffice:
     playbooks: Mapping[str, Playbook] = field(default_factory=authored_playbooks)
     embedder: Embedder | None = None
     consultants: Consultants | None = None
+    forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
 
     # --- experts ------------------------------------------------------------------------------------------------------
 
@@ -168,6 +169,12 @@ class ExpertOffice:
         """A conversation and all that was said in it. Raises NotThere."""
         with self.tables.storage.reading():
             return self.tables.conversation(id, expert, owner), self.tables.messages(id)
+
+    def remove_conversation(self, id: str, expert: str, owner: str) -> None:
+        """Remove a conversation, and what was noted of it elsewhere. Raises NotThere."""
+        self.tables.remove_conversation(id, expert, owner)
+        if self.forgetting is not None:
+            self.forgetting(id)
 
 
 def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> dict[str, Json]:

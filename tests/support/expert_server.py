@@ -21,6 +21,7 @@ from kgot_lab.experts.doors.server import expert_app
 from kgot_lab.experts.doors.tokens import TenantRole, new_token
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import open_experts
+from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.office import ExpertModels, ExpertOffice
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.presets import FREE
@@ -169,11 +170,11 @@ def text_of(events: list[Event]) -> str:
 
 
 @contextmanager
-def served(office: ExpertOffice, rules: GuardRules | None = None) -> Iterator[ServedExperts]:
+def served(office: ExpertOffice, rules: GuardRules | None = None, desk: LearningDesk | None = None) -> Iterator[ServedExperts]:
     """A real server of an office on a free port of loopback, until the block ends."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    app = expert_app(office, rules or GuardRules())
+    app = expert_app(office, rules or GuardRules(), desk)
     config = uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

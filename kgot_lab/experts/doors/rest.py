@@ -146,7 +146,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
     @router.delete("/experts/{id}/conversations/{cid}", response_model=shapes.ConversationDeleted, responses=documented(404), tags=["chat"])
     def delete_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
-        office.tables.remove_conversation(cid, id, who.name)
+        office.remove_conversation(cid, id, who.name)
         return {"deleted": True}
 
     @router.put(

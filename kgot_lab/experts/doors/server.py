@@ -15,11 +15,13 @@ from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
 from kgot_lab.experts.doors.federating import federation_router
 from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
+from kgot_lab.experts.doors.lessons import lessons_router
 from kgot_lab.experts.doors.pages import pages_router
 from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import documented, tell_errors
 from kgot_lab.experts.doors.rest import rest_router
 from kgot_lab.experts.doors.sharing import sharing_router
+from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _ON_LOOPBACK = GuardRules()
 _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
-def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAPI:
+def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: LearningDesk | None = None) -> FastAPI:
     """An ASGI application that serves the experts of an office behind the rules.
 
     Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
@@ -61,6 +63,8 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     app.include_router(rest_router(office, faucet))
     app.include_router(completions_router(office, faucet))
     app.include_router(sharing_router(office))
+    if desk is not None:
+        app.include_router(lessons_router(office, desk))
     if office.consultants is not None:
         app.include_router(federation_router(office, office.consultants.federation))
     app.include_router(pages_router())

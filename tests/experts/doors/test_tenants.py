@@ -19,6 +19,8 @@ from kgot_lab.experts.doors import tokens
 from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
 from kgot_lab.experts.doors.server import expert_app
 from kgot_lab.experts.doors.tokens import new_token, revoke_tokens
+from kgot_lab.experts.learning.desk import LearningDesk
+from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.llm.scripted import Scripted
 
 CANARIES = {"ada": "quokka", "bob": "axolotl"}
@@ -94,6 +96,9 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
         ("PUT", expert): [{"description": question}, {"persona": {"instructions": question}}],
         ("POST", f"{expert}/duplicate"): [{"new_name": "copy"}],
         ("POST", f"{expert}/chat"): chat,
+        ("POST", f"{expert}/conversations/{{cid}}/learn"): [{}],
+        ("PUT", f"{expert}/proposals/{{pid}}/accepted"): [{}],
+        ("PUT", f"{expert}/proposals/{{pid}}/rejected"): [{}],
         ("POST", f"{expert}/trials"): [{"b": {"description": question}}],
         ("POST", "/api/import"): [{"expert": {"kind": question}}],
         ("PUT", f"{expert}/conversations/{{cid}}/messages/{{mid}}/opinion"): [{"thumb": 1}, {"thumb": -1}],
@@ -135,7 +140,8 @@ def world(tmp_path_factory) -> Iterator[World]:
         return "\n".join(message.text for message in prompt.messages)
 
     office = expert_office(Scripted(repeat, "repeat"), place=tmp_path_factory.mktemp("tenants") / "experts.db")
-    app = expert_app(office, GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6)))
+    rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6))
+    app = expert_app(office, rules, LearningDesk(office, open_proposals()))
     sides = [Side(name, new_token(office.tables, name)) for name in CANARIES]
     admin = new_token(office.tables, "root", "admin")
     with TestClient(app, base_url="http://localhost") as client:

@@ -1,0 +1,86 @@
+"""Learning over the real server: what somebody says is queued, changes nothing until an admin accepts it, and is taken back exactly."""
+
+from __future__ import annotations
+
+import pytest
+from support.expert_server import COOK, COOK_ID, ServedExperts, bearer, echoing, expert_office, served
+
+from kgot_lab.experts.doors.guard import GuardRules
+from kgot_lab.experts.learning.desk import LearningDesk
+from kgot_lab.experts.learning.ledger import open_proposals
+from kgot_lab.experts.learning.simulated import SimulatedLearner
+from kgot_lab.types import Reply
+
+SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
+NEW = "technique:prompt_weaving"
+
+
+class AnswersAndReads:
+    """A model of tests: it echoes, and reads changes as the simulated learner does where it is asked for JSON."""
+
+    name = "both"
+
+    def __init__(self) -> None:
+        self._answers, self._reads = echoing(), SimulatedLearner()
+
+    def __call__(self, prompt) -> Reply:
+        return (self._reads if prompt.schema else self._answers)(prompt)
+
+
+@pytest.fixture
+def server():
+    office = expert_office(AnswersAndReads(), expert=COOK)
+    desk = LearningDesk(office, open_proposals())
+    with served(office, GuardRules(tokens=True), desk) as found:
+        yield found
+
+
+@pytest.fixture
+def ada(server: ServedExperts):
+    return bearer(server.token("ada"))
+
+
+@pytest.fixture
+def grace(server: ServedExperts):
+    return bearer(server.token("grace", "admin"))
+
+
+def found(server, words, headers):
+    answer = server.client.post("/api/kgos/query/cookbook", json={"query": words}, headers=headers).json()
+    return [each["node"]["id"] for each in answer["results"]]
+
+
+def test_what_somebody_says_waits_is_accepted_found_and_taken_back(server, ada, grace):
+    before = server.office.graphs.graph("cookbook").digest
+    conversation = server.ask(SAYS, headers=ada)[0]["conversation_id"]
+    talk = f"/api/experts/{COOK_ID}/conversations/{conversation}"
+    (mine,) = server.client.post(f"{talk}/learn", json={}, headers=ada).json()
+    assert mine["standing"] == "queued" and mine["quotes"] and server.office.graphs.graph("cookbook").digest == before
+    path = f"/api/experts/{COOK_ID}"
+    assert server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=ada).status_code == 403
+    (waits,) = server.client.get(f"{path}/proposals", headers=grace).json()
+    assert waits["id"] == mine["id"] and waits["quotes"] == []  # the words of another are not told
+    accepted = server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=grace)
+    assert accepted.status_code == 200 and NEW in found(server, "prompt weaving", ada)
+    assert server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=grace).status_code == 422
+    undone = server.client.delete(f"{path}/decisions/{accepted.json()['number']}", headers=grace)
+    assert undone.json()["undoes"] == accepted.json()["number"] and server.office.graphs.graph("cookbook").digest == before
+    assert [each["action"] for each in server.client.get(f"{path}/decisions", headers=grace).json()] == ["undo", "accept"]
+
+
+def test_a_conversation_of_another_teaches_nothing_and_one_that_is_deleted_is_forgotten(server, ada, grace):
+    conversation = server.ask(SAYS, headers=ada)[0]["conversation_id"]
+    talk = f"/api/experts/{COOK_ID}/conversations/{conversation}"
+    assert server.client.post(f"{talk}/learn", json={}, headers=grace).status_code == 404
+    assert len(server.client.post(f"{talk}/learn", json={}, headers=ada).json()) == 1
+    assert server.client.delete(talk, headers=ada).json() == {"deleted": True}
+    assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
+
+
+def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada, grace):
+    events = server.ask("Where does prompt weaving help?", headers=ada)
+    talk = f"/api/experts/{COOK_ID}/conversations/{events[0]['conversation_id']}/messages/{events[-1]['message_id']}/opinion"
+    assert server.client.put(talk, json={"thumb": -1}, headers=ada).status_code == 200
+    mine = server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=ada).json()
+    assert (mine["asked"], mine["failed"]) == (1, 1) and any("weaving" in line for line in mine["gaps"] + mine["regions"])
+    assert server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=grace).json()["asked"] == 0
