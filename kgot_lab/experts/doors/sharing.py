@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Body, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,7 +26,7 @@ _Json = dict[str, Any]
 class ImportSent(BaseModel):
     """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     expert: _Json
     graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
     dry: bool = False
@@ -41,7 +41,7 @@ class ImportedExpert(BaseModel):
 class TrialSent(BaseModel):
     """Two changes of an expert ({}: as it is), and what is stated before the trial begins."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     a: _Json = {}
     b: _Json
     primary: Literal["thumbs", "citation use", "false citations", "seconds to first token", "intent accuracy"] = "thumbs"
