@@ -18,6 +18,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.types import Edge, Node, Prompt
+from support.waiting import until
 
 MARKUP = "<img src=x onerror=\"document.title='taken'\">"
 COOK = {
@@ -79,6 +80,7 @@ def expert_server(office: ExpertOffice, rules: Callable[[], GuardRules] = GuardR
     thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
     thread.start()
     try:
+        until(lambda: server.started or not thread.is_alive(), "the server listens")
         yield f"http://127.0.0.1:{socket.getsockname()[1]}"
     finally:
         server.should_exit = True
