@@ -99,8 +99,8 @@ def the_cookbook() -> PropertyGraph:
 
 
 def echoing(name: str = "echo") -> Scripted:
-    """A model that says again what it was asked, and cites a node if it was told one."""
-    return Scripted(lambda prompt: f"You asked: {prompt.messages[-1].text}", name)
+    """A model that says again what it was asked; asked what a message would change, it finds nothing."""
+    return Scripted(lambda prompt: '{"changes": []}' if prompt.schema else f"You asked: {prompt.messages[-1].text}", name)
 
 
 def expert_office(

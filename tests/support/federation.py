@@ -9,8 +9,16 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from kgot_lab.errors import RefusedEnvelope
-from kgot_lab.experts.delegation.answering import ASK_PATH, CAPABILITIES_PATH, Federation, answered_question, refusal_json, refusal_status
+from kgot_lab.errors import LabError, RefusedEnvelope, UnknownName
+from kgot_lab.experts.delegation.answering import (
+    ASK_PATH,
+    CAPABILITIES_PATH,
+    Federation,
+    accepted_question,
+    refusal_json,
+    refusal_status,
+    signed_answer,
+)
 from kgot_lab.experts.delegation.capabilities import AdvertisedExpert, signed_capabilities
 from kgot_lab.experts.delegation.envelope import canonical_json
 from kgot_lab.experts.delegation.keys import InstanceKey, new_instance_key
@@ -39,6 +47,21 @@ def known(key: InstanceKey, name: str = "asker") -> Peers:
 def echo(asked: RemoteQuestion, peer: Peer) -> RemoteAnswer:
     """Answer with the question, citing two nodes."""
     return RemoteAnswer(asked.expert, f"{peer.name} asked: {asked.question}", ("trade:aspirin", "trade:willow"))
+
+
+def answered_question(data: bytes, federation: Federation, answer: Callable[[RemoteQuestion, Peer], RemoteAnswer]) -> bytes:
+    """The bytes that answer those that came, by what `answer` says; raises RefusedEnvelope.
+
+    Where `answer` raises an error of this package, the peer is told that there is no such expert, or no answer, and nothing more.
+    """
+    question = accepted_question(data, federation)
+    try:
+        said = answer(question.asked, question.peer)
+    except UnknownName:
+        said = RemoteAnswer(question.asked.expert, None, reason="there is no such expert here")
+    except LabError:
+        said = RemoteAnswer(question.asked.expert, None, reason="the expert could not answer")
+    return signed_answer(said, question, federation)
 
 
 @dataclass

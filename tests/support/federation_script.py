@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import RefusedEnvelope
-from kgot_lab.experts.delegation.answering import Federation, answered_question, refusal_json, refusal_status
+from kgot_lab.experts.delegation.answering import Federation, refusal_json, refusal_status
 from kgot_lab.experts.delegation.envelope import canonical_json
 from kgot_lab.experts.delegation.keys import kept_instance_key
 from kgot_lab.experts.delegation.nonces import open_nonces
 from kgot_lab.experts.delegation.peers import Peer, Peers
-from support.federation import acting_server, echo, send
+from support.federation import acting_server, answered_question, echo, send
 
 
 def main(folder: Path, asker: str) -> None:

@@ -93,8 +93,8 @@ class CitationCheck:
             text = text[start:]
             if not text:
                 break
-            end = _end(text)
             begins = _OPENS.startswith(text[1 : len(_OPENS) + 1].casefold())
+            end = _end(text[: _LONGEST + 2]) if begins else -1
             if begins and end < 0 and len(text) <= _LONGEST and "\n" not in text:
                 self._held = text
                 break

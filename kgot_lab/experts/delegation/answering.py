@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kgot_lab.errors import BadInput, LabError, RefusedEnvelope, UnknownName
+from kgot_lab.errors import BadInput, RefusedEnvelope
 from kgot_lab.experts.delegation.envelope import REFUSALS, Envelope, refused
 from kgot_lab.experts.delegation.keys import InstanceKey
 from kgot_lab.experts.delegation.messages import RemoteAnswer, RemoteQuestion, remote_question
@@ -67,21 +67,6 @@ def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
 def signed_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
     """The bytes that answer a question."""
     return federation.reply("answer", answer.to_json(), to.envelope)
-
-
-def answered_question(data: bytes, federation: Federation, answer: Callable[[RemoteQuestion, Peer], RemoteAnswer]) -> bytes:
-    """The bytes that answer those that came, by what `answer` says; raises RefusedEnvelope.
-
-    Where `answer` raises an error of this package, the peer is told that there is no such expert, or no answer, and nothing more.
-    """
-    question = accepted_question(data, federation)
-    try:
-        said = answer(question.asked, question.peer)
-    except UnknownName:
-        said = RemoteAnswer(question.asked.expert, None, reason="there is no such expert here")
-    except LabError:
-        said = RemoteAnswer(question.asked.expert, None, reason="the expert could not answer")
-    return signed_answer(said, question, federation)
 
 
 def refusal_json(error: RefusedEnvelope) -> dict[str, str]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 
 from kgot_lab import __version__
 from kgot_lab.errors import LabError, NotInstalled
-from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, ConversationStarted, SourcesTold, TokenTold
 from kgot_lab.experts.doors.pouring import Faucet
-from kgot_lab.experts.doors.refusing import TooBusy, TurnFailed, told_error
+from kgot_lab.experts.doors.refusing import told_error
 from kgot_lab.experts.failing import failure_told
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 from kgot_lab.methods.search.context import search_context
@@ -120,29 +119,15 @@ def expert_tools(office: ExpertOffice, owner: Callable[[], str] = lambda: LOCAL_
 
 async def _asked(office: ExpertOffice, faucet: Faucet, owner: str, asked: tuple[str, str, str]) -> ExpertAnswer:
     expert, question, conversation = asked
-    if not faucet.take():
-        raise TooBusy
-    try:
-        turn = await run_in_threadpool(office.ask, expert, owner, question, conversation_id=conversation or None)
-    except BaseException:
-        faucet.give_back()
-        raise
-    text, began, sources, done = "", "", list[str](), ChatDone("")
-    async for event in faucet.pour(turn.events()).events():
-        match event:
-            case ConversationStarted(id):
-                began = id
-            case SourcesTold(nodes):
-                sources = [f"{node.graph}:{node.id}" for node in nodes]
-            case TokenTold(content):
-                text += content
-            case ChatFailed(why):
-                raise TurnFailed(why)
-            case ChatDone():
-                done = event
-    cited = [f"{node.graph}:{node.id}" for node in done.cited]
+    turn, pour = await faucet.begin(partial(office.ask, expert, owner, question, conversation_id=conversation or None))
+    text, sources, done = await pour.whole()
     return ExpertAnswer(
-        answer=text, citations=cited, false_citations=list(done.false), sources=sources, conversation=began, message=done.message_id
+        answer=text,
+        citations=[f"{node.graph}:{node.id}" for node in done.cited],
+        false_citations=list(done.false),
+        sources=[f"{node.graph}:{node.id}" for node in sources],
+        conversation=turn.conversation,
+        message=done.message_id,
     )
 
 

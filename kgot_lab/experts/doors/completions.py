@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.citations import CITED, CitableNode
@@ -22,7 +22,7 @@ from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, SourcesTold, T
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.doors import shapes
 from kgot_lab.experts.doors.pouring import Faucet, Pour, PouredResponse
-from kgot_lab.experts.doors.refusing import TooBusy, TurnFailed, documented, tenant
+from kgot_lab.experts.doors.refusing import documented, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.office import ExpertOffice
 
@@ -85,14 +85,8 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
     async def complete(who: _Who, asked: CompletionAsked, request: Request) -> Any:
         """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]` ends it."""
         question, history, wishes = _told(asked.messages)
-        if not faucet.take():
-            raise TooBusy
-        try:
-            turn = await run_in_threadpool(office.ask, asked.model, who.name, question, history=history, wishes=wishes)
-        except BaseException:
-            faucet.give_back()
-            raise
-        pour, base = faucet.pour(turn.events()), str(request.base_url)
+        turn, pour = await faucet.begin(partial(office.ask, asked.model, who.name, question, history=history, wishes=wishes))
+        base = str(request.base_url)
         if asked.stream:
             usage = asked.stream_options is not None and asked.stream_options.include_usage
             return PouredResponse(pour, _chunks(pour, turn, base, usage=usage))
@@ -117,14 +111,7 @@ def _model(id: str, created: float) -> dict[str, Any]:
 
 
 async def _whole(pour: Pour, turn: ExpertTurn, base: str) -> dict[str, Any]:
-    text, done = "", ChatDone("")
-    async for event in pour.events():
-        if isinstance(event, TokenTold):
-            text += event.content
-        elif isinstance(event, ChatFailed):
-            raise TurnFailed(event.content)
-        elif isinstance(event, ChatDone):
-            done = event
+    text, _, done = await pour.whole()
     message = {"role": "assistant", "content": text, "refusal": None, "annotations": _annotations(text, done.cited, base)}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return _head(turn, "chat.completion") | {"choices": [choice], "usage": _usage(done)}

@@ -8,19 +8,20 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from kgot_lab.errors import LLMError, RefusedEnvelope, UnknownName
-from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, TokenTold
+from kgot_lab.errors import LabError, RefusedEnvelope
 from kgot_lab.experts.delegation.answering import (
     ASK_PATH,
     CAPABILITIES_PATH,
+    DelegatedQuestion,
     Federation,
-    answered_question,
+    accepted_question,
     refusal_json,
     refusal_status,
+    signed_answer,
 )
 from kgot_lab.experts.delegation.capabilities import AdvertisedExpert, AdvertisedGraph, signed_capabilities
-from kgot_lab.experts.delegation.messages import RemoteAnswer, RemoteQuestion
-from kgot_lab.experts.delegation.peers import Peer
+from kgot_lab.experts.delegation.messages import RemoteAnswer
+from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.keeping import NotThere
 from kgot_lab.experts.office import PEER_OWNER, ExpertOffice
 from kgot_lab.graph import PropertyGraph
@@ -30,41 +31,45 @@ from kgot_lab.text.harmless import harmless
 _MOST_TOPICS = 50
 
 
-def federation_router(office: ExpertOffice, federation: Federation) -> APIRouter:
+def federation_router(office: ExpertOffice, faucet: Faucet, federation: Federation) -> APIRouter:
     """The two routes of a federation; they are no part of the API that is described, since only signed bytes pass through."""
     router = APIRouter(include_in_schema=False)
 
     @router.post(ASK_PATH)
     async def ask(request: Request) -> Response:
         data = await request.body()
-        answer = partial(answered_for_peer, office)
-        return await run_in_threadpool(_signed, lambda: answered_question(data, federation, answer))
+        try:
+            question = await run_in_threadpool(accepted_question, data, federation)
+        except RefusedEnvelope as error:
+            return JSONResponse(refusal_json(error), refusal_status(error))
+        said = await answered_for_peer(office, faucet, question)
+        return Response(await run_in_threadpool(signed_answer, said, question, federation), media_type="application/json")
 
     @router.post(CAPABILITIES_PATH)
     async def capabilities(request: Request) -> Response:
         data = await request.body()
-        return await run_in_threadpool(_signed, lambda: signed_capabilities(data, federation, advertised(office)))
+        try:
+            told = await run_in_threadpool(lambda: signed_capabilities(data, federation, advertised(office)))
+        except RefusedEnvelope as error:
+            return JSONResponse(refusal_json(error), refusal_status(error))
+        return Response(told, media_type="application/json")
 
     return router
 
 
-def answered_for_peer(office: ExpertOffice, asked: RemoteQuestion, by: Peer) -> RemoteAnswer:
-    """What an expert answers to a peer, whose conversations are apart from all others; raises UnknownName and LLMError."""
+async def answered_for_peer(office: ExpertOffice, faucet: Faucet, question: DelegatedQuestion) -> RemoteAnswer:
+    """What an expert answers to a peer, whose conversations are apart from all others, or why there is no answer, without the inside."""
+    expert, owner = question.asked.expert, f"{PEER_OWNER}{question.peer.name}"
     try:
-        turn = office.ask(asked.expert, f"{PEER_OWNER}{by.name}", asked.question)
+        _, pour = await faucet.begin(partial(office.ask, expert, owner, question.asked.question))
+        text, _, done = await pour.whole()
     except NotThere:
-        raise UnknownName("expert", asked.expert, ()) from None
-    text, done = "", ChatDone("")
-    for event in turn.events():
-        if isinstance(event, TokenTold):
-            text += event.content
-        elif isinstance(event, ChatFailed):
-            raise LLMError(event.content)
-        elif isinstance(event, ChatDone):
-            done = event
+        return RemoteAnswer(expert, None, reason="there is no such expert here")
+    except LabError:
+        return RemoteAnswer(expert, None, reason="the expert could not answer")
     if not text.strip():
-        return RemoteAnswer(asked.expert, None, reason="the expert said nothing")
-    return RemoteAnswer(asked.expert, text, tuple(node.handle for node in done.cited))
+        return RemoteAnswer(expert, None, reason="the expert said nothing")
+    return RemoteAnswer(expert, text, tuple(node.handle for node in done.cited))
 
 
 def advertised(office: ExpertOffice) -> list[AdvertisedExpert]:
@@ -84,10 +89,3 @@ def _best_linked(graph: PropertyGraph, most: int) -> list[str]:
     index = index_of(graph)
     rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:most]
     return [harmless(" ".join(index.names[row].split()))[:200] for row in rows]
-
-
-def _signed(make: object) -> Response:
-    try:
-        return Response(make(), media_type="application/json")  # type: ignore[operator]
-    except RefusedEnvelope as error:
-        return JSONResponse(refusal_json(error), refusal_status(error))

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel
 
-from kgot_lab.experts.doors.refusing import documented, may_change, tenant
+from kgot_lab.experts.doors.pouring import Faucet
+from kgot_lab.experts.doors.refusing import TooBusy, documented, may_change, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.learning.failed import asked_by
@@ -51,7 +52,7 @@ class GapsShown(BaseModel):
     unexplained: int
 
 
-def lessons_router(office: ExpertOffice, desk: LearningDesk) -> APIRouter:
+def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> APIRouter:
     """The routes of learning."""
     router = APIRouter(prefix="/api/experts/{id}", tags=["learning"])
 
@@ -69,7 +70,12 @@ def lessons_router(office: ExpertOffice, desk: LearningDesk) -> APIRouter:
     @router.post("/conversations/{cid}/learn", response_model=list[ProposalShown], status_code=201, responses=documented(404, 422, 503))
     def learn(who: _Who, id: _Id, cid: _Id) -> Any:
         """Have the expert's model read what the caller said in a conversation; what would change the graph waits for approval."""
-        return [_shown(each, who.name) for each in desk.learn(id, cid, who.name)]
+        if not faucet.take():  # it asks a model, as a chat does
+            raise TooBusy
+        try:
+            return [_shown(each, who.name) for each in desk.learn(id, cid, who.name)]
+        finally:
+            faucet.give_back()
 
     @router.get("/proposals", response_model=list[ProposalShown], responses=documented(403, 404))
     def list_proposals(who: _Admin, id: _Id) -> Any:

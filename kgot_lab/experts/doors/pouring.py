@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, suppress
-from typing import TYPE_CHECKING
+from contextlib import aclosing, asynccontextmanager, closing, suppress
+from typing import TYPE_CHECKING, NamedTuple
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed, TokenTold
-from kgot_lab.experts.doors.refusing import TooBusy
+from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed, SourceNode, SourcesTold, TokenTold
+from kgot_lab.experts.chat.turn import ExpertTurn
+from kgot_lab.experts.doors.refusing import TooBusy, TurnFailed
 from kgot_lab.experts.failing import failure_told
 
 if TYPE_CHECKING:
@@ -21,8 +23,16 @@ if TYPE_CHECKING:
 _AHEAD = 32  # events that may wait for a slow client
 
 
+class WholeAnswer(NamedTuple):
+    """An answer that came to its end: its text, what the model was told of, and what was kept."""
+
+    text: str
+    sources: tuple[SourceNode, ...]
+    done: ChatDone
+
+
 class Faucet:
-    """So many chats at once, each with a thread of its own; `full` says that no more may begin."""
+    """So many chats at once over all doors, each with a thread of its own."""
 
     def __init__(self, streams: int, seconds: float):
         self._threads = ThreadPoolExecutor(streams, thread_name_prefix="chat")
@@ -50,6 +60,17 @@ class Faucet:
     def close(self) -> None:
         """Let no chat begin any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def begin(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, Pour]:
+        """A question that is asked, and its answer as it begins; raises TooBusy where there is no place, and what asking raises."""
+        if not self.take():
+            raise TooBusy
+        try:
+            turn = await run_in_threadpool(ask)
+        except BaseException:
+            self.give_back()
+            raise
+        return turn, self.pour(turn.events())
 
     def pour(self, events: Generator[ChatEvent, None, None]) -> Pour:
         """Begin to make the events, for which a place was taken, in a thread of their own."""
@@ -122,7 +143,23 @@ class Pour:
                 return
         done.cancel()
 
-    async def events(self) -> AsyncIterator[ChatEvent]:
+    async def whole(self) -> WholeAnswer:
+        """The answer once it is whole; raises TurnFailed where there is none."""
+        text, sources, done = "", tuple[SourceNode, ...](), ChatDone("")
+        async with aclosing(self.events()) as events:
+            async for event in events:
+                match event:
+                    case SourcesTold(nodes):
+                        sources = nodes
+                    case TokenTold(content):
+                        text += content
+                    case ChatFailed(why):
+                        raise TurnFailed(why)
+                    case ChatDone():
+                        done = event
+        return WholeAnswer(text, sources, done)
+
+    async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """The events as they come."""
         until = self._loop.time() + self._seconds
         try:

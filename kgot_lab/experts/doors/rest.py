@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Query
-from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.experts.chat.happening import ThoughtTold
 from kgot_lab.experts.doors import shapes
 from kgot_lab.experts.doors.pouring import Faucet, Pour, PouredResponse
-from kgot_lab.experts.doors.refusing import TooBusy, documented, may_change, tenant
+from kgot_lab.experts.doors.refusing import documented, may_change, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.keeping import NotThere
@@ -112,17 +112,9 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
 
         In place of tokens, or after some, there may be an `error`. A false citation is marked in the text.
         """
-        if not faucet.take():
-            raise TooBusy
-        try:
-            history = [(each.role, each.content) for each in asked.history]
-            turn = await run_in_threadpool(
-                office.ask, id, who.name, asked.query, conversation_id=asked.conversation_id, history=history, model=asked.model
-            )
-        except BaseException:
-            faucet.give_back()
-            raise
-        pour = faucet.pour(turn.events())
+        history = [(each.role, each.content) for each in asked.history]
+        ask = partial(office.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
+        _, pour = await faucet.begin(partial(ask, id, who.name, asked.query))
         return PouredResponse(pour, _lines(pour, trace=asked.trace))
 
     @router.get("/experts/{id}/conversations", response_model=shapes.ConversationsShown, responses=documented(404, 422), tags=["chat"])

@@ -64,9 +64,9 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: Lea
     app.include_router(completions_router(office, faucet))
     app.include_router(sharing_router(office))
     if desk is not None:
-        app.include_router(lessons_router(office, desk))
+        app.include_router(lessons_router(office, faucet, desk))
     if office.consultants is not None:
-        app.include_router(federation_router(office, office.consultants.federation))
+        app.include_router(federation_router(office, faucet, office.consultants.federation))
     app.include_router(pages_router())
 
     @app.get("/health", responses=documented(), tags=["server"])

@@ -9,6 +9,7 @@ from kgot_lab.experts.doors.guard import GuardRules
 from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.simulated import SimulatedLearner
+from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Reply
 
 SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
@@ -84,3 +85,11 @@ def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada
     mine = server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=ada).json()
     assert (mine["asked"], mine["failed"]) == (1, 1) and any("weaving" in line for line in mine["gaps"] + mine["regions"])
     assert server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=grace).json()["asked"] == 0
+
+
+def test_a_model_that_cannot_read_changes_is_said_and_gives_its_place_back():
+    office = expert_office(Scripted(lambda prompt: "no JSON"), expert=COOK)
+    with served(office, desk=LearningDesk(office, open_proposals())) as found:
+        conversation = found.ask(SAYS)[0]["conversation_id"]
+        answer = found.client.post(f"/api/experts/{COOK_ID}/conversations/{conversation}/learn", json={})
+        assert answer.status_code == 503 and answer.json()["error"]["code"] == "model_away" and found.chats == 0

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.expert_server import COOK_ID, expert_office, served
+from support.expert_server import COOK_ID, HeldModel, expert_office, served
+from support.waiting import until
 
 from kgot_lab.experts.chat.consulting import Consultants
 from kgot_lab.experts.delegation.answering import ASK_PATH, Federation
+from kgot_lab.experts.delegation.asking import delegate
 from kgot_lab.experts.delegation.keys import new_instance_key
 from kgot_lab.experts.delegation.nonces import open_nonces
 from kgot_lab.experts.delegation.peers import Peer, Peers
+from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
 from kgot_lab.experts.trials.assignment import variant_of
 from kgot_lab.experts.trying import SETTLED_AFTER
 from kgot_lab.graph import PropertyGraph
@@ -139,3 +143,20 @@ def test_an_expert_of_a_server_that_nobody_named_is_refused(server):
     told = {"name": "G", "kg_db_id": "cookbook", "persona": {"name": "G"}, "delegates_to": ["nowhere/expert_x"]}
     answer = server.client.post("/api/experts", json=told)
     assert answer.status_code == 422 and "unknown peer" in answer.json()["error"]["message"]
+
+
+def test_a_question_of_another_server_takes_a_place_as_any_other_and_is_refused_where_there_is_none():
+    mine, theirs, model = new_instance_key(), new_instance_key(), HeldModel()
+    remote = expert_office(model)
+    remote.consultants = Consultants(Federation(theirs, Peers(Peer("asker", "http://127.0.0.1:9", mine.public)), open_nonces(":memory:")))
+    with served(remote, GuardRules(limits=GuardLimits(streams=1))) as other:
+        peer = Peer("cooks", other.url, theirs.public)
+        with ThreadPoolExecutor(1) as asking:
+            first = asking.submit(delegate, "How does prompt caching work?", peer, mine, expert=COOK_ID)
+            until(lambda: model.begun == 1 and other.chats == 1, "the question of the peer has the place")
+            second = delegate("And what does it cost?", peer, mine, expert=COOK_ID)
+            assert second.answer is None and "could not answer" in second.reason
+            model.may_write(1)
+            model.finish()
+            assert first.result().text.startswith("w0")
+        until(lambda: other.chats == 0, "the place is free")
