@@ -43,6 +43,7 @@ class AnsweredTalk:
     cited: tuple[CitableNode, ...] = ()
     false: tuple[str, ...] = ()
     trouble: str = ""
+    named: tuple[CitableNode, ...] = ()  # that it names without citing them, found by us
 
     @property
     def parts(self) -> tuple[AnswerPart, ...]:
@@ -150,7 +151,17 @@ class _Heard:
         message, cited, false = (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
         turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
         return AnsweredTalk(
-            turn.question, self.text, message, turn.conversation, turn.known, self.thought, self.sources, cited, false, trouble
+            question=turn.question,
+            text=self.text,
+            message=message,
+            conversation=turn.conversation,
+            known=turn.known,
+            thought=self.thought,
+            sources=self.sources,
+            cited=cited,
+            false=false,
+            trouble=trouble,
+            named=self.done.named if self.done else (),
         )
 
     def _kept(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:

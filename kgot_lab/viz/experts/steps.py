@@ -51,7 +51,9 @@ def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
     false = (
         f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node" if answered.false else ""
     )
-    return [*before, ThoughtPage("Answer and its citations", joined([answer_markup(answered), element("p", f"{cited}{false}.")]))]
+    named = [element("p", f"It names, without citing them: {', '.join(node.name for node in answered.named)}.")] if answered.named else []
+    answer = [answer_markup(answered), element("p", f"{cited}{false}."), *named]
+    return [*before, ThoughtPage("Answer and its citations", joined(answer))]
 
 
 def _intent(question: str, thought: Thought) -> Markup:
