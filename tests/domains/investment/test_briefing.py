@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -126,4 +127,4 @@ def test_to_decide_again_gives_the_same_key_and_another_action_another(market, c
 
 def test_a_printed_briefing_does_not_show_whose_it_is(market):
     written(market, "Lantern moves", SHARE)
-    assert "ada" not in repr(told(market))
+    assert not re.search(r"(?<![0-9a-f])ada(?![0-9a-f])", repr(told(market))), "three letters may stand by chance in an id"
