@@ -101,7 +101,10 @@ class ExpertConfig(ExpertPart):
     """All that is set of an expert. `kg_db_ids` come before `kg_db_id` where both are given (C-E3).
 
     `graph_weights` says how much each graph counts, 1 where it is silent; `models` which model does which task, by the names that the
-    server knows: chat. `delegates_to` names experts of other instances, PEER/EXPERT, who are asked where its own graphs say little.
+    server knows: chat. With `answers_in` "sentences" a model is held to sentences that each name a source it was told, which makes small
+    ones cite; it has to keep to a JSON schema. With `off_topic` "decline" no model is asked a question of which no word is said by what was
+    found: the expert says so. `delegates_to` names experts of other instances, PEER/EXPERT, who are asked where its own
+    graphs say little.
     """
 
     schema_version: Literal[1] = 1
@@ -117,6 +120,8 @@ class ExpertConfig(ExpertPart):
     playbook_skills: _Words = ()
     custom_goal_mappings: Annotated[dict[_Word, ExpertGoal], Field(max_length=_MOST_LIST)] = {}
     delegates_to: Annotated[tuple[_Word, ...], Field(max_length=20)] = ()
+    answers_in: Literal["prose", "sentences"] = "prose"
+    off_topic: Literal["answer", "decline"] = "answer"
     models: Annotated[dict[Literal["chat"], _Word], Field(max_length=1)] = {}
 
     @model_validator(mode="after")

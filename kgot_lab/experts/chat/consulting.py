@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.citations import CITED, CitableNode
@@ -18,6 +20,7 @@ from kgot_lab.methods.search.results import SearchResult
 from kgot_lab.text.stems import stem
 from kgot_lab.text.words import telling_words
 
+_WORD = re.compile(r"\w+")
 _KNOWN_ENOUGH = 0.5  # the share of a question's telling words that what was found says; below it others are asked
 _REMEMBERED = 300.0  # seconds for which what others offer is remembered
 
@@ -79,18 +82,33 @@ def check_remote(named: Sequence[str], consultants: Consultants | None) -> None:
             raise UnknownName("peer", peer, known)
 
 
-def says_enough(question: str, found: SearchResult) -> bool:
-    """Whether what a search found says at least half of the telling words of a question, in names and descriptions of its nodes."""
-    asked = {stem(word) for word in telling_words(question)}
-    if not found.nodes or not asked:
-        return bool(found.nodes)
+class Unsaid(NamedTuple):
+    """The telling words of a question that nothing found says, and how many telling words it has."""
+
+    words: tuple[str, ...]
+    asked: int
+
+    @property
+    def most(self) -> bool:
+        """Whether they are more than half: a question is seldom put in the very words of its answer, so fewer say nothing."""
+        return len(self.words) > (1 - _KNOWN_ENOUGH) * self.asked
+
+    @property
+    def every(self) -> bool:
+        """Whether what was found has not a word in common with the question."""
+        return 0 < self.asked == len(self.words)
+
+
+def unsaid_words(question: str, found: SearchResult) -> Unsaid:
+    """The telling words of a question that what was found does not say, in names and descriptions of its nodes."""
+    asked = {stem(told): word for word in _WORD.findall(question) for told in telling_words(word)}
     index = index_of(found.graph)
     said: set[str] = set()
     for node in found.nodes:
         for id in node.sources:
             row = index.graph.row(id)
             said |= {stem(word) for word in telling_words(f"{index.names[row]} {index.graph.node_properties[row].get('description', '')}")}
-    return len(asked & said) >= _KNOWN_ENOUGH * len(asked)
+    return Unsaid(tuple(word for told, word in asked.items() if told not in said), len(asked))
 
 
 def told_answers(answers: Sequence[DelegatedAnswer]) -> str:

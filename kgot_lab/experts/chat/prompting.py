@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.chat.playbook import PlaybookSection
+from kgot_lab.experts.chat.sentences import NO_SOURCE, sentences_schema
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.methods.can_it import Limitation, limitations_of
@@ -82,6 +83,11 @@ def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
     )
 
 
+def nothing_told(found: int) -> ToldContext:
+    """What is told where the nodes that were found have not a word in common with the question: a likeness of meaning alone misleads."""
+    return ToldContext((), (), (), (), "", "", "", (f"all {found} nodes: none says a word of the question",))
+
+
 @dataclass(frozen=True)
 class ExpertAsked:
     """A question, and what goes into its prompt besides the graph; what was said before as (role, content)."""
@@ -93,6 +99,8 @@ class ExpertAsked:
     intent: str = ""
     wishes: str = ""
     remote: str = ""  # what experts of other instances answer, each behind a fence
+    remote_nodes: tuple[CitableNode, ...] = ()  # what may be cited of those
+    unsaid: tuple[str, ...] = ()  # words of the question on which the graphs say nothing
 
 
 def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked) -> Prompt:
@@ -116,16 +124,28 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
         parts.append(f"[Playbook Context]\n{told}")
     if remembered := "\n".join(f"- {_line(each)}" for each in asked.memories):
         parts.append(f"[Memory]\n{fenced(remembered, 'earlier conversations')}")
-    parts.append(_CITING if context.nodes else _KNOWS_NOTHING)
+    citable = (*context.citable, *asked.remote_nodes)
+    by_sentence = config.answers_in == "sentences" and bool(citable)
+    parts.append(_BY_SENTENCE if by_sentence else _CITING if context.nodes else _KNOWS_NOTHING)
+    schema = sentences_schema(citable, may_know_nothing=bool(asked.unsaid)) if by_sentence else None
+    if asked.unsaid and citable:
+        parts.append(f"Nothing that was found in the knowledge graph says: {', '.join(map(_line, asked.unsaid))}.")
+        if by_sentence:
+            parts.append(f'If it does not answer the question, write one sentence that you do not know, with the source "{NO_SOURCE}".')
     messages = [Message("system", "\n\n".join(parts))]
     messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
-    return Prompt((*messages, Message("user", asked.question)), max_tokens=_REPLY)
+    return Prompt((*messages, Message("user", asked.question)), schema=schema, max_tokens=_REPLY)
 
 
 _CITING = (
     f"[Citation Instructions]\n{FENCES}\nAnswer the question in two to four sentences with what the knowledge graph says, and name a "
     "limitation of what you recommend. End each sentence with its source in brackets, [Source: …], copied from the line of the node that "
     "it rests on. If the graph does not answer the question, say that you do not know."
+)
+_BY_SENTENCE = (
+    f"[Citation Instructions]\n{FENCES}\nAnswer the question in two to four sentences with what the knowledge graph says. Of each sentence "
+    "give first the source that it rests on, copied from the line of the node, then the sentence. Begin with what helps most; the last "
+    "sentence names a limitation of what you recommend."
 )
 _KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
 

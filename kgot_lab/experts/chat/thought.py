@@ -52,6 +52,7 @@ class Thought(BaseModel):
     plan: list[str]
     playbooks: list[str]
     memories: int
+    unsaid: list[str] = []  # telling words of the question that nothing found says, where they are over half
     delegated: list[dict[str, Any]]
     cut: list[str]
     graphs: dict[str, str]  # their digest
@@ -64,6 +65,7 @@ def thought_of(
     sections: tuple[PlaybookSection, ...],
     memories: int,
     delegated: Sequence[Mapping[str, Any]] = (),
+    unsaid: Sequence[str] = (),
 ) -> Thought:
     """The train of thought behind a search and what of it is told."""
     shown = {(node.graph, node.id) for node in told.nodes}
@@ -96,6 +98,7 @@ def thought_of(
         plan=[f"{step.name}: {step.action}" for step in plan.steps] if isinstance(plan, Composition) else [],
         playbooks=[f"{each.playbook}: {each.heading}" for each in sections],
         memories=memories,
+        unsaid=list(unsaid),
         delegated=[dict(each) for each in delegated],
         cut=list(told.cut),
         graphs=dict.fromkeys(known.names, known.digest),

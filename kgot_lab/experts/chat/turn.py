@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import LabError, LLMError
 from kgot_lab.experts.chat.citations import Citables, CitationCheck, named_nodes
-from kgot_lab.experts.chat.consulting import Consultants, remote_citables, says_enough, told_answers
+from kgot_lab.experts.chat.consulting import Consultants, remote_citables, told_answers, unsaid_words
 from kgot_lab.experts.chat.happening import (
     ChatDone,
     ChatEvent,
@@ -26,8 +27,9 @@ from kgot_lab.experts.chat.happening import (
     TokenTold,
 )
 from kgot_lab.experts.chat.playbook import Playbook, matching_sections
-from kgot_lab.experts.chat.prompting import ExpertAsked, expert_prompt, told_context
+from kgot_lab.experts.chat.prompting import ExpertAsked, expert_prompt, nothing_told, told_context
 from kgot_lab.experts.chat.recollection import recollected
+from kgot_lab.experts.chat.sentences import SentencePieces
 from kgot_lab.experts.chat.thought import Thought, thought_of
 from kgot_lab.experts.delegation.asking import DelegatedAnswer
 from kgot_lab.experts.expert import Expert, ExpertConfig
@@ -37,7 +39,6 @@ from kgot_lab.experts.keeping import ChatMessage, ExpertTables
 from kgot_lab.experts.trying import TrialChoice
 from kgot_lab.llm.streaming import streamed
 from kgot_lab.methods.search.intent_search import intent_search
-from kgot_lab.methods.search.results import SearchResult
 from kgot_lab.text.words import telling_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
@@ -71,16 +72,16 @@ class ExpertTurn:
         yield ConversationStarted(self.conversation)
         begun = self.clock()
         try:
-            prompt, thought, citables, sources, before = self._prepared()
+            made = self._prepared()
         except LabError as error:
             yield from self._failed(error)
             return
-        yield Injected(thought.memories > 0, bool(thought.playbooks), len(sources))
-        yield SourcesTold(sources)
-        yield ThoughtTold(thought)
-        answer = _Answer(CitationCheck(citables), {**before, "searched_ms": round(1000 * (self.clock() - begun))})
+        yield Injected(made.thought.memories > 0, bool(made.thought.playbooks), len(made.sources))
+        yield SourcesTold(made.sources)
+        yield ThoughtTold(made.thought)
+        answer = _Answer(CitationCheck(made.citables), {**made.about, "searched_ms": round(1000 * (self.clock() - begun))})
         try:
-            yield from self._answered(prompt, answer, begun)
+            yield from self._declined(made.thought, answer) if made.prompt is None else self._answered(made.prompt, answer, begun)
         except Exception:
             if not answer.kept:
                 self._keep(answer, failed=True)
@@ -89,26 +90,30 @@ class ExpertTurn:
             if not answer.kept:
                 self._keep(answer, stopped=True)
 
-    def _prepared(self) -> tuple[Prompt, Thought, Citables, tuple[SourceNode, ...], dict[str, Json]]:
+    def _prepared(self) -> _Prepared:
         """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it all."""
         config = self.choice.config if self.choice else self.expert.config
         earlier = self.tables.said_before(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
         memories = recollected(self.question, earlier)
-        found = intent_search(self.known.asked, looked_for(self.question, self.said), config=config.search_config(), embedder=self.embedder)
+        looked = looked_for(self.question, self.said)
+        found = intent_search(self.known.asked, looked, config=config.search_config(), embedder=self.embedder)
         intent = found.intents.best.name if found.intents.best else ""
         sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)
-        told = told_context(self.known, found)
-        remote = self._consulted(config, found)
-        thought = thought_of(self.known, found, told, sections, len(memories), [each.to_json() for each in remote])
+        missing = unsaid_words(looked, found)
+        unsaid = missing.words if missing.most else ()
+        remote = self._consulted(config) if unsaid or not found.nodes else ()
+        off_topic = missing.every and config.off_topic == "decline" and not any(each.answer for each in remote)
+        told = nothing_told(len(found.nodes)) if off_topic else told_context(self.known, found)
+        thought = thought_of(self.known, found, told, sections, len(memories), [each.to_json() for each in remote], unsaid)
         scores = {node.id: round(node.score, 4) for node in found.nodes}
         texts = [text for _, text in memories]
-        asked = ExpertAsked(self.question, self.said, tuple(texts), sections, intent, self.wishes, told_answers(remote))
-        prompt = expert_prompt(config, told, asked)
+        elsewhere = remote_citables(remote)
+        asked = ExpertAsked(self.question, self.said, tuple(texts), sections, intent, self.wishes, told_answers(remote), elsewhere, unsaid)
         by_node = {self.known.apart(id): score for id, score in scores.items()}
         sources = tuple(
             SourceNode(node.graph, node.id, node.name, node.type, by_node.get((node.graph, node.id), 0.0)) for node in told.nodes
         )
-        before: dict[str, Json] = {
+        about: dict[str, Json] = {
             "expert_id": self.expert.id,
             "kg_db_id": config.graphs[0],
             "intent": intent or None,
@@ -117,28 +122,40 @@ class ExpertTurn:
             "trace": thought.model_dump(mode="json"),
             **(self.choice.about if self.choice else {}),
         }
-        return prompt, thought, Citables([*told.citable, *remote_citables(remote)]), sources, before
+        prompt = None if off_topic else expert_prompt(config, told, asked)
+        return _Prepared(prompt, thought, Citables([*told.citable, *elsewhere]), sources, about)
 
-    def _consulted(self, config: ExpertConfig, found: SearchResult) -> tuple[DelegatedAnswer, ...]:
+    def _declined(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
+        """The answer to what is off the expert's topic: said by rule, without the model."""
+        config = self.choice.config if self.choice else self.expert.config
+        nothing = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
+        answer.text = " ".join(filter(None, (nothing, "I do not know the answer.", config.persona.greeting)))
+        answer.about["declined"] = True
+        yield TokenTold(answer.text)
+        kept = self._keep(answer)
+        yield ChatDone(kept.id, text=answer.text)
+
+    def _consulted(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
         """What experts of other instances say, where the own graphs say little."""
-        if self.consultants is None or not config.delegates_to or says_enough(self.question, found):
+        if self.consultants is None or not config.delegates_to:
             return ()
         return self.consultants.asked(self.question, config.delegates_to)
 
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
         """Stages 5 to 8: the model's words, checked as they come, and what is kept of them."""
+        answer.form = SentencePieces() if prompt.schema is not None else None
         pieces = streamed(self.llm, prompt)
         try:
             for piece in pieces:
                 if isinstance(piece, Reply):
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
                     continue
-                said = answer.check.tell(_keepable(piece))
+                said = answer.check.tell(answer.form.tell(_keepable(piece)) if answer.form else _keepable(piece))
                 if said and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.clock() - begun))
                 answer.text += said
                 yield TokenTold(said)
-            if rest := answer.check.rest():
+            if rest := answer.check.tell(answer.form.rest() if answer.form else "") + answer.check.rest():
                 answer.text += rest
                 yield TokenTold(rest)
         except LLMError as error:
@@ -172,6 +189,16 @@ class ExpertTurn:
         yield ChatDone(kept.id, text=answer.text)
 
 
+class _Prepared(NamedTuple):
+    """What is needed for an answer; without a prompt no model is asked."""
+
+    prompt: Prompt | None
+    thought: Thought
+    citables: Citables
+    sources: tuple[SourceNode, ...]
+    about: dict[str, Json]
+
+
 @dataclass
 class _Answer:
     """An answer while it is written."""
@@ -182,6 +209,7 @@ class _Answer:
     model: str = ""
     usage: Usage = Usage()
     kept: bool = False
+    form: SentencePieces | None = None  # what reads the model's words, where they are to be of a form
 
 
 def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:
