@@ -60,8 +60,7 @@ class SentencePieces:
 
     def rest(self) -> str:
         """What is left to tell when the reply has ended."""
-        sentences = _sentences(self._read.lstrip())
-        return self._on(_written(sentences, whole=True) if sentences else self._read)
+        return self._on(_written(_sentences(self._read.lstrip()), whole=True) or self._read)
 
     def _on(self, text: str) -> str:
         more = text[len(self._told) :] if text.startswith(self._told) else ""
@@ -74,14 +73,18 @@ def _may_be_json(text: str) -> bool:
 
 
 def _sentences(text: str) -> list[tuple[str, str]]:
-    """The sentences of a reply that may not be whole, as (source, text); none where it is not of the form."""
+    """The sentences of a reply that may not be whole, as (source, text), each empty where it is not there; none of another form."""
     try:
         said = from_json(text.removeprefix("```json").removesuffix("```"), allow_partial="trailing-strings")
     except ValueError:
         return []
     rows = said.get("sentences") if isinstance(said, dict) else None
-    pairs = ((row.get("source"), row.get("sentence")) for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
-    return [(source, " ".join(text.split())) for source, text in pairs if isinstance(source, str) and isinstance(text, str)]
+    told = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [(_text(row.get("source")), " ".join(_text(row.get("sentence")).split())) for row in told]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _written(sentences: list[tuple[str, str]], *, whole: bool) -> str:
@@ -93,6 +96,6 @@ def _written(sentences: list[tuple[str, str]], *, whole: bool) -> str:
             continue
         said.append(text)
         out += (" " if out else "") + text
-        if done and source != NO_SOURCE:
+        if done and source not in ("", NO_SOURCE):
             out += f" [Source: {source}]"
     return out

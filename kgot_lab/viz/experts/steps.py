@@ -61,6 +61,7 @@ def _intent(question: str, thought: Thought) -> Markup:
     return joined(
         [
             element("p", element("b", with_lines(question))),
+            element("p", f"Nothing found says: {', '.join(thought.unsaid)}") if thought.unsaid else "",
             _pairs({"Intent": intent, "Purpose": thought.purpose.replace("_", " "), "Graphs asked": ", ".join(thought.graphs)}),
         ]
     )

@@ -120,6 +120,9 @@ function finish(under, { trace, end, id }) {
     under.append(make("p", { class: "named" }, "Names, without citing them: ", ...end.named.flatMap((node) => [
       make("button", { type: "button", class: "chip", title: `${node.name}: show it in its graph`, onclick: (event) => open(node, event.currentTarget) }, node.name), " "])));
   }
+  if (trace?.unsaid?.length && trace.nodes.some((node) => node.told)) {
+    under.append(make("p", { class: "note" }, `Nothing that was found says: ${trace.unsaid.join(", ")}. The answer may be beside the point.`));
+  }
   const [expert, talk] = [state.expert.id, state.talk];
   const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": "false", "aria-label": words, title: words, onclick: async (event) => {
     const pressed = event.currentTarget;

@@ -92,6 +92,7 @@ function stepsOf(trace, end, open) {
 function asked(trace) {
   return make("div", {},
     make("p", { class: "large" }, trace.intent ? words(trace.intent) : "No intent stood out"),
+    trace.unsaid?.length && make("p", { class: "unsaid" }, `Nothing found says: ${trace.unsaid.join(", ")}`),
     reasons([["Certainty", trace.intent ? told(trace.intent_score) : ""], ["Purpose", words(trace.purpose)], ["Graphs", Object.keys(trace.graphs).join(", ")],
       ["Playbooks", trace.playbooks.join("; ") || "none fitted"],
       ["Remembered", trace.memories ? `${trace.memories} lines of earlier conversations` : "nothing of earlier conversations"]]));
