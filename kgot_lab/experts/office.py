@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
@@ -54,6 +55,7 @@ class ExpertOffice:
     playbooks: Mapping[str, Playbook] = field(default_factory=authored_playbooks)
     embedder: Embedder | None = None
     consultants: Consultants | None = None
+    market: Path | str | None = None  # where experts are taken from: a folder of exported ones, or an address
     forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
 
     # --- experts ------------------------------------------------------------------------------------------------------

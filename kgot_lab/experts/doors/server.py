@@ -21,6 +21,7 @@ from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import documented, tell_errors
 from kgot_lab.experts.doors.rest import rest_router
 from kgot_lab.experts.doors.sharing import sharing_router
+from kgot_lab.experts.doors.trading import trading_router
 from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 
@@ -67,6 +68,8 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: Lea
         app.include_router(lessons_router(office, faucet, desk))
     if office.consultants is not None:
         app.include_router(federation_router(office, faucet, office.consultants.federation))
+    if office.market is not None:
+        app.include_router(trading_router(office, office.market))
     app.include_router(pages_router())
 
     @app.get("/health", responses=documented(), tags=["server"])
