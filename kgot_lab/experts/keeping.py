@@ -209,6 +209,11 @@ class ExpertTables:
         asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
         return tuple((id, role, content) for id, role, content, _ in self.storage.rows(sql.SAID_BEFORE, asked))
 
+    def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
+        """The last things that people said to an expert since a time, of everybody, as (owner, id, content, when)."""
+        rows = self.storage.rows(sql.SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most})
+        return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
+
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
         """Remove a conversation; raises NotThere."""
         with self.storage.changing():

@@ -48,6 +48,8 @@ ADD_MESSAGE = """INSERT INTO messages (conversation, number, id, role, content, 
 MESSAGES = "SELECT id, role, content, at, metadata FROM messages WHERE conversation = :id ORDER BY number"
 SAID_BEFORE = """SELECT m.id, m.role, m.content, m.at FROM messages m JOIN conversations c ON c.id = m.conversation
   WHERE c.expert = :expert AND c.owner = :owner AND c.id <> :conversation ORDER BY m.at DESC, m.id LIMIT :most"""
+SPOKEN = """SELECT c.owner, m.id, m.content, m.at FROM messages m JOIN conversations c ON c.id = m.conversation
+  WHERE c.expert = :expert AND m.role = 'user' AND m.at >= :since ORDER BY m.at DESC, m.id LIMIT :most"""
 REMOVE_OPINIONS = "DELETE FROM opinions WHERE message IN (SELECT id FROM messages WHERE conversation = ANY(:ids))"
 REMOVE_MESSAGES = "DELETE FROM messages WHERE conversation = ANY(:ids)"
 REMOVE_CONVERSATIONS = "DELETE FROM conversations WHERE id = ANY(:ids)"

@@ -82,3 +82,19 @@ def test_what_makes_no_sense_is_refused_and_no_marketplace_is_made(kgot_lab, wor
 def test_an_expert_of_a_marketplace_that_is_not_there_is_said_with_those_that_are(kgot_lab, market):
     ran = kgot_lab("experts", "fetch", "Cookbok", market, "--store", "other.db")
     assert ran.code == 1 and "did you mean 'Cookbook'" in ran.err
+
+
+def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_for(kgot_lab):
+    assert kgot_lab("experts", "list", "--store", "mine.db").code == 0  # which begins with the shipped experts
+    tables = open_experts("mine.db")
+    for name in ("ada", "bob", "carol"):
+        talk = tables.begin("expert_cookbook", name, "a question")
+        tables.say(talk, "user", "Language model API is cheap now.")
+    tables.close()
+    ran = kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db")
+    assert ran.code == 0 and "3 of 3 people say it is lower" in ran.out and "cheap" not in ran.out, ran.err
+    assert "1 value contradicted of 1" in ran.err
+    assert '"Language model API is cheap now."' in kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--words").out
+    (row,) = json.loads(kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--json").out)
+    assert (row["dimension"], row["against"], "words" in row) == ("pricing_tier", 3, False)
+    assert kgot_lab("experts", "drift", "nobody", "--store", "mine.db").code == 1

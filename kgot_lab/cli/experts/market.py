@@ -78,7 +78,7 @@ def fetch_expert(
     ] = None,
     dry: Annotated[bool, typer.Option("--dry", help="only see whether it fits, and keep nothing")] = False,
 ) -> None:
-    """Fetch an expert from a marketplace: one with another hash than the index says is refused, and nothing is kept of what does not fit."""
+    """Fetch an expert from a marketplace: one with another hash than the index says is refused, and what does not fit leaves nothing."""
     from kgot_lab.experts.delegation.marketplace import fetched_expert
     from kgot_lab.experts.portable import taken
 

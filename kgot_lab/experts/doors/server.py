@@ -13,6 +13,7 @@ from starlette.routing import Route
 from kgot_lab import __version__
 from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
+from kgot_lab.experts.doors.drifting import drift_router
 from kgot_lab.experts.doors.federating import federation_router
 from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
 from kgot_lab.experts.doors.lessons import lessons_router
@@ -66,6 +67,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: Lea
     app.include_router(sharing_router(office))
     if desk is not None:
         app.include_router(lessons_router(office, faucet, desk))
+        app.include_router(drift_router(office, desk))
     if office.consultants is not None:
         app.include_router(federation_router(office, faucet, office.consultants.federation))
     if office.market is not None:

@@ -99,6 +99,7 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
         ("POST", f"{expert}/duplicate"): [{"new_name": "copy"}],
         ("POST", f"{expert}/chat"): chat,
         ("POST", f"{expert}/conversations/{{cid}}/learn"): [{}],
+        ("POST", f"{expert}/drift"): [{"graph": "cookbook", "node": NODE, "dimension": "pricing_tier", "value": 0.5}],
         ("PUT", f"{expert}/proposals/{{pid}}/accepted"): [{}],
         ("PUT", f"{expert}/proposals/{{pid}}/rejected"): [{}],
         ("POST", f"{expert}/trials"): [{"b": {"description": question}}],
