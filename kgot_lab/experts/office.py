@@ -65,6 +65,12 @@ class ExpertOffice:
         active = self.tables.activity(owner)
         return [shown_expert(each, active.get(each.id)) for each in self.tables.experts()]
 
+    def experts_page(self, owner: str, limit: int, after: str | None = None) -> tuple[list[dict[str, Json]], bool]:
+        """So many experts as `experts` shows them, from the one after an id on, and whether there are more; raises BadInput."""
+        found, more = self.tables.experts_after(after, limit)
+        active = self.tables.activity(owner, [each.id for each in found])
+        return [shown_expert(each, active.get(each.id)) for each in found], more
+
     def expert(self, id: str) -> Expert:
         """An expert by its id; raises NotThere."""
         return self.tables.expert(id)

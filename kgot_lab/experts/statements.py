@@ -24,11 +24,15 @@ EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  #
 
 EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone IS NULL"
 EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
+EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
+  WHERE gone IS NULL AND (created > :created OR (created = :created AND id > :after)) ORDER BY created, id LIMIT :limit"""
+CREATED = "SELECT created FROM experts WHERE id = :id"  # also of one that is gone, so that a page can be gone on from
 TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of those that are gone: no id comes again
 ADD_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
 CHANGE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
 REMOVE_EXPERT = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
-ACTIVE = """SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"""
+ACTIVE = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"
+ACTIVE_WITH = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner AND expert = ANY(:experts) GROUP BY expert"
 
 # --- conversations ----------------------------------------------------------------------------------------------------
 
