@@ -15,6 +15,7 @@ EXPERT_TABLES = (
     """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
 )
 EXPERT_INDEXES = (
+    "CREATE INDEX experts_by_age ON experts (created, id)",  # a place that was made without it only takes longer for a page
     "CREATE INDEX conversations_by_expert ON conversations (expert, owner, last)",
     "CREATE INDEX conversations_by_chain ON conversations (chain)",
 )
@@ -25,7 +26,7 @@ EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  #
 EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone IS NULL"
 EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
 EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
-  WHERE gone IS NULL AND (created > :created OR (created = :created AND id > :after)) ORDER BY created, id LIMIT :limit"""
+  WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
 CREATED = "SELECT created FROM experts WHERE id = :id"  # also of one that is gone, so that a page can be gone on from
 TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of those that are gone: no id comes again
 ADD_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
