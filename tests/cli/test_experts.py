@@ -79,6 +79,11 @@ def test_what_makes_no_sense_is_refused_and_no_marketplace_is_made(kgot_lab, wor
     assert ran.code == 1 and said in ran.err and not (tmp_path / "market").exists()
 
 
+def test_a_server_of_a_marketplace_that_is_no_folder_does_not_begin(kgot_lab):
+    ran = kgot_lab("serve", "--market", "nowhere", "--store", "mine.db")
+    assert ran.code == 1 and "nowhere is no folder" in ran.err and not Path("mine.db").exists()
+
+
 def test_an_expert_of_a_marketplace_that_is_not_there_is_said_with_those_that_are(kgot_lab, market):
     ran = kgot_lab("experts", "fetch", "Cookbok", market, "--store", "other.db")
     assert ran.code == 1 and "did you mean 'Cookbook'" in ran.err

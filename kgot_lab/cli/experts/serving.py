@@ -52,6 +52,8 @@ def serve_experts(
 
         typer.echo(made(open_experts(place_of_store(store)), new_token, tenant_role(role)))
         return
+    if market is not None and "://" not in market and not Path(market).is_dir():
+        raise BadInput(f"{market} is no folder: name that of a marketplace, or its address, https://HOST/PATH")
     office = office_at(graphs, store, model, models)
     if peers is not None:
         office.consultants = consultants_of(peers)
