@@ -20,7 +20,8 @@ from kgot_lab import __version__
 from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import benchmarks
-from kgot_lab.cli.experts.drifted import experts  # with all its commands
+from kgot_lab.cli.experts.drifted import tell_drift
+from kgot_lab.cli.experts.market import experts
 from kgot_lab.cli.experts.serving import serve_experts
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
@@ -368,6 +369,7 @@ memories.command("changes")(tell_changes)
 memories.command("names")(list_names)
 memories.command("merge")(merge_names)
 memories.command("unmerge")(unmerge_name)
+experts.command("drift")(tell_drift)
 app.command("certify")(certify_run)
 app.command("mcp")(serve_mcp)
 app.command("serve")(serve_experts)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.experts.market import FolderOfGraphs, StoreOfExperts, experts
+from kgot_lab.cli.experts.market import FolderOfGraphs, StoreOfExperts
 from kgot_lab.cli.experts.opening import desk_at
 from kgot_lab.cli.remembering import print_rows
 from kgot_lab.text.counted import counted
@@ -15,7 +15,6 @@ from kgot_lab.text.counted import counted
 _DAYS, _MOST = 90, 3650  # as the route has them: importing them would read the graphs' room at every command
 
 
-@experts.command("drift")
 def tell_drift(
     expert: Annotated[str, typer.Argument(help="the id of an expert, as `kgot-lab experts list` shows it")],
     store: StoreOfExperts = None,
