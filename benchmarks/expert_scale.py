@@ -75,6 +75,7 @@ def measured(experts: int, conversations: int, metadata: dict[str, Any]) -> dict
         asked: dict[str, Callable[[], object]] = {
             "an expert by its id": lambda: tables.expert(expert),
             "all experts": tables.experts,
+            "a page of 50 experts": lambda: tables.experts_after(ids[experts // 2], 50),
             "20 conversations of one": lambda: tables.conversations(expert, owner),
             "a conversation with its messages": lambda: (tables.conversation(last, expert, owner), tables.messages(last)),
             "what was said before": lambda: tables.said_before(expert, owner, last, 2_000),

@@ -11,7 +11,7 @@ import kgot_lab
 PACKAGE = Path(kgot_lab.__file__).parent
 FLOORS = [  # lowest first; rooms that stand side by side do not import each other
     [{"errors"}],
-    [{"types", "bundled", "copies", "inherited", "reading", "timing", "writing"}],
+    [{"types", "bundled", "copies", "inherited", "reading", "timing", "workers", "writing"}],
     [{"text"}, {"http"}],
     [{"graph"}, {"evaluation"}],
     [{"sandbox.inside"}, {"llm"}],
@@ -57,7 +57,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"viz.claims"}, {"viz.worlds"}],
     [{"viz.editing"}, {"viz.experts"}],  # write down as claims does
     [{"front"}],  # what the front door does in one line: ask, show
-    [{"cli", "cli.query", "__main__"}],  # the group of questions is a sub-room
+    [{"cli", "cli.experts", "cli.query", "__main__"}],  # groups of commands are sub-rooms
     [{"__init__"}],  # the front door may open on every room
 ]
 FLOOR_OF = {name: (floor, room) for floor, rooms in enumerate(FLOORS) for room, names in enumerate(rooms) for name in names}

@@ -17,7 +17,7 @@ ALLOWED = {
     "cli/comparing.py: bench_questions": "each parameter is an option on the command line",
     "cli/investing.py: run_monitor": "each parameter is an option on the command line",
     "cli/forking.py: fork_run": "each parameter is an option on the command line",
-    "cli/serving_experts.py: serve_experts": "each parameter is an option on the command line",
+    "cli/experts/serving.py: serve_experts": "each parameter is an option on the command line",
     "cli/questions.py: answer_questions": "each parameter is an option on the command line",
     "draw/graph/svg.py: svg": "what is drawn and how, and what is kept of an earlier picture: most of it left out",
     "front/ask.py: ask": "a question and all that it may be asked with, once each, most of it left out",

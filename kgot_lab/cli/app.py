@@ -20,6 +20,9 @@ from kgot_lab import __version__
 from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import benchmarks
+from kgot_lab.cli.experts.drifted import tell_drift
+from kgot_lab.cli.experts.market import experts
+from kgot_lab.cli.experts.serving import serve_experts
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.investing import investments
@@ -28,7 +31,6 @@ from kgot_lab.cli.query.serving import serve_mcp
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.remembering import memories
 from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
-from kgot_lab.cli.serving_experts import serve_experts
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.cli.vouching import certify_run, list_answers
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, OutOfMemory, wants_memory, without_secrets
@@ -354,6 +356,7 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
 
 
 app.add_typer(benchmarks, name="bench")
+app.add_typer(experts, name="experts")
 app.add_typer(memories, name="memory")
 app.add_typer(investments, name="invest")
 memories.command("waiting")(list_waiting)
@@ -366,6 +369,7 @@ memories.command("changes")(tell_changes)
 memories.command("names")(list_names)
 memories.command("merge")(merge_names)
 memories.command("unmerge")(unmerge_name)
+experts.command("drift")(tell_drift)
 app.command("certify")(certify_run)
 app.command("mcp")(serve_mcp)
 app.command("serve")(serve_experts)

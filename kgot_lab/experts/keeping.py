@@ -107,6 +107,19 @@ class ExpertTables:
         """All experts, the oldest first."""
         return tuple(map(_expert, self.storage.rows(sql.EXPERTS)))
 
+    def experts_after(self, after: str | None, limit: int) -> tuple[tuple[Expert, ...], bool]:
+        """At most so many experts, the oldest first, from the one after an id on, and whether there are more; raises BadInput.
+
+        The id may be that of an expert that is gone meanwhile. No page repeats an expert or leaves one out that is there all the time.
+        """
+        with self.storage.reading():
+            before = self.storage.rows(sql.CREATED, {"id": after}) if after is not None else [(-1,)]
+            if not before:
+                raise BadInput("after is the id of the last expert of the page before, and there never was such a one")
+            told = {"created": before[0][0], "after": after or "", "limit": limit + 1}
+            rows = self.storage.rows(sql.EXPERTS_AFTER, told)
+        return tuple(map(_expert, rows[:limit])), len(rows) > limit
+
     def expert(self, id: str) -> Expert:
         """An expert by its id; raises NotThere."""
         found = self.storage.rows(sql.EXPERT, {"id": id})
@@ -146,9 +159,11 @@ class ExpertTables:
             self.storage.rows(sql.REMOVE_EXPERT, {"id": id, "at": self._at()})
         return len(ids)
 
-    def activity(self, owner: str) -> dict[str, tuple[int, datetime]]:
-        """For each expert that somebody talked to: in how many conversations, and when last."""
-        return {expert: (int(count), moment(last)) for expert, count, last in self.storage.rows(sql.ACTIVE, {"owner": owner})}
+    def activity(self, owner: str, experts: Sequence[str] | None = None) -> dict[str, tuple[int, datetime]]:
+        """For each expert that somebody talked to, or of some: in how many conversations, and when last."""
+        told = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
+        rows = self.storage.rows(sql.ACTIVE if experts is None else sql.ACTIVE_WITH, told)
+        return {expert: (int(count), moment(last)) for expert, count, last in rows}
 
     # --- conversations ------------------------------------------------------------------------------------------------
 
@@ -208,6 +223,11 @@ class ExpertTables:
         """The last things that were said in other conversations of somebody with an expert, as (id, role, content)."""
         asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
         return tuple((id, role, content) for id, role, content, _ in self.storage.rows(sql.SAID_BEFORE, asked))
+
+    def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
+        """The last things that people said to an expert since a time, of everybody, as (owner, id, content, when)."""
+        rows = self.storage.rows(sql.SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most})
+        return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
         """Remove a conversation; raises NotThere."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
@@ -54,6 +55,7 @@ class ExpertOffice:
     playbooks: Mapping[str, Playbook] = field(default_factory=authored_playbooks)
     embedder: Embedder | None = None
     consultants: Consultants | None = None
+    market: Path | str | None = None  # where experts are taken from: a folder of exported ones, or an address
     forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
 
     # --- experts ------------------------------------------------------------------------------------------------------
@@ -62,6 +64,12 @@ class ExpertOffice:
         """All experts as a list shows them, with how often somebody talked to each, and when last."""
         active = self.tables.activity(owner)
         return [shown_expert(each, active.get(each.id)) for each in self.tables.experts()]
+
+    def experts_page(self, owner: str, limit: int, after: str | None = None) -> tuple[list[dict[str, Json]], bool]:
+        """So many experts as `experts` shows them, from the one after an id on, and whether there are more; raises BadInput."""
+        found, more = self.tables.experts_after(after, limit)
+        active = self.tables.activity(owner, [each.id for each in found])
+        return [shown_expert(each, active.get(each.id)) for each in found], more
 
     def expert(self, id: str) -> Expert:
         """An expert by its id; raises NotThere."""

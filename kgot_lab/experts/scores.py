@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,3 +34,16 @@ def expert_scores(office: ExpertOffice, id: str) -> dict[str, Any]:
         "first_token_ms_median": statistics.median(first) if first else None,
     }
     return {"measured": measured, "in_use": in_use}
+
+
+def numbers_measured(scores: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of measured scores by a name each, as a marketplace lists them: those of `a.b` within `a`."""
+    return dict(_numbers(scores, ""))
+
+
+def _numbers(scores: Mapping[str, Any], before: str) -> Iterator[tuple[str, float]]:
+    for name, value in scores.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{before}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{before}{name}", float(value)

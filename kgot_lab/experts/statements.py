@@ -15,6 +15,7 @@ EXPERT_TABLES = (
     """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
 )
 EXPERT_INDEXES = (
+    "CREATE INDEX experts_by_age ON experts (created, id)",  # a place that was made without it only takes longer for a page
     "CREATE INDEX conversations_by_expert ON conversations (expert, owner, last)",
     "CREATE INDEX conversations_by_chain ON conversations (chain)",
 )
@@ -24,11 +25,15 @@ EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  #
 
 EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone IS NULL"
 EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
+EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
+  WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
+CREATED = "SELECT created FROM experts WHERE id = :id"  # also of one that is gone, so that a page can be gone on from
 TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of those that are gone: no id comes again
 ADD_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
 CHANGE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
 REMOVE_EXPERT = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
-ACTIVE = """SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"""
+ACTIVE = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"
+ACTIVE_WITH = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner AND expert = ANY(:experts) GROUP BY expert"
 
 # --- conversations ----------------------------------------------------------------------------------------------------
 
@@ -48,6 +53,8 @@ ADD_MESSAGE = """INSERT INTO messages (conversation, number, id, role, content, 
 MESSAGES = "SELECT id, role, content, at, metadata FROM messages WHERE conversation = :id ORDER BY number"
 SAID_BEFORE = """SELECT m.id, m.role, m.content, m.at FROM messages m JOIN conversations c ON c.id = m.conversation
   WHERE c.expert = :expert AND c.owner = :owner AND c.id <> :conversation ORDER BY m.at DESC, m.id LIMIT :most"""
+SPOKEN = """SELECT c.owner, m.id, m.content, m.at FROM messages m JOIN conversations c ON c.id = m.conversation
+  WHERE c.expert = :expert AND m.role = 'user' AND m.at >= :since ORDER BY m.at DESC, m.id LIMIT :most"""
 REMOVE_OPINIONS = "DELETE FROM opinions WHERE message IN (SELECT id FROM messages WHERE conversation = ANY(:ids))"
 REMOVE_MESSAGES = "DELETE FROM messages WHERE conversation = ANY(:ids)"
 REMOVE_CONVERSATIONS = "DELETE FROM conversations WHERE id = ANY(:ids)"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
-import re
-import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
-from kgot_lab.documents.files import text_from
 from kgot_lab.documents.folder import Remark
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.extraction.facts.facts import Definition, FileFacts
@@ -21,19 +17,19 @@ from kgot_lab.extraction.facts.kinds import PROSE_ENDINGS, PYTHON_ENDINGS, READ_
 from kgot_lab.extraction.facts.naming import ModuleNames
 from kgot_lab.extraction.joined import join_facts
 from kgot_lab.extraction.kept import KeptExtraction, key_of_parts
-from kgot_lab.extraction.python.source import python_facts
-from kgot_lab.extraction.texts.prose import prose_facts
-from kgot_lab.extraction.texts.settings import settings_facts
+from kgot_lab.extraction.one_file import FileToRead, facts_of_file, files_together, read_there, same_reading
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
+from kgot_lab.workers import shared_out
 
 _LARGEST = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
 }  # bytes that are read
 _PASSED_OVER = ("node_modules", "__pycache__", "site-packages")  # folders of what others wrote, or of what was made
-_LOT = 64  # files that are kept together
+_LOT = 64  # files that are kept together; with workers so many for each thread, of at most as many threads as follow
+_MOST_LOTS = 16
 FileProgress = Callable[[int, int, str], object]  # how many files of how many are done, and the one that is next
 
 
@@ -68,12 +64,16 @@ class FolderGraph:
         return "\n".join(lines + remarks[:most] + [f"  and {hidden} more: told(None) names all"] * bool(hidden))
 
 
-def graph_of_folder(folder: str | Path, *, cache: Path | Literal[False] | None = None, progress: FileProgress | None = None) -> FolderGraph:
+def graph_of_folder(
+    folder: str | Path, *, cache: Path | Literal[False] | None = None, progress: FileProgress | None = None, client: Any = None
+) -> FolderGraph:
     """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what joins them.
 
     Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which facts of files are kept, None
     for that of the user, False for none; a file that has not changed is not read again, and the graph is that of a full reading.
-    `progress` is told of each file. Raises BadInput where there is no folder or nothing that can be read in it.
+    `progress` is told of each file. `client` is a Dask client (`kgot_lab.workers.workers_at`), whose workers are sent the bytes of files
+    and need no folder; the graph is the same. Raises BadInput where there is no folder or nothing that can be read in it, and LabError
+    where workers fail.
     """
     require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()
@@ -83,7 +83,7 @@ def graph_of_folder(folder: str | Path, *, cache: Path | Literal[False] | None =
     paths, name = sorted(walk.paths), folder.resolve().name
     names = ModuleNames([each for each in paths if each.endswith(PYTHON_ENDINGS)], name if (folder / "__init__.py").is_file() else "")
     kept = None if cache is False else KeptExtraction(cache)
-    reading = _Reading(folder, names, kept)
+    reading = _Reading(folder, names, kept, client)
     told = progress or (lambda *_: None)
     files = list(reading.facts_of(paths, told))
     if not reading.read + reading.reused:
@@ -153,32 +153,42 @@ def _name(path: Path) -> str:
 class _Reading:
     """The facts of files: kept ones where the bytes are those of before, else read."""
 
-    def __init__(self, folder: Path, names: ModuleNames, kept: KeptExtraction | None):
-        self.folder, self.names, self.kept = folder, names, kept
+    def __init__(self, folder: Path, names: ModuleNames, kept: KeptExtraction | None, client: Any = None):
+        self.folder, self.names, self.kept, self.client = folder, names, kept, client
+        self.lot = _LOT if client is None else _LOT * min(max(1, sum(client.nthreads().values())), _MOST_LOTS)
         self.read = self.reused = 0
         self.skipped: list[Remark] = []
         self.keys: list[bytes] = []
 
     def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
         """The facts of each file that can be read, in the order of the paths."""
-        for start in range(0, len(paths), _LOT):
-            data = {path: each for path in paths[start : start + _LOT] if (each := self._bytes(path)) is not None}
+        for start in range(0, len(paths), self.lot):
+            data = {path: each for path in paths[start : start + self.lot] if (each := self._bytes(path)) is not None}
             keys = {path: self._key(path, data[path]) for path in data}
             known = self.kept.facts(keys.values()) if self.kept else {}
             new: dict[bytes, FileFacts] = {}
+            files = {path: self._file(path, data[path]) for path in data if keys[path] not in known}
+            far: dict[str, FileFacts | str] = {}
             try:
+                if self.client is not None and files:
+                    there = start + len(data) - len(files)
+                    for path, said in self._read_far(files, progress, there, len(paths)):
+                        far[path] = said
+                        if isinstance(said, FileFacts):
+                            new[keys[path]] = said
                 for place, path in enumerate(data, start + 1):
-                    progress(place, len(paths), path)
+                    if self.client is None:
+                        progress(place, len(paths), path)
                     if (facts := known.get(keys[path])) is not None:
                         self.reused += 1
-                    elif (facts := self._read(path, data[path])) is not None:
+                    elif (facts := self._read(files[path], far)) is not None:
                         self.read += 1
                         new[keys[path]] = facts
                     else:
                         continue
                     self.keys.append(keys[path])
                     yield facts
-                yield from self._unread(paths[start : start + _LOT])
+                yield from self._unread(paths[start : start + self.lot])
             finally:  # an interruption too keeps what was read
                 if self.kept:
                     self.kept.keep_facts(new)
@@ -205,48 +215,29 @@ class _Reading:
         module = self.names.of(path) if path.endswith(PYTHON_ENDINGS) else ""
         return key_of_parts(path, module, str(self.names.package_of.get(module, "")), data)
 
-    def _read(self, path: str, data: bytes) -> FileFacts | None:
+    def _file(self, path: str, data: bytes) -> FileToRead:
+        if not path.endswith(PYTHON_ENDINGS):
+            return FileToRead(path, data)
+        module = self.names.of(path)
+        return FileToRead(path, data, module, self.names.package_of[module])
+
+    def _read_far(
+        self, files: dict[str, FileToRead], progress: FileProgress, done: int, total: int
+    ) -> Iterator[tuple[str, FileFacts | str]]:
+        """What workers read of some files, as they finish; what they cannot read for lack of a parser is left out."""
+        lots = files_together(files)
+        for number, read in shared_out(self.client, read_there, lots):
+            done += len(lots[number])
+            progress(done, total, lots[number][-1].path)
+            found = zip(lots[number], same_reading(read).files, strict=True)
+            yield from ((file.path, said) for file, said in found if said is not None)
+
+    def _read(self, file: FileToRead, far: dict[str, FileFacts | str]) -> FileFacts | None:
         try:
-            return self._facts(path, data)
+            said = far[file.path] if file.path in far else facts_of_file(file)
         except (BadInput, NotInstalled) as error:
-            self.skipped.append(Remark(path, str(error)))
-            return None
-
-    def _facts(self, path: str, data: bytes) -> FileFacts:
-        ending = PurePosixPath(path).suffix.lower()
-        if ending in PYTHON_ENDINGS:
-            module = self.names.of(path)
-            return python_facts(_python_text(data), path, module, is_package=self.names.package_of[module])
-        if not data.strip():
-            return FileFacts(
-                path, ending[1:], (Definition(path, "config" if ending in SETTINGS_ENDINGS else "document", path, 1, 1),), remark="empty"
-            )
-        found = text_from(data, ".txt")
-        text = re.sub(r"\r\n?", "\n", found.text)
-        if ending in SETTINGS_ENDINGS:
-            facts = settings_facts(text, path)
-        elif ending in PROSE_ENDINGS:
-            facts = prose_facts(text, path)
-        else:
-            from kgot_lab.extraction.scripts.source import script_facts
-
-            facts = script_facts(text, path)
-        return (
-            facts
-            if not found.remark
-            else FileFacts(facts.path, facts.language, facts.definitions, facts.references, found.remark, facts.flow)
-        )
-
-
-def _python_text(data: bytes) -> str:
-    """The text of a file of Python in the encoding that it declares, UTF-8 otherwise; raises BadInput."""
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return re.sub(r"\r\n?", "\n", data.decode(encoding))
-    except SyntaxError as error:
-        said = "is not UTF-8, and declares no other encoding" if "invalid or missing" in str(error) else f"does not parse: {error}"
-        raise BadInput(said) from None
-    except LookupError as error:
-        raise BadInput(f"does not parse: {error}") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"is not {encoding} ({error.reason} at byte {error.start + 1:,}), and declares no other encoding") from None
+            said = str(error)
+        if isinstance(said, FileFacts):
+            return said
+        self.skipped.append(Remark(file.path, said))
+        return None

@@ -53,7 +53,7 @@ class KeptExtraction:
 
 def key_of_parts(*parts: str | bytes) -> bytes:
     """A digest of some parts and of the version of the code that reads files."""
-    digest = hashlib.sha256(_version())
+    digest = hashlib.sha256(reading_version())
     for part in parts:
         data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big") + data)
@@ -90,7 +90,7 @@ def _graph_from(kept: Any) -> Joined | None:
 
 
 @cache
-def _version() -> bytes:
+def reading_version() -> bytes:
     """A digest of the code that reads files and joins them: what another version kept is not used."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):

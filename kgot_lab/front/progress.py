@@ -1,16 +1,18 @@
-"""Events of a run as lines in the output of a notebook cell, while they happen; nothing is shown anywhere else."""
+"""How far a run or a long job is, in the output of a notebook cell while it happens; nothing is shown anywhere else."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.telling import line
 
 SHOWN = 16  # lines at once: the last ones
+_BAR, _PAUSE = 30, 0.2  # signs of a bar, and seconds between two pictures of it
 
 
 def told_in_cell(events: Iterable[Event], head: str = "") -> Iterator[Event]:
@@ -57,6 +59,44 @@ class CellProgress:
         from IPython.display import display
 
         shown = {"text/plain": f"{self.text}\n{self._count} events, {state}"}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(shown, raw=True)
+
+
+def counted_in_cell(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
+    """What to give a long job as its `progress`: called with how many of how many are done, it shows a bar where a notebook cell runs."""
+    bar = CellBar(what, clock) if in_notebook() else None
+
+    def tell(done: int, total: int, *_: object) -> None:
+        if bar is not None:
+            bar.tell(done, total)
+
+    return tell
+
+
+class CellBar:
+    """One output of a cell that shows how many of how many are done; it is drawn a few times a second at most, and at the end."""
+
+    def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._what, self._clock, self._began = what, clock, clock()
+        self._shown_at: float | None = None
+        self._handle: Any = None
+
+    def tell(self, done: int, total: int) -> None:
+        """Show how far it is."""
+        now = self._clock()
+        if done < total and self._shown_at is not None and now - self._shown_at < _PAUSE:
+            return
+        self._shown_at = now
+        full = _BAR * done // max(1, total)
+        self._show(f"{self._what}: [{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,}, {now - self._began:.0f} s")
+
+    def _show(self, text: str) -> None:
+        from IPython.display import display
+
+        shown = {"text/plain": text}
         if self._handle is None:
             self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kgot_lab.errors import BadInput
 from kgot_lab.extraction.folder import FileProgress, graph_of_folder
@@ -27,9 +27,11 @@ def opened_graph(
     cache: Path | Literal[False] | None = None,
     say: SayTo | None = None,
     progress: FileProgress | None = None,
+    client: Any = None,
 ) -> PropertyGraph:
     """The graph at a place; what is there stays as it is. `say` is told what had to be guessed, `progress` of the files of a folder.
 
+    A Dask `client` shares out the reading of a folder.
     Raises BadInput where nothing can be read, and what opening a store raises.
     """
     told = say or (lambda _: None)
@@ -40,7 +42,7 @@ def opened_graph(
             return kept.graph()
     path = Path(where).expanduser()
     if path.is_dir():
-        found = graph_of_folder(path, cache=cache, progress=progress)
+        found = graph_of_folder(path, cache=cache, progress=progress, client=client)
         whole = with_patterns(found.graph)
         told(f"{found.told(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges")
         return whole

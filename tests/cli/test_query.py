@@ -9,6 +9,7 @@ import sys
 import pytest
 from support.command_line import run_here
 from support.openai_server import openai_server, says
+from support.workers import local_cluster
 
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.stores.files import read_graph, write_graph
@@ -174,6 +175,20 @@ def test_two_graphs_of_one_name_are_refused(file):
     assert "twice" in run_here("query", "--with", f"a={file}", "--with", f"a={file}", file, "list").err
     assert "give another" in run_here("query", "--with", f"graph={file}", file, "list").err
     assert "name a graph" in run_here("query", "", "list").err
+
+
+def test_the_workers_of_an_address_read_a_folder_and_the_answer_is_the_same(tmp_path):
+    (tmp_path / "a.py").write_text("def price():\n    return 1\n\n\ndef total():\n    return price()\n")
+    here = run_here("query", "--no-cache", tmp_path, "used-by", "price")
+    with local_cluster(processes=False) as cluster:
+        there = run_here("query", "--no-cache", "--dask", cluster.scheduler_address, tmp_path, "used-by", "price")
+    assert there.code == 0 and there.out == here.out and "a.total" in there.out
+
+
+def test_an_address_without_a_folder_or_without_a_scheduler_is_refused(file, tmp_path):
+    assert "no folder is named" in run_here("query", "--dask", "tcp://127.0.0.1:1", file, "list").err
+    (tmp_path / "folder").mkdir()
+    assert "tcp://HOST:8786" in run_here("query", "--dask", "127.0.0.1:1", tmp_path / "folder", "rank").err
 
 
 def test_a_bar_in_quotes_is_no_end_of_a_question(file):

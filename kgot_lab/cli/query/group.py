@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,6 +31,7 @@ def about(
     namespace: Annotated[str | None, typer.Option("--namespace", help="which graph of a server")] = None,
     beside: Annotated[list[str] | None, typer.Option("--with", help="ask another graph too: NAME=GRAPH; repeat for more")] = None,
     fresh: Annotated[bool, typer.Option("--no-cache", help="read all files of a folder again")] = False,
+    dask: Annotated[str | None, typer.Option("--dask", help="the address of a Dask scheduler, whose workers read the folder")] = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="say what would be asked of what, and ask nothing")] = False,
 ) -> None:
     """Ask a graph. Ends with 0 found, 1 error, 2 wrong words, 3 nothing found, 4 rules are broken, 124 out of time, 130 interrupted."""
@@ -43,7 +45,9 @@ def about(
         if name in others:
             raise BadInput(f"--with names {name} twice: each graph has a name of its own")
         others[name] = where
-    context.obj = Named(graph, namespace, others, fresh, dry)
+    if dask is not None and not any(Path(each).expanduser().is_dir() for each in (graph, *others.values())):
+        raise BadInput("--dask shares out the reading of a folder, and no folder is named: leave --dask out")
+    context.obj = Named(graph, namespace, others, fresh, dry, dask=dask)
 
 
 def command_of(question: GraphQuestion) -> Callable[..., None]:

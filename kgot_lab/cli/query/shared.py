@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -49,6 +49,7 @@ class Named:
     fresh: bool = False
     dry: bool = False
     quiet: bool = False
+    dask: str | None = None  # the address of a scheduler whose workers read a folder
 
     @property
     def graph(self) -> PropertyGraph:
@@ -70,12 +71,16 @@ class Named:
 
     def _open(self, where: str) -> PropertyGraph:
         from kgot_lab.toolkit.opened import opened_graph
+        from kgot_lab.workers import workers_at
 
         options: dict[str, Any] = {"namespace": self.namespace, "cache": False if self.fresh else None, "say": self._say}
-        if self.quiet or not Path(where).expanduser().is_dir():
+        if not Path(where).expanduser().is_dir():
             return opened_graph(where, **options)
-        with terminal.bar("files") as shown_rows:
-            return opened_graph(where, progress=shown_rows, **options)
+        with workers_at(self.dask) if self.dask else nullcontext() as client:
+            if self.quiet:
+                return opened_graph(where, client=client, **options)
+            with terminal.bar("files") as shown_rows:
+                return opened_graph(where, progress=shown_rows, client=client, **options)
 
     def _say(self, text: str) -> None:
         if not self.quiet:

@@ -73,14 +73,14 @@ def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> 
         if not faucet.take():  # it asks a model, as a chat does
             raise TooBusy
         try:
-            return [_shown(each, who.name) for each in desk.learn(id, cid, who.name)]
+            return [shown_proposal(each, who.name) for each in desk.learn(id, cid, who.name)]
         finally:
             faucet.give_back()
 
     @router.get("/proposals", response_model=list[ProposalShown], responses=documented(403, 404))
     def list_proposals(who: _Admin, id: _Id) -> Any:
         """What waits for the graphs of an expert, first what most people said."""
-        return [_shown(each, who.name) for name in office.expert(id).graphs for each in desk.ledger.queue(name)]
+        return [shown_proposal(each, who.name) for name in office.expert(id).graphs for each in desk.ledger.queue(name)]
 
     @router.get("/decisions", response_model=list[DecisionShown], responses=documented(403, 404))
     def list_decisions(who: _Admin, id: _Id) -> Any:
@@ -112,7 +112,8 @@ def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> 
     return router
 
 
-def _shown(kept: KeptProposal, owner: str) -> dict[str, Any]:
+def shown_proposal(kept: KeptProposal, owner: str) -> dict[str, Any]:
+    """A proposal as a door shows it to somebody."""
     quotes = [each.quote for each in kept.said if each.said_by == owner and each.quote]
     about = {"id": kept.proposal.id, "graph": kept.proposal.graph, "says": str(kept.proposal)}
     return about | {"standing": kept.standing, "people": kept.people, "quotes": quotes}

@@ -48,6 +48,10 @@ class TurnFailed(LabError):
     """There is no answer; its words are for the caller, and the reason was logged where it was known."""
 
 
+class MarketAway(LabError):
+    """The marketplace of the server gives nothing that can be used; its words are for the caller."""
+
+
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The errors of a route, as OpenAPI tells them."""
     return {status: {"model": ApiErrorBody, "description": _SAID[status]} for status in sorted({*_ALWAYS, *statuses})}
@@ -78,6 +82,8 @@ def told_error(error: LabError) -> tuple[int, str, str]:
             return 403, "forbidden", str(error)
         case TooBusy():
             return 503, "too_busy", str(error)
+        case MarketAway():
+            return 503, "market_away", str(error)
         case TurnFailed():
             return 503, "model_away", str(error)
         case BadInput():

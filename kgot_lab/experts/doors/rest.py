@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
-from fastapi import APIRouter, Body, Depends, Path, Query
+from fastapi import APIRouter, Body, Depends, Path, Query, Response
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.experts.chat.happening import ThoughtTold
@@ -48,6 +49,7 @@ _EXPERT: dict[str, Any] = {
     "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}},
 }
 _Json = dict[str, Any]
+_PAGE = 50  # experts of a page, where nobody says how many
 
 
 def rest_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
@@ -60,10 +62,20 @@ def rest_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
 
 
 def _experts(router: APIRouter, office: ExpertOffice) -> None:
-    @router.get("/experts", response_model=list[shapes.ExpertShown], responses=documented(), tags=["experts"])
-    def list_experts(who: _Who) -> Any:
-        """List all experts, with how often the caller talked to each."""
-        return office.experts(who.name)
+    @router.get("/experts", response_model=list[shapes.ExpertShown], responses=documented(422) | shapes.PAGED, tags=["experts"])
+    def list_experts(
+        who: _Who,
+        response: Response,
+        limit: Annotated[int | None, Query(ge=1, le=200, description="how many; without it, all there are")] = None,
+        after: Annotated[str | None, Query(max_length=200, description="the id of the last expert of the page before")] = None,
+    ) -> Any:
+        """List experts, the oldest first, with how often the caller talked to each: all, or a page, with that of the next in `Link`."""
+        if limit is None and after is None:
+            return office.experts(who.name)
+        found, more = office.experts_page(who.name, limit or _PAGE, after)
+        if more:
+            response.headers["link"] = f'</api/experts?limit={limit or _PAGE}&after={quote(str(found[-1]["id"]), safe="")}>; rel="next"'
+        return found
 
     @router.post("/experts", response_model=shapes.ExpertMade, status_code=201, responses=documented(403, 422), tags=["experts"])
     def create_expert(who: _Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from kgot_lab import __version__
 from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
+from kgot_lab.experts.doors.drifting import drift_router
 from kgot_lab.experts.doors.federating import federation_router
 from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
 from kgot_lab.experts.doors.lessons import lessons_router
@@ -21,6 +22,7 @@ from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import documented, tell_errors
 from kgot_lab.experts.doors.rest import rest_router
 from kgot_lab.experts.doors.sharing import sharing_router
+from kgot_lab.experts.doors.trading import trading_router
 from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 
@@ -65,8 +67,11 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: Lea
     app.include_router(sharing_router(office))
     if desk is not None:
         app.include_router(lessons_router(office, faucet, desk))
+        app.include_router(drift_router(office, desk))
     if office.consultants is not None:
         app.include_router(federation_router(office, faucet, office.consultants.federation))
+    if office.market is not None:
+        app.include_router(trading_router(office, office.market))
     app.include_router(pages_router())
 
     @app.get("/health", responses=documented(), tags=["server"])

@@ -35,6 +35,10 @@ _STREAM_EVENT: dict[str, Any] = {  # as OpenAPI describes one of a stream
 }
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": _STREAM_EVENT}}}}
 
+PAGED: dict[int | str, dict[str, Any]] = {
+    200: {"headers": {"Link": {"description": 'the next page, as <ADDRESS>; rel="next"; not on the last', "schema": {"type": "string"}}}}
+}
+
 
 class _Sent(BaseModel):
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}

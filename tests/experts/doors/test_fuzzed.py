@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -15,12 +20,14 @@ from schemathesis.checks import CHECKS, load_all_checks
 from support.expert_server import COOK, COOK_ID, expert_office
 
 from kgot_lab.experts import keeping
+from kgot_lab.experts.delegation.marketplace import published_expert
 from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
 from kgot_lab.experts.doors.server import expert_app
 from kgot_lab.experts.keeping import open_experts
 from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.office import ExpertOffice
+from kgot_lab.experts.portable import exported
 
 load_all_checks()
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -83,6 +90,9 @@ def made_schema() -> tuple[Any, ExpertOffice]:
     """The schema of a server of its own, and its office."""
     office = expert_office()
     begun_anew(office)
+    office.market = Path(mkdtemp())
+    atexit.register(rmtree, office.market)
+    published_expert(office.market, json.dumps(exported(office.expert(COOK_ID), office.graphs)))
     rules = GuardRules(limits=GuardLimits(requests_a_minute=10**6), names=("testserver",))
     app = expert_app(office, rules, LearningDesk(office, open_proposals()))
     schema = schemathesis.openapi.from_dict(linked(app.openapi()))
@@ -134,7 +144,7 @@ def test_an_operation_answers_as_it_is_documented(label, mode):
 def test_operations_in_a_row_answer_as_they_are_documented(monkeypatch):
     came: set[tuple[str, int]] = set()
     schema, office = made_schema()
-    no_links = r"trials|import|export|scores|spans|gaps|learn|proposals|decisions|kgos|v1|health"
+    no_links = r"trials|import|market|export|scores|spans|gaps|drift|learn|proposals|decisions|kgos|v1|health"
     numbers = count()
     monkeypatch.setattr(keeping.secrets, "token_urlsafe", lambda _: f"{next(numbers):016}")
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from support.expert_server import COOK, COOK_ID, ServedExperts, bearer, echoing, expert_office, served
 
+from kgot_lab.errors import BadInput
 from kgot_lab.experts.doors.guard import GuardRules
 from kgot_lab.experts.learning.desk import LearningDesk
+from kgot_lab.experts.learning.drifting import drift_of_expert
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.simulated import SimulatedLearner
 from kgot_lab.llm.scripted import Scripted
@@ -93,3 +97,59 @@ def test_a_model_that_cannot_read_changes_is_said_and_gives_its_place_back():
         conversation = found.ask(SAYS)[0]["conversation_id"]
         answer = found.client.post(f"/api/experts/{COOK_ID}/conversations/{conversation}/learn", json={})
         assert answer.status_code == 503 and answer.json()["error"]["code"] == "model_away" and found.chats == 0
+
+
+DEAR = {"graph": "cookbook", "node": "tool:language_model_api", "dimension": "pricing_tier"}
+CHEAP = "Language model API is cheap now."
+
+
+def drift(server, headers, **more):
+    return server.client.get(f"/api/experts/{COOK_ID}/drift", headers=headers, params=more).json()
+
+
+def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_and_own_words_alone(server, ada, grace):
+    value = server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]]
+    for _ in range(3):
+        server.ask(CHEAP, headers=ada)
+    told = drift(server, grace)
+    assert (told["watched"], told["drifted"]) == (1, []), "one person is never believed alone"
+    for name in ("bob", "carol"):
+        server.ask(CHEAP, headers=bearer(server.token(name)))
+    (found,) = drift(server, grace)["drifted"]
+    assert {name: found[name] for name in DEAR} == DEAR and found["quotes"] == []
+    assert (found["value"], found["way"], found["against"], found["agreeing"]) == (value, "lower", 3, 0)
+    server.ask(f"{CHEAP} So I think", headers=grace)
+    assert drift(server, grace)["drifted"][0]["quotes"] == [CHEAP]
+    assert server.client.get(f"/api/experts/{COOK_ID}/drift", headers=ada).status_code == 403
+    assert server.client.get("/api/experts/nobody/drift", headers=grace).status_code == 404
+
+
+def test_an_expert_of_which_nobody_speaks_so_has_a_silent_report(server, ada, grace):
+    server.ask("Is Language model API cheap?", headers=ada)
+    assert drift(server, grace) == {"days": 90, "watched": 0, "stale": 0, "drifted": []}
+
+
+def test_what_was_said_before_the_days_that_are_looked_back_does_not_count(server, grace):
+    tables = server.office.tables
+    now, tables.now = tables.now, lambda: now() - timedelta(days=10)
+    for name in ("ada", "bob", "carol"):
+        server.ask(CHEAP, headers=bearer(server.token(name)))
+    tables.now = now
+    assert len(drift(server, grace, days=30)["drifted"]) == 1 and drift(server, grace, days=5)["watched"] == 0
+    assert server.client.get(f"/api/experts/{COOK_ID}/drift?days=0", headers=grace).status_code == 422
+    with pytest.raises(BadInput):
+        drift_of_expert(server.office, COOK_ID, days=0)
+
+
+def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_contradicted(server, grace):
+    for name in ("ada", "bob", "carol"):
+        server.ask(CHEAP, headers=bearer(server.token(name)))
+    path = f"/api/experts/{COOK_ID}"
+    assert server.client.post(f"{path}/drift", json={**DEAR, "value": 0.9}, headers=grace).status_code == 422
+    assert server.client.post(f"{path}/drift", json={**DEAR, "node": NEW, "value": 0.1}, headers=grace).status_code == 404
+    made = server.client.post(f"{path}/drift", json={**DEAR, "value": 0.1}, headers=grace)
+    assert made.status_code == 201 and made.json()["standing"] == "queued" and "3 of 3 people" in made.json()["quotes"][0]
+    assert server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] != 0.1
+    assert server.client.put(f"{path}/proposals/{made.json()['id']}/accepted", json={}, headers=grace).status_code == 200
+    assert server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] == 0.1
+    assert drift(server, grace)["drifted"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import pytest
@@ -40,6 +41,21 @@ def test_experts_come_and_go_and_no_id_comes_again(server):
         assert server.client.post("/api/experts", json=told).json()["id"] == id
         assert server.client.put(f"/api/experts/{id}", json={"description": "changed"}).json()["description"] == "changed"
         assert server.client.delete(f"/api/experts/{id}").status_code == 200
+
+
+def test_experts_are_listed_by_pages_as_they_are_whole(server):
+    for _ in range(2):
+        server.client.post("/api/experts", json=COOK)
+    whole = server.client.get("/api/experts").json()
+    first = server.client.get("/api/experts", params={"limit": 2})
+    second = server.client.get("/api/experts", params={"limit": 2, "after": first.json()[-1]["id"]})
+    assert first.json() + second.json() == whole and "link" in first.headers and "link" not in second.headers
+
+
+def test_what_people_contradict_is_read_there_too(server):
+    for name in ("ada", "bob", "carol"):
+        server.ask("Language model API is cheap now.", headers=bearer(server.token(name)))
+    assert [each[0] for each in server.office.tables.spoken(COOK_ID, datetime(2000, 1, 1, tzinfo=UTC), 3)] == ["carol", "bob", "ada"]
 
 
 @pytest.mark.parametrize(

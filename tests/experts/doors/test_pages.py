@@ -419,3 +419,19 @@ def test_the_keyboard_goes_through_every_part_and_out_of_it(page, office):
     page.wait_for_load_state("networkidle")
     for part in ("#side", "#said", "#asking", "#beside"):
         assert keyboard_goes_through(page.locator(part)), part
+
+
+def test_of_many_experts_the_first_are_listed_then_more_and_an_address_leads_to_any(page, office):
+    told = {"name": "One of many", "kg_db_id": "cookbook", "persona": {"name": "Many"}}
+    made = [office.create(told).id for _ in range(120)]
+    try:
+        before = len(office.tables.experts()) - 120
+        page.goto(f"/#{made[-1]}")
+        expect(page.locator("#who h1")).to_have_text("One of many")
+        expect(page.locator(".expert")).to_have_count(100)
+        page.get_by_role("button", name="Show more").first.click()
+        expect(page.locator(".expert")).to_have_count(120 + before)
+        expect(page.locator(f".expert[data-id={made[-1]}]")).to_have_attribute("aria-current", "true")
+    finally:
+        for id in made:
+            office.delete(id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 from support.expert_server import COOK, COOK_ID, FailingModel, ServedExperts, echoing, expert_office, served, text_of, the_cookbook
@@ -65,6 +67,50 @@ def test_an_expert_is_made_read_listed_changed_and_deleted(server):
     assert gone.json() == {"deleted": True, "conversations_deleted": 0}
     assert error_of(server.client.get(f"/api/experts/{id}"))[:2] == (404, "not_there")
     assert error_of(server.client.delete(f"/api/experts/{id}"))[0] == 404
+
+
+def pages_of(client, params):
+    """The experts of each page, as `Link` leads from one to the next."""
+    answer = client.get("/api/experts", params=params)
+    while True:
+        yield [each["id"] for each in answer.json()]
+        if "link" not in answer.headers:
+            return
+        address = re.fullmatch('<(.+)>; rel="next"', answer.headers["link"])
+        answer = client.get(address[1])
+
+
+def test_experts_are_listed_whole_or_by_pages_that_lead_to_the_next():
+    with served(expert_office()) as server:
+        for _ in range(6):
+            server.client.post("/api/experts", json=COOK)
+        whole = server.client.get("/api/experts")
+        ids = [each["id"] for each in whole.json()]
+        assert len(ids) == 7 and "link" not in whole.headers
+        for limit, sizes in ((3, [3, 3, 1]), (7, [7]), (200, [7])):
+            pages = list(pages_of(server.client, {"limit": limit}))
+            assert list(chain.from_iterable(pages)) == ids and list(map(len, pages)) == sizes
+        server.ask("hello", expert=ids[4])
+        page = server.client.get("/api/experts", params={"limit": 2, "after": ids[3]}).json()
+        assert [(each["id"], each["conversation_count"]) for each in page] == [(ids[4], 1), (ids[5], 0)]
+        assert page == server.client.get("/api/experts").json()[4:6]
+
+
+def test_a_page_leaves_nothing_out_where_experts_come_and_go_meanwhile():
+    with served(expert_office()) as server:
+        for _ in range(4):
+            server.client.post("/api/experts", json=COOK)
+        pages = pages_of(server.client, {"limit": 2})
+        first = next(pages)
+        for gone in first:  # also the one from which the next page goes on
+            server.client.delete(f"/api/experts/{gone}")
+        server.client.post("/api/experts", json=COOK)
+        assert list(chain.from_iterable(pages)) == [f"{COOK_ID}_{number}" for number in (3, 4, 5, 6)]
+
+
+@pytest.mark.parametrize("params", [{"limit": 0}, {"limit": 201}, {"limit": "many"}, {"after": "nobody"}, {"after": "\0"}, {"after": ""}])
+def test_a_page_that_makes_no_sense_is_refused(server, params):
+    assert error_of(server.client.get("/api/experts", params=params))[0] == 422
 
 
 def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(server):

@@ -15,12 +15,14 @@ from starlette.routing import BaseRoute, Mount
 from starlette.testclient import TestClient
 from support.expert_server import COOK, COOK_ID, bearer, expert_office
 
+from kgot_lab.experts.delegation.marketplace import published_expert
 from kgot_lab.experts.doors import tokens
 from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
 from kgot_lab.experts.doors.server import expert_app
 from kgot_lab.experts.doors.tokens import new_token, revoke_tokens
 from kgot_lab.experts.learning.desk import LearningDesk
 from kgot_lab.experts.learning.ledger import open_proposals
+from kgot_lab.experts.portable import exported
 from kgot_lab.llm.scripted import Scripted
 
 CANARIES = {"ada": "quokka", "bob": "axolotl"}
@@ -97,10 +99,12 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
         ("POST", f"{expert}/duplicate"): [{"new_name": "copy"}],
         ("POST", f"{expert}/chat"): chat,
         ("POST", f"{expert}/conversations/{{cid}}/learn"): [{}],
+        ("POST", f"{expert}/drift"): [{"graph": "cookbook", "node": NODE, "dimension": "pricing_tier", "value": 0.5}],
         ("PUT", f"{expert}/proposals/{{pid}}/accepted"): [{}],
         ("PUT", f"{expert}/proposals/{{pid}}/rejected"): [{}],
         ("POST", f"{expert}/trials"): [{"b": {"description": question}}],
         ("POST", "/api/import"): [{"expert": {"kind": question}}],
+        ("POST", "/api/market/import"): [{"name": "Cookbook", "dry": True}, {"name": question}],
         ("PUT", f"{expert}/conversations/{{cid}}/messages/{{mid}}/opinion"): [{"thumb": 1}, {"thumb": -1}],
         ("POST", "/api/kgos/query/{db_id}"): [{"query": question}],
         ("POST", "/api/kgos/impact/{db_id}/{node_id:path}"): [{}],
@@ -140,6 +144,8 @@ def world(tmp_path_factory) -> Iterator[World]:
         return '{"changes": []}' if prompt.schema else "\n".join(message.text for message in prompt.messages)
 
     office = expert_office(Scripted(repeat, "repeat"), place=tmp_path_factory.mktemp("tenants") / "experts.db")
+    office.market = tmp_path_factory.mktemp("market")
+    published_expert(office.market, json.dumps(exported(office.expert(COOK_ID), office.graphs)))
     rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6))
     app = expert_app(office, rules, LearningDesk(office, open_proposals()))
     sides = [Side(name, new_token(office.tables, name)) for name in CANARIES]

@@ -228,13 +228,22 @@ stop.addEventListener("click", () => { state.running?.abort(); question.focus();
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.running) stop.click(); });
 at("new").addEventListener("click", () => { if (state.expert) begin(); view("chat"); });
 
+/** Whether there is an expert that the list does not show yet. */
+async function isThere(id) {
+  try {
+    return Boolean(await call(`/api/experts/${encodeURIComponent(id)}`));
+  } catch (error) {
+    if (error.status === 404) return false;
+    throw error;
+  }
+}
+
 async function start() {
   try {
-    const experts = await call("/api/experts");
-    expertList(at("experts"), experts, async (id) => { await choose(id); view("chat"); });
+    const experts = await expertList(at("experts"), async (id) => { await choose(id); view("chat"); }, failed);
     const [id, talk] = location.hash.slice(1).split("/").map(decodeURIComponent);
-    const wanted = experts.find((each) => each.id === id) ?? experts[0];
-    if (wanted) await choose(wanted.id, wanted.id === id ? talk : null);
+    const wanted = id && (experts.some((each) => each.id === id) || (await isThere(id))) ? id : experts[0]?.id;
+    if (wanted) await choose(wanted, wanted === id ? talk : null);
   } catch (error) {
     failed(error);
   }

@@ -3,14 +3,38 @@
 import { call } from "./api.js";
 import { button, icon, make, when } from "./dom.js";
 
-/** The experts, each a button; `choose` is told the one that is pressed. */
-export function expertList(place, experts, choose) {
-  place.replaceChildren(...experts.map((expert) => make("li", {}, make("button", { type: "button", class: "expert", "data-id": expert.id, onclick: () => choose(expert.id) },
-    face(expert), make("span", { class: "expert-words" }, make("strong", {}, expert.name), " ", make("span", { class: "small" }, expert.description || expert.persona.name))))));
-  if (!experts.length) place.replaceChildren(make("li", { class: "hint" }, "There is no expert on this server yet."));
+const EXPERTS = 100; // that are shown at once
+
+/** The first experts, each a button, and one for more; `choose` is told the one that is pressed. */
+export async function expertList(place, choose, failed) {
+  const first = await call(`/api/experts?limit=${EXPERTS}`);
+  place.replaceChildren();
+  add(first);
+  if (!first.length) place.replaceChildren(make("li", { class: "hint" }, "There is no expert on this server yet."));
+  return first;
+
+  function add(experts) {
+    place.append(...experts.map((expert) => make("li", {}, make("button", { type: "button", class: "expert", "data-id": expert.id, onclick: () => choose(expert.id) },
+      face(expert), make("span", { class: "expert-words" }, make("strong", {}, expert.name), " ", make("span", { class: "small" }, expert.description || expert.persona.name))))));
+    if (experts.length < EXPERTS) return;
+    const more = make("li", {}, button("Show more", async () => {
+      try {
+        const next = await call(`/api/experts?limit=${EXPERTS}&after=${encodeURIComponent(experts.at(-1).id)}`);
+        more.remove();
+        add(next);
+        markExpert(place, marked);
+      } catch (error) {
+        failed(error);
+      }
+    }, { class: "quiet" }));
+    place.append(more);
+  }
 }
 
+let marked = "";
+
 export function markExpert(place, id) {
+  marked = id;
   for (const each of place.querySelectorAll("button")) {
     if (each.dataset.id === id) each.setAttribute("aria-current", "true");
     else each.removeAttribute("aria-current");

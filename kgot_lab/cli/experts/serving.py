@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kgot_lab.cli import terminal
+from kgot_lab.cli.experts.opening import office_at, place_of_proposals, place_of_store
 from kgot_lab.cli.options import MODELS
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 
@@ -39,6 +40,9 @@ def serve_experts(
     peers: Annotated[
         Path | None, typer.Option("--peers", help="a JSON file of other instances that may be asked, and may ask; the own key is printed")
     ] = None,
+    market: Annotated[
+        str | None, typer.Option("--market", help="a marketplace, a folder or an address, from which admins may take experts in")
+    ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP")] = False,
 ) -> None:
     """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
@@ -48,9 +52,12 @@ def serve_experts(
 
         typer.echo(made(open_experts(place_of_store(store)), new_token, tenant_role(role)))
         return
+    if market is not None and "://" not in market and not Path(market).is_dir():
+        raise BadInput(f"{market} is no folder: name that of a marketplace, or its address, https://HOST/PATH")
     office = office_at(graphs, store, model, models)
     if peers is not None:
         office.consultants = consultants_of(peers)
+    office.market = market
     if stdio:
         threading.Thread(target=make_ready, args=(office,), daemon=True).start()
         from kgot_lab.experts.doors.assistants import expert_tools
@@ -100,49 +107,6 @@ def tenant_role(role: str) -> Literal["admin", "user"]:
     if role == "user":
         return "user"
     raise BadInput(f"a role is user or admin, not {role!r}")
-
-
-def place_of_store(store: str | None) -> str:
-    """Where experts are kept: where somebody says, else in a file of the user's."""
-    from platformdirs import user_data_path
-
-    if store is not None:
-        return store
-    folder = user_data_path("kgot_lab", appauthor=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(folder / "experts.db")
-
-
-def place_of_proposals(store: str | None) -> str:
-    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts'."""
-    place = place_of_store(store)
-    return place if "://" in place else str(Path(place).with_suffix(".proposals.db"))
-
-
-def office_at(graphs: Path | None, store: str | None, model: str, models: Path | None) -> ExpertOffice:
-    """The office of a server: its graphs, its tables, its models, and the experts that come with the package."""
-    from kgot_lab.embedding.of_query import query_embedder
-    from kgot_lab.experts.graph_folder import GraphFolder
-    from kgot_lab.experts.keeping import open_experts
-    from kgot_lab.experts.office import ExpertModels, ExpertOffice
-    from kgot_lab.experts.shipping import SHIPPED_GRAPHS, ship_experts
-    from kgot_lab.llm import check_spec, connect
-    from kgot_lab.llm.models import load_models
-
-    if graphs is not None and not graphs.is_dir():
-        raise BadInput(f"{graphs} is no folder: name the folder that the graphs lie in")
-    named = load_models(models) if models else {}
-    check_spec(model, named) if model not in named else None
-    makers = {each: (lambda each=each: connect(each, models=named, say=terminal.say)) for each in (model, *named)}
-    try:
-        embedder = query_embedder()
-    except NotInstalled as error:
-        terminal.say(f"note: no search by meaning: {error}")
-        embedder = None
-    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
-    office = ExpertOffice(tables, folder, ExpertModels(makers, model), embedder=embedder)
-    ship_experts(office)
-    return office
 
 
 def consultants_of(peers: Path) -> Consultants:

@@ -1,0 +1,1 @@
+"""Type: experts that are served, shared and looked after."""

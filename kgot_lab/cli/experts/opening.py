@@ -1,0 +1,70 @@
+"""The experts of this computer, as the commands open them: where they are kept, with their graphs and their models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.cli import terminal
+from kgot_lab.errors import BadInput, NotInstalled
+
+if TYPE_CHECKING:
+    from kgot_lab.experts.learning.desk import LearningDesk
+    from kgot_lab.experts.office import ExpertOffice
+
+
+def place_of_store(store: str | None) -> str:
+    """Where experts are kept: where somebody says, else in a file of the user's."""
+    from platformdirs import user_data_path
+
+    if store is not None:
+        return store
+    folder = user_data_path("kgot_lab", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / "experts.db")
+
+
+def place_of_proposals(store: str | None) -> str:
+    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts'."""
+    place = place_of_store(store)
+    return place if "://" in place else str(Path(place).with_suffix(".proposals.db"))
+
+
+def office_at(
+    graphs: Path | None, store: str | None, model: str = "local", models: Path | None = None, *, searching: bool = True
+) -> ExpertOffice:
+    """The office of a server: its graphs, its tables, its models, and the experts that come with the package.
+
+    Where nobody is `searching`, nothing is opened that only a search by meaning needs.
+    """
+    from kgot_lab.embedding.of_query import query_embedder
+    from kgot_lab.experts.graph_folder import GraphFolder
+    from kgot_lab.experts.keeping import open_experts
+    from kgot_lab.experts.office import ExpertModels, ExpertOffice
+    from kgot_lab.experts.shipping import SHIPPED_GRAPHS, ship_experts
+    from kgot_lab.llm import check_spec, connect
+    from kgot_lab.llm.models import load_models
+
+    if graphs is not None and not graphs.is_dir():
+        raise BadInput(f"{graphs} is no folder: name the folder that the graphs lie in")
+    named = load_models(models) if models else {}
+    check_spec(model, named) if model not in named else None
+    makers = {each: (lambda each=each: connect(each, models=named, say=terminal.say)) for each in (model, *named)}
+    try:
+        embedder = query_embedder() if searching else None
+    except NotInstalled as error:
+        terminal.say(f"note: no search by meaning: {error}")
+        embedder = None
+    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
+    office = ExpertOffice(tables, folder, ExpertModels(makers, model), embedder=embedder)
+    ship_experts(office)
+    return office
+
+
+def desk_at(graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False) -> LearningDesk:
+    """The office of a server with what was accepted for its graphs, as its doors have it, for a command that answers no question."""
+    from kgot_lab.experts.learning.desk import LearningDesk
+    from kgot_lab.experts.learning.ledger import open_proposals
+
+    office = office_at(graphs, store, models=models, searching=searching)
+    return LearningDesk(office, open_proposals(place_of_proposals(store)))

@@ -1,0 +1,105 @@
+"""`kgot-lab experts` as a user types it: a marketplace in a folder, from which another computer takes an expert."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.experts.delegation.marketplace import published_expert
+from kgot_lab.experts.keeping import open_experts
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def market(kgot_lab):
+    ran = kgot_lab("experts", "publish", "expert_cookbook", "market", "--store", "mine.db", "--score", "recall@5=.8")
+    assert ran.code == 0 and "sha256" in ran.out, ran.err
+    assert kgot_lab("experts", "list", "--store", "other.db").code == 0  # which begins with the shipped experts
+    return Path("market")
+
+
+def held(place):
+    tables = open_experts(place)
+    ids = [each.id for each in tables.experts()]
+    tables.close()
+    return ids
+
+
+def test_an_expert_is_published_listed_with_its_scores_and_fetched_elsewhere(kgot_lab, market):
+    ran = kgot_lab("experts", "list", market)
+    assert ran.code == 0 and ran.out.startswith("Cookbook: recall@5 0.8") and "1 expert" in ran.err
+    (row,) = json.loads(kgot_lab("experts", "list", market, "--json").out)
+    assert row["scores"] == {"recall@5": 0.8} and (market / row["file"]).is_file()
+    assert kgot_lab("experts", "fetch", "Cookbook", market, "--store", "other.db", "--dry").out == "it fits\n"
+    before = held("other.db")
+    ran = kgot_lab("experts", "fetch", "Cookbook", market, "--store", "other.db")
+    assert ran.code == 0 and held("other.db") == [*before, ran.out.strip()], ran.err
+    assert ran.out.strip() in kgot_lab("experts", "list", "--store", "other.db").out
+
+
+def test_a_tampered_expert_is_refused_and_nothing_is_kept(kgot_lab, market):
+    (file,) = market.glob("cookbook-*.json")
+    file.write_text(file.read_text() + " ")
+    before = held("other.db")
+    ran = kgot_lab("experts", "fetch", "Cookbook", market, "--store", "other.db")
+    assert ran.code == 1 and "its hash is another, and nothing was taken over" in ran.err and held("other.db") == before
+
+
+def test_an_expert_whose_graph_is_not_here_is_refused_and_another_graph_may_stand_for_it(kgot_lab, market):
+    told = json.loads(next(market.glob("cookbook-*.json")).read_text().replace('"cookbook"', '"theirs"'))
+    published_expert(market, json.dumps({key: value for key, value in told.items() if key != "sha256"} | {"name": "Other"}))
+    before = held("other.db")
+    ran = kgot_lab("experts", "fetch", "Other", market, "--store", "other.db")
+    assert ran.code == 1 and "unknown graph 'theirs'" in ran.err and held("other.db") == before
+    ran = kgot_lab("experts", "fetch", "Other", market, "--store", "other.db", "--graph", "theirs=cookbook")
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("publish", "nobody", "market"), "there is no such expert"),
+        (("publish", "expert_cookbook", "market", "--score", "good"), "--score is NAME=NUMBER"),
+        (("publish", "expert_cookbook", "market", "--score", "f1=good"), "'good' is no number"),
+        (("publish", "expert_cookbook", "market", "--score", "f1=nan"), "a finite number"),
+        (("publish", "expert_cookbook", "https://example.org/market"), "published in a folder"),
+        (("fetch", "Cookbook", "nowhere"), "index.json of the marketplace cannot be read"),
+        (("fetch", "Cookbook", "ftp://example.org/market"), "a folder or an address"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_no_marketplace_is_made(kgot_lab, words, said, tmp_path):
+    ran = kgot_lab("experts", *words, "--store", "mine.db")
+    assert ran.code == 1 and said in ran.err and not (tmp_path / "market").exists()
+
+
+def test_a_server_of_a_marketplace_that_is_no_folder_does_not_begin(kgot_lab):
+    ran = kgot_lab("serve", "--market", "nowhere", "--store", "mine.db")
+    assert ran.code == 1 and "nowhere is no folder" in ran.err and not Path("mine.db").exists()
+
+
+def test_an_expert_of_a_marketplace_that_is_not_there_is_said_with_those_that_are(kgot_lab, market):
+    ran = kgot_lab("experts", "fetch", "Cookbok", market, "--store", "other.db")
+    assert ran.code == 1 and "did you mean 'Cookbook'" in ran.err
+
+
+def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_for(kgot_lab):
+    assert kgot_lab("experts", "list", "--store", "mine.db").code == 0  # which begins with the shipped experts
+    tables = open_experts("mine.db")
+    for name in ("ada", "bob", "carol"):
+        talk = tables.begin("expert_cookbook", name, "a question")
+        tables.say(talk, "user", "Language model API is cheap now.")
+    tables.close()
+    ran = kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db")
+    assert ran.code == 0 and "3 of 3 people say it is lower" in ran.out and "cheap" not in ran.out, ran.err
+    assert "1 value contradicted of 1" in ran.err
+    assert '"Language model API is cheap now."' in kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--words").out
+    (row,) = json.loads(kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--json").out)
+    assert (row["dimension"], row["against"], "words" in row) == ("pricing_tier", 3, False)
+    assert kgot_lab("experts", "drift", "nobody", "--store", "mine.db").code == 1
