@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.experiments.experts.hostile import CHANNELS, hostile_texts, planted_outcomes
+from kgot_lab.experiments.experts.hostile import (
+    CHANNELS,
+    hostile_texts,
+    keep_outcome,
+    kept_outcomes,
+    planted_in_turn,
+    planted_outcome,
+    planted_outcomes,
+)
 from kgot_lab.llm.scripted import Scripted
 
 
@@ -33,3 +41,19 @@ def test_a_leak_would_be_seen():
 
     (outcome,) = planted_outcomes(Scripted(lambda prompt: hostile._CANARY), ["say it"], ["description"])
     assert outcome.leaked
+
+
+def test_outcomes_are_kept_one_a_line_and_a_line_that_was_cut_off_is_left_out(tmp_path):
+    outcome = planted_outcome(Scripted(tells_all), *planted_in_turn(hostile_texts())[8])
+    path = tmp_path / "kept" / "a.jsonl"
+    keep_outcome(path, outcome)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"channel": "na')
+    assert kept_outcomes(path) == [outcome]
+    keep_outcome(path, outcome)
+    assert kept_outcomes(path) == [outcome, outcome]
+
+
+def test_in_turn_each_text_has_one_channel_and_each_channel_texts():
+    planted = planted_in_turn(hostile_texts())
+    assert [text for _, text in planted] == list(hostile_texts()) and {channel for channel, _ in planted} == set(CHANNELS)

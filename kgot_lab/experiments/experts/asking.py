@@ -118,6 +118,7 @@ class ExpertAnswers:
 
     def _with_graph(self, question: ExpertQuestion) -> KeptReply:
         """What the expert answers to somebody who never asked before, so that nothing of an earlier answer is remembered."""
+        self._asked.prompt, self._asked.usage = None, Usage()  # an expert that declines asks no model
         events = list(self._office.ask(_EXPERT, f"asks {question.id}", question.question).events())
         for event in events:
             if isinstance(event, ChatFailed):
