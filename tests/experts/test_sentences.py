@@ -12,7 +12,7 @@ from support.expert_server import COOK, COOK_ID, echoing, expert_office
 
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.chat.happening import ChatDone, SourcesTold, ThoughtTold, TokenTold
-from kgot_lab.experts.chat.sentences import NO_SOURCE, SentencePieces, sentences_schema
+from kgot_lab.experts.chat.sentences import KNOWS_NOT, NO_SOURCE, SentencePieces, sentences_schema
 from kgot_lab.llm.scripted import Scripted
 
 CACHE = CitableNode("cook", "technique:caching", "Prompt caching", "technique")
@@ -74,18 +74,22 @@ def test_a_reply_that_was_cut_off_keeps_what_was_said():
 
 def test_a_sentence_is_said_once_and_one_without_a_source_cites_nothing():
     row = {"source": CACHE.handle, "sentence": "Pay once."}
-    assert written({"sentences": [row, row, {"source": NO_SOURCE, "sentence": "I do not know."}]}) == (
+    assert written({"sentences": [row, row, {"source": NO_SOURCE, "sentence": KNOWS_NOT}]}) == (
         "Pay once. [Source: cook:Prompt caching] I do not know."
     )
 
 
 def test_the_form_lets_a_model_cite_what_it_was_told_and_nothing_else():
-    def sources(**how):
-        shape = sentences_schema([CACHE, LIMIT, CACHE], **how)
-        return shape["properties"]["sentences"]["items"]["properties"]["source"]["enum"]
+    def sentence(may_know_nothing):
+        return sentences_schema([CACHE, LIMIT, CACHE], may_know_nothing=may_know_nothing)["properties"]["sentences"]["items"]
 
-    assert sources(may_know_nothing=False) == [CACHE.handle, LIMIT.handle]
-    assert sources(may_know_nothing=True) == [CACHE.handle, LIMIT.handle, NO_SOURCE]
+    def choices(shape, name):
+        return shape["properties"][name].get("enum")
+
+    told = sentence(False)
+    assert choices(told, "source") == [CACHE.handle, LIMIT.handle] and choices(told, "sentence") is None
+    assert sentence(True)["anyOf"][0] == told
+    assert [choices(sentence(True)["anyOf"][1], name) for name in ("source", "sentence")] == [[NO_SOURCE], [KNOWS_NOT]]
 
 
 def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_text():

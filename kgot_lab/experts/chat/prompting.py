@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.chat.playbook import PlaybookSection
-from kgot_lab.experts.chat.sentences import NO_SOURCE, sentences_schema
+from kgot_lab.experts.chat.sentences import KNOWS_NOT, NO_SOURCE, sentences_schema
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.methods.can_it import Limitation, limitations_of
@@ -131,7 +131,7 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
     if asked.unsaid and citable:
         parts.append(f"Nothing that was found in the knowledge graph says: {', '.join(map(_line, asked.unsaid))}.")
         if by_sentence:
-            parts.append(f'If it does not answer the question, write one sentence that you do not know, with the source "{NO_SOURCE}".')
+            parts.append(f'If it does not answer the question, write one sentence, with the source "{NO_SOURCE}": {KNOWS_NOT}')
     messages = [Message("system", "\n\n".join(parts))]
     messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
     return Prompt((*messages, Message("user", asked.question)), schema=schema, max_tokens=_REPLY)

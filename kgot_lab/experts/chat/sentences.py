@@ -13,27 +13,33 @@ from pydantic_core import from_json
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.types import Json
 
-NO_SOURCE = "none"
+NO_SOURCE, KNOWS_NOT = "none", "I do not know."
 _MOST_SENTENCES = 4
 
 
 def sentences_schema(nodes: Iterable[CitableNode], *, may_know_nothing: bool) -> Mapping[str, Json]:
     """The JSON schema of an answer of at most four sentences, each behind the handle of one of some nodes.
 
-    `may_know_nothing` lets a sentence rest on nothing: where the graphs say little of a question.
+    `may_know_nothing` lets one say, and no more, that it does not know: where the graphs say little of a question. A sentence that rests on
+    nothing may not say anything else, for there a model tells what it makes up.
     """
     handles: list[Json] = list(dict.fromkeys(node.handle for node in nodes))
-    handles += [NO_SOURCE] if may_know_nothing else []
-    sentence: dict[str, Json] = {
-        "type": "object",
-        "properties": {"source": {"type": "string", "enum": handles}, "sentence": {"type": "string"}},
-        "required": ["source", "sentence"],
-        "additionalProperties": False,
-    }
+    sentence = _sentence({"enum": handles}, {})
+    if may_know_nothing:
+        sentence = {"anyOf": [sentence, _sentence({"enum": [NO_SOURCE]}, {"enum": [KNOWS_NOT]})]}
     return {
         "type": "object",
         "properties": {"sentences": {"type": "array", "minItems": 1, "maxItems": _MOST_SENTENCES, "items": sentence}},
         "required": ["sentences"],
+        "additionalProperties": False,
+    }
+
+
+def _sentence(source: dict[str, Json], text: dict[str, Json]) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": {"source": {"type": "string", **source}, "sentence": {"type": "string", **text}},
+        "required": ["source", "sentence"],
         "additionalProperties": False,
     }
 
