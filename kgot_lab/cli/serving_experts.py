@@ -169,4 +169,6 @@ def make_ready(office: ExpertOffice) -> None:
             office.graphs.graph(name)
         except LabError as error:
             terminal.say(f"note: {error}")
+    for told in office.graphs.passed_over():
+        terminal.say(f"note: {told}")
     terminal.say("all graphs are read")
