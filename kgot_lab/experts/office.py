@@ -88,7 +88,11 @@ class ExpertOffice:
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
         """Delete an expert; how many conversations went with it. Raises NotThere."""
-        return self.tables.remove_expert(id, conversations=conversations)
+        gone = self.tables.remove_expert(id, conversations=conversations)
+        if self.forgetting is not None:
+            for each in gone:
+                self.forgetting(each)
+        return len(gone)
 
     def _checked(self, config: ExpertConfig) -> ExpertConfig:
         """A configuration whose graphs, models and playbooks are here."""
