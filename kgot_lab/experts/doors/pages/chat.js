@@ -71,13 +71,32 @@ async function openTalk(id, isWanted = true) {
     thoughts.empty();
     talks.mark(id);
     remember();
-    for (const message of whole.messages) (message.role === "user" ? asked(message.content) : answered(message));
+    for (const [message, replies] of inPairs(whole.messages)) {
+      if (message) asked(message.content);
+      if (replies.length) replies.forEach(answered);
+      else said.append(make("p", { class: "note" }, "No answer is kept of this: it was broken off, or is being written just now."));
+    }
     if (isWanted) view("chat");
     toEnd(true);
   } catch (error) {
     if (error.status === 404) begin();
     failed(error);
   }
+}
+
+/** Messages as questions, each with its answers: of questions that were asked at once the answers come in any order. */
+function inPairs(messages) {
+  const pairs = [];
+  for (const message of messages) {
+    if (message.role === "user") {
+      pairs.push([message, []]);
+      continue;
+    }
+    const pair = pairs.find(([question]) => question?.id === message.metadata.answers) ?? pairs.at(-1);
+    if (pair) pair[1].push(message);
+    else pairs.push([null, [message]]);
+  }
+  return pairs;
 }
 
 /** The chosen expert and conversation stand in the address, so that loading the page again shows them again. */
@@ -110,18 +129,18 @@ function answered(message) {
   const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : "";
   if (note) under.append(make("p", { class: "note" }, note));
   const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [] };
-  finish(under, { trace: about.trace, end, id: message.content ? message.id : "" });
+  finish(under, { trace: about.trace, end, id: message.content ? message.id : "", thought: message.thumb });
   if (about.trace) thoughts.show(about.trace, end);
 }
 
 /** What can be done with an answer: see how it came about, say what one thinks of it. */
-function finish(under, { trace, end, id }) {
+function finish(under, { trace, end, id, thought = null }) {
   if (end.named.length) {
     under.append(make("p", { class: "named" }, "Names, without citing them: ", ...end.named.flatMap((node) => [
       make("button", { type: "button", class: "chip", title: `${node.name}: show it in its graph`, onclick: (event) => open(node, event.currentTarget) }, node.name), " "])));
   }
   const [expert, talk] = [state.expert.id, state.talk];
-  const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": "false", "aria-label": words, title: words, onclick: async (event) => {
+  const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": String(thought === value), "aria-label": words, title: words, onclick: async (event) => {
     const pressed = event.currentTarget;
     try {
       await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(talk)}/messages/${encodeURIComponent(id)}/opinion`, { method: "PUT", body: { thumb: value } });
@@ -225,11 +244,20 @@ stop.addEventListener("click", () => { state.running?.abort(); question.focus();
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.running) stop.click(); });
 at("new").addEventListener("click", () => { if (state.expert) begin(); view("chat"); });
 
+/** The expert and the conversation in the address; none where somebody wrote what is no address. */
+function addressed() {
+  try {
+    return location.hash.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+
 async function start() {
   try {
     const experts = await call("/api/experts");
     expertList(at("experts"), experts, async (id) => { await choose(id); view("chat"); });
-    const [id, talk] = location.hash.slice(1).split("/").map(decodeURIComponent);
+    const [id, talk] = addressed();
     const wanted = experts.find((each) => each.id === id) ?? experts[0];
     if (wanted) await choose(wanted.id, wanted.id === id ? talk : null);
   } catch (error) {
