@@ -124,9 +124,11 @@ class DoorGuard:
         origin = headers.get("origin", "")
         if origin and origin.partition("://")[2] != headers.get("host", ""):
             raise DoorRefusal(403, "foreign_origin", "pages of other origins may not ask this server")
-        if method in ("POST", "PUT", "PATCH") and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise DoorRefusal(415, "not_json", "send a body of type application/json")
         length = headers.get("content-length", "0")
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        holds_nothing = length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
+        if method in ("POST", "PUT", "PATCH") and kind != "application/json" and not holds_nothing:
+            raise DoorRefusal(415, "not_json", "send a body of type application/json")
         if not (length.isascii() and length.isdigit()):
             raise DoorRefusal(400, "bad_request", "Content-Length is no number")
         if len(length) > 18 or int(length) > limits.body:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Body, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kgot_lab.experts.doors.refusing import documented, may_change, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.keeping import KeptTrial
 from kgot_lab.experts.office import ExpertOffice
-from kgot_lab.experts.portable import exported, taken
+from kgot_lab.experts.portable import KIND, exported, taken
 from kgot_lab.experts.scores import expert_scores
 from kgot_lab.experts.spans import genai_spans
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict
@@ -24,12 +25,20 @@ _Json = dict[str, Any]
 
 
 class ImportSent(BaseModel):
-    """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits."""
+    """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits.
+
+    What an export gave may be sent as it is.
+    """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     expert: _Json
     graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
     dry: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_export(cls, told: Any) -> Any:
+        return {"expert": told} if isinstance(told, Mapping) and told.get("kind") == KIND else told
 
 
 class ImportedExpert(BaseModel):

@@ -105,6 +105,14 @@ def test_a_body_of_another_kind_is_refused_at_every_door(server, kind):
     )
 
 
+def test_a_request_that_holds_nothing_needs_no_kind(server):
+    assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn")) == (404, "not_there")
+    assert refusal(server.client.put(f"/api/experts/{COOK_ID}/proposals/none/accepted")) == (404, "not_there")
+    for headers in ({"content-type": "text/plain"}, {"content-type": "application/x-www-form-urlencoded"}):
+        assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers=headers)) == (415, "not_json")
+    assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers={"origin": "null"}))[0] == 403
+
+
 def test_every_answer_has_the_headers_of_a_careful_server_and_none_of_cors(server):
     for answer in (
         server.client.get("/api/experts"),

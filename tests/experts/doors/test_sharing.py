@@ -40,6 +40,12 @@ def test_an_expert_is_exported_and_imported(server):
     assert refused.status_code == 422 and "hash" in refused.json()["error"]["message"]
 
 
+def test_what_an_export_gave_is_imported_as_it_is(server):
+    sent = server.client.get(f"/api/experts/{COOK_ID}/export").content
+    made = server.client.post("/api/import", content=sent, headers={"content-type": "application/json"})
+    assert made.status_code == 201 and made.json()["name"] == "Cookbook"
+
+
 def test_a_trial_gives_each_conversation_one_configuration_and_is_judged_by_thumbs(server):
     tables = server.office.tables
     at = datetime.now(UTC)
