@@ -16,7 +16,7 @@ from kgot_lab.experts.portable import KIND, exported, taken
 from kgot_lab.experts.scores import expert_scores
 from kgot_lab.experts.spans import genai_spans
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict
-from kgot_lab.experts.trying import begin_trial, verdict_on
+from kgot_lab.experts.trying import verdict_on
 
 _Who = Annotated[Tenant, Depends(tenant)]
 _Admin = Annotated[Tenant, Depends(may_change)]
@@ -105,7 +105,7 @@ def sharing_router(office: ExpertOffice) -> APIRouter:
     def start_trial(who: _Admin, id: _Id, sent: TrialSent) -> Any:
         """Begin a trial of two configurations on new and old conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
-        return _shown(office, id, begin_trial(office.tables, id, sent.a, sent.b, plan))
+        return _shown(office, id, office.begin_trial(id, sent.a, sent.b, plan))
 
     @router.delete("/experts/{id}/trials/{tid}", response_model=TrialShown, responses=documented(403, 404), tags=["trials"])
     def end_trial(who: _Admin, id: _Id, tid: _Id) -> Any:
