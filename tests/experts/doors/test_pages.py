@@ -315,6 +315,32 @@ def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_
     expect(page.locator("#said > .message:last-of-type + .note")).to_contain_text("No answer is kept")
 
 
+@pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
+def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, office, size):
+    long = "Donaudampfschifffahrtsgesellschaft" * 5
+    told = {"name": long, "description": long, "kg_db_id": "odd", "persona": {"name": long, "greeting": long, "instructions": long}}
+    id = office.create(told).id
+    page.set_viewport_size(size)
+    for address, there in ((f"/#{id}", ".greeting h2"), (f"/pages/expert.html#{id}", ".card-head h1")):
+        page.goto(address)
+        expect(page.locator(there)).to_have_text(long)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        right = page.locator(there).evaluate("(one) => one.getBoundingClientRect().right")
+        assert right <= size["width"]
+    office.delete(id)
+
+
+def test_a_question_that_the_model_did_not_answer_can_be_asked_again(page):
+    page.route(
+        "**/chat", lambda route: route.fulfill(body='data: {"type": "error", "content": "no model"}\n\n', content_type="text/event-stream")
+    )
+    choose(page)
+    page.locator("#question").fill(QUESTION)
+    page.locator("#question").press("Enter")
+    expect(page.locator(".wrong")).to_have_text("No model.")
+    expect(page.locator("#question")).to_have_value(QUESTION)
+
+
 def test_an_address_that_is_none_shows_the_first_expert(page):
     page.goto("/#%E0%A4%A")
     expect(page.locator(".greeting")).to_be_visible()

@@ -176,8 +176,8 @@ async function ask() {
       place.answer.end();
       place.under.append(make("p", { class: "note" }, "Stopped. What was said until here is kept."));
     } else place.under.append(make("p", { class: "wrong", role: "alert" }, error.message));
-    if (!place.answer.text) question.value ||= text; // nothing came of it: it may be asked again
   }
+  if (!place.answer.text) question.value ||= text; // nothing came of it: it may be asked again
   place.element.classList.remove("writing");
   if (state.running === running) state.running = null;
   working(Boolean(state.running));
