@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.apart import graph_read_apart
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
+from kgot_lab.extraction.folder import folder_stamp
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.search.several import SEPARATOR, SeveralGraphs
@@ -40,7 +41,7 @@ class KnownGraphs:
 
 
 class _ReadGraph(NamedTuple):
-    stamp: tuple[int, int, int]
+    stamp: str
     graph: PropertyGraph
 
 
@@ -97,17 +98,18 @@ class GraphFolder:
         path = self._files().get(name)
         if path is None:
             raise UnknownName("graph", name, self.names())
-        found = path.stat()
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
         with self._lock_of(name):
             kept = self._read.get(name)
-            if kept is None or kept.stamp != stamp:
-                try:
+            try:
+                stamp = _stamp_of(path)
+                if kept is None or kept.stamp != stamp:
                     kept = _ReadGraph(stamp, graph_read_apart(path) if path.is_dir() else opened_graph(str(path)))
                     index_of(kept.graph)
-                except LabError as error:
-                    raise BadInput(f"the graph {name} cannot be read: {str(error).replace(str(path), name)}") from None
-                self._read[name] = kept
+            except LabError as error:
+                raise BadInput(f"the graph {name} cannot be read: {str(error).replace(str(path), name)}") from None
+            except OSError as error:  # it went away meanwhile, or may not be read
+                raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
+            self._read[name] = kept
         return kept.graph
 
     def _lock_of(self, name: str) -> threading.Lock:
@@ -141,6 +143,13 @@ class GraphFolder:
             return sorted(self.folder.iterdir())
         except OSError as error:
             raise BadInput(f"the folder of graphs cannot be read: {error.strerror}") from None
+
+
+def _stamp_of(path: Path) -> str:
+    if path.is_dir():
+        return folder_stamp(path)
+    found = path.stat()
+    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
 
 
 def _edge(each: CrossEdge, graphs: Mapping[str, PropertyGraph]) -> Edge:

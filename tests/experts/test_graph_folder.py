@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgot_lab.errors import BadInput
+from kgot_lab.experts import graph_folder
 from kgot_lab.experts.graph_folder import GraphFolder
 
 LINES = '{"type": "node", "id": "a", "labels": ["thing"], "properties": {"name": "Alpha"}}\n'
@@ -39,3 +40,25 @@ def test_a_graph_in_another_form_of_json_is_told_which_form_is_read(tmp_path):
     with pytest.raises(BadInput, match="one a line, as in") as refused:
         GraphFolder(tmp_path).graph("mine")
     assert str(tmp_path) not in str(refused.value)
+
+
+def test_a_file_that_changed_inside_a_folder_counts_at_once(tmp_path):
+    notes = tmp_path / "notes" / "deep"
+    notes.mkdir(parents=True)
+    (notes / "one.md").write_text("# Rust\n\nBridges rust.\n")
+    folder = GraphFolder(tmp_path)
+    before = folder.graph("notes")
+    assert folder.graph("notes") is before
+    (notes / "one.md").write_text("# Zebra\n\nA crossing.\n")
+    assert "Zebra" in {known["name"] for known in folder.graph("notes").node_properties}
+
+
+def test_a_file_that_cannot_be_opened_is_told_without_its_place(tmp_path, monkeypatch):
+    (tmp_path / "shut.json").write_text(LINES)
+
+    def refused(where):
+        raise PermissionError(13, "Permission denied", where)
+
+    monkeypatch.setattr(graph_folder, "opened_graph", refused)
+    with pytest.raises(BadInput, match=r"graph shut cannot be read: Permission denied$"):
+        GraphFolder(tmp_path).graph("shut")

@@ -6,6 +6,7 @@ foreign Host, a foreign Origin, a body that is no JSON. Off loopback a token is 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -108,6 +109,9 @@ class DoorGuard:
                 await self._app(scope, replayed(body, receive), sending)
         except DoorRefusal as refusal:
             await _refuse(sending, refusal, str(scope["path"]))
+        except asyncio.CancelledError:  # the server ends and waits no longer; what was begun is cut off, which tells that it is not whole
+            if not sending.begun:
+                await _refuse(sending, DoorRefusal(503, "ending", "this server is ending: ask again once it is back"), str(scope["path"]))
         except Exception as error:  # told here, since a server tells it with a trace that may hold anything
             log.error("%s: %s", type(error).__name__, reason_logged(error))
             if not sending.begun:

@@ -183,6 +183,27 @@ def test_a_length_that_is_no_number_is_refused(length):
     assert sent[0]["status"] in (400, 413)
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_server_that_ends_in_the_middle_says_so_or_cuts_off_what_it_began(begun):
+    sent: list[dict] = []
+
+    async def app(scope, receive, send):
+        if begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise asyncio.CancelledError
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/api/experts", "headers": [(b"host", b"localhost")]}
+    asyncio.run(DoorGuard(app, GuardRules(), None)(scope, receive, send))
+    assert sent[0]["status"] == (200 if begun else 503) and len(sent) == (1 if begun else 2)
+    assert begun or json.loads(sent[1]["body"])["error"]["code"] == "ending"
+
+
 def test_a_body_that_does_not_come_is_not_waited_for_for_ever():
     with served(expert_office(), GuardRules(limits=GuardLimits(send_seconds=0.3))) as server:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
