@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.apart import graph_read_apart
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
+from kgot_lab.extraction.folder import folder_stamp
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.search.several import SEPARATOR, SeveralGraphs
@@ -40,7 +41,7 @@ class KnownGraphs:
 
 
 class _ReadGraph(NamedTuple):
-    stamp: tuple[int, int, int]
+    stamp: str
     graph: PropertyGraph
 
 
@@ -65,6 +66,23 @@ class GraphFolder:
         """The ids of all graphs."""
         return tuple(sorted({*self._more, *self._files()}))
 
+    def passed_over(self) -> tuple[str, ...]:
+        """What lies in the folder and is offered as no graph, each with the reason; hidden files are not told."""
+        offered, told = set(self._files().values()), []
+        for path in self._inside():
+            if path in offered or path.name.startswith("."):
+                continue
+            if path.is_symlink():
+                why = "is a link"
+            elif path.suffix == ".md":
+                why = "is a note by itself: put it into a folder, which is a graph"
+            elif GRAPH_ID.fullmatch(path.stem):
+                why = f"has the same name as {self._files()[path.stem].name}: rename one of them"
+            else:
+                why = "has a name that is no id: take letters, digits, dots, dashes and underscores, at most 100"
+            told.append(f"{path.name!r} {why}")
+        return tuple(told)
+
     def graph(self, name: str) -> PropertyGraph:
         """A graph by its id, with what was learnt; raises UnknownName, and BadInput for a file that is no graph."""
         read = self._as_it_lies(name)
@@ -80,17 +98,18 @@ class GraphFolder:
         path = self._files().get(name)
         if path is None:
             raise UnknownName("graph", name, self.names())
-        found = path.stat()
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
         with self._lock_of(name):
             kept = self._read.get(name)
-            if kept is None or kept.stamp != stamp:
-                try:
+            try:
+                stamp = _stamp_of(path)
+                if kept is None or kept.stamp != stamp:
                     kept = _ReadGraph(stamp, graph_read_apart(path) if path.is_dir() else opened_graph(str(path)))
-                except LabError as error:
-                    raise BadInput(f"the graph {name} cannot be read: {str(error).replace(str(path), name)}") from None
-                self._read[name] = kept
-                index_of(kept.graph)
+                    index_of(kept.graph)
+            except LabError as error:
+                raise BadInput(f"the graph {name} cannot be read: {str(error).replace(str(path), name)}") from None
+            except OSError as error:  # it went away meanwhile, or may not be read
+                raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
+            self._read[name] = kept
         return kept.graph
 
     def _lock_of(self, name: str) -> threading.Lock:
@@ -114,13 +133,23 @@ class GraphFolder:
 
     def _files(self) -> dict[str, Path]:
         """The files and folders that may be graphs, by id; links are passed over, since they may lead out of the folder."""
+        found = self._inside()
+        return {path.stem: path for path in found if GRAPH_ID.fullmatch(path.stem) and not path.is_symlink() and path.suffix != ".md"}
+
+    def _inside(self) -> list[Path]:
         if self.folder is None:
-            return {}
+            return []
         try:
-            found = sorted(self.folder.iterdir())
+            return sorted(self.folder.iterdir())
         except OSError as error:
             raise BadInput(f"the folder of graphs cannot be read: {error.strerror}") from None
-        return {path.stem: path for path in found if GRAPH_ID.fullmatch(path.stem) and not path.is_symlink() and path.suffix != ".md"}
+
+
+def _stamp_of(path: Path) -> str:
+    if path.is_dir():
+        return folder_stamp(path)
+    found = path.stat()
+    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
 
 
 def _edge(each: CrossEdge, graphs: Mapping[str, PropertyGraph]) -> Edge:

@@ -150,14 +150,14 @@ class ExpertTables:
             self.storage.rows(sql.CHANGE_EXPERT, {"id": id, "body": body, "at": self._at()})
             return self.expert(id)
 
-    def remove_expert(self, id: str, *, conversations: bool) -> int:
-        """Remove an expert, with all conversations if that is wanted; how many of them went. Raises NotThere."""
+    def remove_expert(self, id: str, *, conversations: bool) -> tuple[str, ...]:
+        """Remove an expert, with all conversations if that is wanted; the ids of those that went. Raises NotThere."""
         with self.storage.changing():
             self.expert(id)
             ids = [row[0] for row in self.storage.rows(sql.OF_EXPERT, {"expert": id})] if conversations else []
             self._remove(ids)
             self.storage.rows(sql.REMOVE_EXPERT, {"id": id, "at": self._at()})
-        return len(ids)
+        return tuple(map(str, ids))
 
     def activity(self, owner: str, experts: Sequence[str] | None = None) -> dict[str, tuple[int, datetime]]:
         """For each expert that somebody talked to, or of some: in how many conversations, and when last."""
@@ -249,6 +249,10 @@ class ExpertTables:
             if not found or found[0][1] != "assistant":
                 raise NotThere("answer")
             self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
+
+    def thumbs(self, conversation: str) -> dict[str, int]:
+        """What was thought of the answers of a conversation, +1 or -1 by the answer's id."""
+        return {str(id): int(thumb) for id, thumb in self.storage.rows(sql.THUMBS, {"id": conversation})}
 
     def judged(self, expert: str) -> tuple[JudgedAnswer, ...]:
         """Each answer of an expert, what it rests on, and what was thought of it; the words of nobody."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
 from kgot_lab.experts.chat.turn import ExpertTurn, told_before
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import ChatConversation, ChatMessage, ExpertTables
-from kgot_lab.experts.trying import chosen_variant
+from kgot_lab.experts.keeping import ChatConversation, ChatMessage, ExpertTables, KeptTrial
+from kgot_lab.experts.trials.verdict import TrialPlan
+from kgot_lab.experts.trying import begin_trial, chosen_variant
 from kgot_lab.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
 
@@ -96,7 +98,18 @@ class ExpertOffice:
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
         """Delete an expert; how many conversations went with it. Raises NotThere."""
-        return self.tables.remove_expert(id, conversations=conversations)
+        gone = self.tables.remove_expert(id, conversations=conversations)
+        if self.forgetting is not None:
+            for each in gone:
+                self.forgetting(each)
+        return len(gone)
+
+    def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> KeptTrial:
+        """Begin a trial of two changes of an expert; raises NotThere, BadInput, and UnknownName for what is not here."""
+        config = self.expert(id).config
+        for change in (a, b):
+            self._checked(changed_config(config, change))
+        return begin_trial(self.tables, id, a, b, plan)
 
     def _checked(self, config: ExpertConfig) -> ExpertConfig:
         """A configuration whose graphs, models and playbooks are here."""
@@ -151,6 +164,12 @@ class ExpertOffice:
             before = told_before(self.tables.messages(conversation))
             asked_as = self.tables.say(conversation, "user", asked).id
             trial = self.tables.running_trial(expert_id)
+        choice = None
+        if trial is not None:
+            with suppress(BadInput):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
+                variant = chosen_variant(expert.config, trial, conversation)
+                known, llm = self.graphs.known_to(variant.config), self.models.named(model or variant.config.models.get("chat"))
+                choice = variant
         return ExpertTurn(
             self.tables,
             expert,
@@ -164,7 +183,7 @@ class ExpertOffice:
             embedder=self.embedder,
             asked_as=asked_as,
             wishes=wishes[:_LONGEST_QUESTION],
-            choice=chosen_variant(expert.config, trial, conversation) if trial else None,
+            choice=choice,
             consultants=None if owner.startswith(PEER_OWNER) else self.consultants,  # else two could ask each other for ever
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
@@ -19,6 +20,7 @@ from kgot_lab.experts.talk import ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import as_graph
 from kgot_lab.llm import connect
+from kgot_lab.toolkit.opened import opened_graph
 from kgot_lab.types import LLM, Json
 
 _OWN = "graph"  # how a graph that was given is called in citations
@@ -26,7 +28,7 @@ _SPOKEN = "You answer questions about the knowledge graph that you are shown, an
 
 
 def expert(
-    knows: str | PropertyGraph | Iterable[object],
+    knows: str | Path | PropertyGraph | Iterable[object],
     *,
     model: str | LLM = "local",
     persona: str | Mapping[str, Json] | Persona | None = None,
@@ -35,17 +37,18 @@ def expert(
     """Talk with an expert: `talk = lab.expert("cookbook")`, then `talk.ask("…")`, and `lab.show(talk)` to ask in a notebook.
 
     `knows` is the name of a shipped expert ("cookbook", or "code" for this package's own), or a graph: a PropertyGraph, a NetworkX graph,
-    triples, edges. `model` is what `connect` takes, or a model. `persona` says how it speaks: instructions in words, or the fields of a
-    Persona that differ. `settings` are other fields of an expert as `kgot_lab.experts.expert.ExpertConfig` has them, such as
+    triples, edges, or where one is, a file or a folder of code and notes. `model` is what `connect` takes, or a model. `persona` says how
+    it speaks: instructions in words, or the fields of a Persona that differ. `settings` are other fields of an expert as
+    `kgot_lab.experts.expert.ExpertConfig` has them, such as
     {"retrieval": {"limit": 5}}. Nothing is kept on disk. Raises UnknownName, BadInput, and what `connect` raises.
     """
-    if isinstance(knows, str):
-        shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
-        if knows not in shipped:
-            raise UnknownName("shipped expert", knows, shipped)
+    shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
+    if isinstance(knows, str) and knows in shipped:
         told, graphs = shipped[knows], SHIPPED_GRAPHS
     else:
-        graph = as_graph(knows)
+        if isinstance(knows, str) and not _is_there(knows):
+            raise UnknownName("shipped expert or place of a graph", knows, shipped)
+        graph = opened_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
         if not len(graph):
             raise BadInput("the graph is empty: there is nothing that an expert could know")
         told, graphs = {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}}, {_OWN: lambda: graph}
@@ -54,6 +57,13 @@ def expert(
     office = ExpertOffice(open_experts(), GraphFolder(None, graphs), ExpertModels({llm.name: lambda: llm}, llm.name), embedder=_embedder())
     weakref.finalize(office.tables, office.tables.storage.close)  # nobody has to: all of it is in memory
     return ExpertTalk(office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id)
+
+
+def _is_there(place: str) -> bool:
+    try:
+        return Path(place).expanduser().exists()
+    except (OSError, RuntimeError):  # too long for a name, or the home of somebody who is not here
+        return False
 
 
 def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, Any]:

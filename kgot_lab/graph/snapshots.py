@@ -74,7 +74,12 @@ def _record(line: str, place: str) -> Record:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{place}: not JSON: {error}") from None
     if not isinstance(record, dict) or record.get("type") not in ("node", "relationship"):
-        raise BadInput(f'{place}: expected an object with "type" "node" or "relationship": {line[:100]}')
+        raise BadInput(
+            f'{place}: expected an object with "type" "node" or "relationship", one a line, as in '
+            '{"type": "node", "id": "a", "labels": ["tool"], "properties": {"name": "A"}} and '
+            '{"type": "relationship", "label": "uses", "start": {"id": "a"}, "end": {"id": "b"}}; '
+            f"it is {line[:100]}"
+        )
     return record
 
 

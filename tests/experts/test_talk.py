@@ -108,6 +108,15 @@ def test_a_citation_that_nobody_checked_stays_words():
 # --- the front door ---
 
 
+def test_the_front_door_reads_a_graph_where_it_is(tmp_path):
+    (tmp_path / "note.md").write_text("# Rust\n\nBridges rust.\n")
+    for place in (tmp_path, str(tmp_path)):
+        assert "rust" in lab.expert(place, model=Scripted(["It does."])).ask("Do bridges rust?").sources[0].name.casefold()
+    for nowhere in (str(tmp_path / "none"), "x" * 5000):
+        with pytest.raises(UnknownName, match="place of a graph"):
+            lab.expert(nowhere, model=Scripted([]))
+
+
 def test_the_front_door_knows_the_shipped_experts_by_name():
     talk = lab.expert("cookbook", model=Scripted(["Yes [Source: cookbook:Prompt caching]."]))
     answered = talk.ask("How do I reduce API costs with prompt caching?")

@@ -58,6 +58,10 @@ def serve_experts(
     if peers is not None:
         office.consultants = consultants_of(peers)
     office.market = market
+    from kgot_lab.experts.learning.desk import LearningDesk
+    from kgot_lab.experts.learning.ledger import open_proposals
+
+    desk = LearningDesk(office, open_proposals(place_of_proposals(store)))  # here too, since graphs are asked with what was accepted
     if stdio:
         threading.Thread(target=make_ready, args=(office,), daemon=True).start()
         from kgot_lab.experts.doors.assistants import expert_tools
@@ -74,14 +78,11 @@ def serve_experts(
     from kgot_lab.experts.doors.listening import listening_socket
     from kgot_lab.experts.doors.server import expert_app
     from kgot_lab.experts.doors.tokens import any_token
-    from kgot_lab.experts.learning.desk import LearningDesk
-    from kgot_lab.experts.learning.ledger import open_proposals
 
     rules = GuardRules(host, tokens or not is_here(host), names=tuple(name or ()))
     if rules.tokens and not any_token(office.tables):
         raise BadInput("this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME")
     threading.Thread(target=make_ready, args=(office,), daemon=True).start()
-    desk = LearningDesk(office, open_proposals(place_of_proposals(store)))
     app = expert_app(office, rules, desk)
     only_warnings()
     config = uvicorn.Config(
@@ -133,4 +134,6 @@ def make_ready(office: ExpertOffice) -> None:
             office.graphs.graph(name)
         except LabError as error:
             terminal.say(f"note: {error}")
+    for told in office.graphs.passed_over():
+        terminal.say(f"note: {told}")
     terminal.say("all graphs are read")

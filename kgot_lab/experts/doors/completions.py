@@ -118,7 +118,7 @@ async def _whole(pour: Pour, turn: ExpertTurn, base: str) -> dict[str, Any]:
 
 
 async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> AsyncIterator[str]:
-    head, text, sources = _head(turn, "chat.completion.chunk"), "", []
+    head, text, sources, failed = _head(turn, "chat.completion.chunk"), "", [], False
     yield _chunk(head, {"role": "assistant", "content": ""})
     async for event in pour.events():
         if isinstance(event, SourcesTold):
@@ -129,6 +129,9 @@ async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> As
         elif isinstance(event, ChatFailed):
             told = {"message": event.content, "type": "server_error", "param": None, "code": "model_away"}
             yield f"data: {json.dumps({'error': told})}\n\n"
+            failed = True
+        elif failed:
+            continue  # an end would say that the answer is whole
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
             yield _chunk(head, {"annotations": annotations} if annotations else {}, ended="stop", more={"sources": sources})

@@ -6,6 +6,7 @@ foreign Host, a foreign Origin, a body that is no JSON. Off loopback a token is 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -108,6 +109,9 @@ class DoorGuard:
                 await self._app(scope, replayed(body, receive), sending)
         except DoorRefusal as refusal:
             await _refuse(sending, refusal, str(scope["path"]))
+        except asyncio.CancelledError:  # the server ends and waits no longer; what was begun is cut off, which tells that it is not whole
+            if not sending.begun:
+                await _refuse(sending, DoorRefusal(503, "ending", "this server is ending: ask again once it is back"), str(scope["path"]))
         except Exception as error:  # told here, since a server tells it with a trace that may hold anything
             log.error("%s: %s", type(error).__name__, reason_logged(error))
             if not sending.begun:
@@ -124,9 +128,11 @@ class DoorGuard:
         origin = headers.get("origin", "")
         if origin and origin.partition("://")[2] != headers.get("host", ""):
             raise DoorRefusal(403, "foreign_origin", "pages of other origins may not ask this server")
-        if method in ("POST", "PUT", "PATCH") and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise DoorRefusal(415, "not_json", "send a body of type application/json")
         length = headers.get("content-length", "0")
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        holds_nothing = length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
+        if method in ("POST", "PUT", "PATCH") and kind != "application/json" and not holds_nothing:
+            raise DoorRefusal(415, "not_json", "send a body of type application/json")
         if not (length.isascii() and length.isdigit()):
             raise DoorRefusal(400, "bad_request", "Content-Length is no number")
         if len(length) > 18 or int(length) > limits.body:

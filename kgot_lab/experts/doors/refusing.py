@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -105,14 +106,22 @@ def tell_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"] if step != "body")
-        return _told(request, 422, "bad_input", f"{where[:_LONGEST]}: {first['msg']}" if where else str(first["msg"]))
+        return _told(request, 422, "bad_input", _unfit(error.errors()[0]))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         code = {404: "not_there", 405: "wrong_method"}.get(error.status_code, "refused")
         return _told(request, error.status_code, code, str(error.detail), dict(error.headers or {}))
+
+
+def _unfit(first: Mapping[str, Any]) -> str:
+    """What is wrong with a request: which field, and why."""
+    if first["type"] == "json_invalid":
+        return "the body is no JSON"
+    is_object = first["type"] in ("dict_type", "model_attributes_type")
+    said = "it has to be a JSON object" if is_object else str(first["msg"]).removeprefix("Value error, ")
+    where = ".".join(str(step) for step in first["loc"] if step != "body")
+    return f"{where[:_LONGEST]}: {said}" if where else f"the body: {said}"
 
 
 def _told(request: Request, status: int, code: str, why: str, headers: dict[str, str] | None = None) -> JSONResponse:

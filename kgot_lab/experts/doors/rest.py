@@ -141,8 +141,10 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
     def get_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
         """A conversation with all messages, and what each answer rests on."""
         conversation, messages = office.conversation(cid, id, who.name)
+        thumbs = office.tables.thumbs(cid)
         shown = [
-            {"id": each.id, "role": each.role, "content": each.content, "timestamp": each.at, "metadata": dict(each.metadata)}
+            {"id": each.id, "role": each.role, "content": each.content, "timestamp": each.at}
+            | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
             for each in messages
         ]
         return {"id": conversation.id, "expert_id": id, "started_at": conversation.started_at, "messages": shown}

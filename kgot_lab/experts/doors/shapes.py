@@ -140,6 +140,7 @@ class MessageShown(BaseModel):
     content: str
     timestamp: datetime
     metadata: dict[str, Any]
+    thumb: int | None  # what the caller thinks of an answer: 1 or -1
 
 
 class ConversationWhole(BaseModel):

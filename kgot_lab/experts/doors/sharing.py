@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Body, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kgot_lab.experts.doors.refusing import documented, may_change, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.keeping import KeptTrial
 from kgot_lab.experts.office import ExpertOffice
-from kgot_lab.experts.portable import exported, taken
+from kgot_lab.experts.portable import KIND, exported, taken
 from kgot_lab.experts.scores import expert_scores
 from kgot_lab.experts.spans import genai_spans
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict
-from kgot_lab.experts.trying import begin_trial, verdict_on
+from kgot_lab.experts.trying import verdict_on
 
 _Who = Annotated[Tenant, Depends(tenant)]
 _Admin = Annotated[Tenant, Depends(may_change)]
@@ -24,12 +25,20 @@ _Json = dict[str, Any]
 
 
 class ImportSent(BaseModel):
-    """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits."""
+    """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits.
+
+    What an export gave may be sent as it is.
+    """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     expert: _Json
     graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
     dry: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_export(cls, told: Any) -> Any:
+        return {"expert": told} if isinstance(told, Mapping) and told.get("kind") == KIND else told
 
 
 class ImportedExpert(BaseModel):
@@ -96,7 +105,7 @@ def sharing_router(office: ExpertOffice) -> APIRouter:
     def start_trial(who: _Admin, id: _Id, sent: TrialSent) -> Any:
         """Begin a trial of two configurations on new and old conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
-        return _shown(office, id, begin_trial(office.tables, id, sent.a, sent.b, plan))
+        return _shown(office, id, office.begin_trial(id, sent.a, sent.b, plan))
 
     @router.delete("/experts/{id}/trials/{tid}", response_model=TrialShown, responses=documented(403, 404), tags=["trials"])
     def end_trial(who: _Admin, id: _Id, tid: _Id) -> Any:

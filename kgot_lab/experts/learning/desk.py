@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from kgot_lab.errors import BadInput
+from kgot_lab.experts.failing import log
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.learning.extracting import learn_from_message
 from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
-from kgot_lab.experts.learning.reviewing import GraphReviewer, held_graph
+from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_as_far, held_graph
 from kgot_lab.experts.office import ExpertOffice
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
@@ -34,7 +36,7 @@ class LearningDesk:
         self.office.forgetting = self.ledger.forget
 
     def learnt(self, name: str, base: PropertyGraph) -> PropertyGraph:
-        """A graph with all that was accepted for it; raises BadInput where it is another than that was accepted for."""
+        """A graph with all that was accepted for it; where its file was changed since, with what still fits it, and the log says so."""
         decided = self.ledger.decided(name, most=1)
         if not decided:
             return base
@@ -42,10 +44,20 @@ class LearningDesk:
         with self._lock:
             kept = self._learnt.get(name)
             if kept is None or kept[:2] != (base.digest, last):
-                kept = base.digest, last, held_graph(self.ledger, name, base).graph()
+                kept = base.digest, last, self._with_decisions(name, base)
                 index_of(kept[2])
                 self._learnt[name] = kept
             return kept[2]
+
+    def _with_decisions(self, name: str, base: PropertyGraph) -> PropertyGraph:
+        try:
+            return held_graph(self.ledger, name, base).graph()
+        except BadInput:  # whoever changed the file knows of no decision, and nobody may be kept from asking by that
+            found, misfits = graph_as_far(self.ledger, name, base)
+        if misfits:
+            numbers = ", ".join(map(str, misfits))
+            log.warning("the graph %s was changed since it was decided on; passed over, as they fit no more: decisions %s", name, numbers)
+        return found
 
     def reviewer(self, graph: str, by: str) -> GraphReviewer:
         """Who decides on what waits for a graph; raises UnknownName."""

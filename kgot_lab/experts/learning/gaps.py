@@ -31,6 +31,9 @@ class KnowledgeGap:
     asked: AskedQuestion
     match: float
 
+    def __str__(self) -> str:
+        return f"{self.asked.question[:80]!r}: the best node matches {self.match:.2f}; the graph holds nothing better than what was told"
+
 
 @dataclass(frozen=True)
 class Misconfiguration:

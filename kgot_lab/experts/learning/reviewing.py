@@ -55,6 +55,23 @@ def held_graph(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> HeldG
     return held
 
 
+def graph_as_far(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> tuple[PropertyGraph, tuple[int, ...]]:
+    """A graph that was changed since, with what was accepted and still fits it; and the numbers of the decisions that fit no more.
+
+    A decision that was taken back is not made at all.
+    """
+    decided = [each for each in reversed(ledger.decided(graph, most=_ALL)) if each.settled]
+    undone, misfits = {each.undoes for each in decided}, []
+    for verdict in decided:
+        if verdict.action != "accept" or verdict.number in undone:
+            continue
+        try:
+            base = base.apply(verdict.diff)
+        except BadInput:
+            misfits.append(verdict.number)
+    return base, tuple(misfits)
+
+
 class GraphReviewer:
     """Who decides on the proposals for one graph, by name.
 

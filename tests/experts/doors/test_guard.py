@@ -105,6 +105,14 @@ def test_a_body_of_another_kind_is_refused_at_every_door(server, kind):
     )
 
 
+def test_a_request_that_holds_nothing_needs_no_kind(server):
+    assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn")) == (404, "not_there")
+    assert refusal(server.client.put(f"/api/experts/{COOK_ID}/proposals/none/accepted")) == (404, "not_there")
+    for headers in ({"content-type": "text/plain"}, {"content-type": "application/x-www-form-urlencoded"}):
+        assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers=headers)) == (415, "not_json")
+    assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers={"origin": "null"}))[0] == 403
+
+
 def test_every_answer_has_the_headers_of_a_careful_server_and_none_of_cors(server):
     for answer in (
         server.client.get("/api/experts"),
@@ -173,6 +181,27 @@ def test_a_length_that_is_no_number_is_refused(length):
 
     asyncio.run(ask())
     assert sent[0]["status"] in (400, 413)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_server_that_ends_in_the_middle_says_so_or_cuts_off_what_it_began(begun):
+    sent: list[dict] = []
+
+    async def app(scope, receive, send):
+        if begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise asyncio.CancelledError
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/api/experts", "headers": [(b"host", b"localhost")]}
+    asyncio.run(DoorGuard(app, GuardRules(), None)(scope, receive, send))
+    assert sent[0]["status"] == (200 if begun else 503) and len(sent) == (1 if begun else 2)
+    assert begun or json.loads(sent[1]["body"])["error"]["code"] == "ending"
 
 
 def test_a_body_that_does_not_come_is_not_waited_for_for_ever():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
-from support.expert_server import COOK, COOK_ID, ServedExperts, bearer, echoing, expert_office, served
+from support.expert_server import COOK, COOK_ID, ServedExperts, bearer, echoing, expert_office, served, text_of, the_cookbook
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.doors.guard import GuardRules
@@ -82,12 +83,23 @@ def test_a_conversation_of_another_teaches_nothing_and_one_that_is_deleted_is_fo
     assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
 
 
+def test_what_is_deleted_with_its_expert_is_forgotten_too(server, ada, grace):
+    copy = server.client.post(f"/api/experts/{COOK_ID}/duplicate", json={"new_name": "Twin"}, headers=grace).json()["id"]
+    conversation = server.ask(SAYS, expert=copy, headers=ada)[0]["conversation_id"]
+    assert len(server.client.post(f"/api/experts/{copy}/conversations/{conversation}/learn", headers=ada).json()) == 1
+    assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() != []
+    gone = server.client.delete(f"/api/experts/{copy}", params={"delete_conversations": True}, headers=grace).json()
+    assert gone["conversations_deleted"] == 1
+    assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
+
+
 def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada, grace):
     events = server.ask("Where does prompt weaving help?", headers=ada)
     talk = f"/api/experts/{COOK_ID}/conversations/{events[0]['conversation_id']}/messages/{events[-1]['message_id']}/opinion"
     assert server.client.put(talk, json={"thumb": -1}, headers=ada).status_code == 200
     mine = server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=ada).json()
     assert (mine["asked"], mine["failed"]) == (1, 1) and any("weaving" in line for line in mine["gaps"] + mine["regions"])
+    assert not [line for line in mine["gaps"] + mine["regions"] if "(asked=" in line]  # sentences, and nothing of the inside
     assert server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=grace).json()["asked"] == 0
 
 
@@ -153,3 +165,35 @@ def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_con
     assert server.client.put(f"{path}/proposals/{made.json()['id']}/accepted", json={}, headers=grace).status_code == 200
     assert server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] == 0.1
     assert drift(server, grace)["drifted"] == []
+
+
+def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decision(tmp_path, caplog):
+    lines = [
+        json.dumps({"type": "node", "id": each.id, "labels": each.labels, "properties": each.properties}) for each in the_cookbook().nodes
+    ]
+    file = tmp_path / "own.json"
+    file.write_text("\n".join(lines))
+    office = expert_office(AnswersAndReads(), folder=tmp_path, expert={**COOK, "kg_db_id": "own"})
+    desk = LearningDesk(office, open_proposals())
+    with served(office, desk=desk) as found:
+        place = f"/api/experts/{COOK_ID}"
+
+        def accepted(words):
+            conversation = found.ask(words)[0]["conversation_id"]
+            (said,) = found.client.post(f"{place}/conversations/{conversation}/learn").json()
+            return found.client.put(f"{place}/proposals/{said['id']}/accepted").json()["number"]
+
+        taken_back = accepted("Prompt knitting is a technique.")
+        assert found.client.delete(f"{place}/decisions/{taken_back}").status_code == 200
+        first, second = accepted("Prompt weaving is a technique."), accepted("Prompt sewing is a technique.")
+        own = [
+            {"type": "node", "id": f"technique:prompt_{each}", "labels": ["technique"], "properties": {}}
+            for each in ("weaving", "knitting")
+        ]
+        file.write_text("\n".join([*lines, *map(json.dumps, own)]))  # somebody takes it over into the file
+        assert text_of(found.ask("What is prompt sewing?")).startswith("You asked")
+        graph = office.graphs.graph("own")
+        assert "technique:prompt_sewing" in graph and "curated" not in graph.node("technique:prompt_weaving").properties
+        assert f"decisions {first}" in caplog.text and f"decisions {first}, " not in caplog.text
+        assert found.client.delete(f"{place}/decisions/{second}").status_code == 200
+        assert "technique:prompt_sewing" not in office.graphs.graph("own")

@@ -22,6 +22,10 @@ from support.waiting import AMPLE, until
 import kgot_lab
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
+from kgot_lab.experts.learning.edits import GraphProposal, NodeToAdd
+from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
+from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
+from kgot_lab.methods.cookbook import cookbook
 
 TOOLS = {"list_experts", "ask_expert", "search_expert", "why"}
 
@@ -183,6 +187,11 @@ def test_chats_of_assistants_take_places_too_and_others_are_answered_meanwhile()
 def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
     graphs = tmp_path / "graphs"
     graphs.mkdir()
+    ledger = open_proposals(tmp_path / "experts.proposals.db")
+    weaving = GraphProposal("cookbook", (NodeToAdd("technique:prompt_weaving", "technique", "Prompt weaving"),))
+    kept = ledger.propose(weaving, ProposalSaid("msg", "conv", "ada", "Prompt weaving is a technique"))
+    GraphReviewer(ledger, HeldGraph(cookbook()), "cookbook", "Grace").accept(kept.proposal.id)
+    ledger.close()
     command = ["-m", "kgot_lab", "serve", str(graphs), "--store", str(tmp_path / "experts.db"), "--stdio", "--model"]
 
     async def act(model: str) -> None:
@@ -196,6 +205,7 @@ def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
                 await called(session, "why", expert="expert_cookbook", conversation="none")
             told = await called(session, "ask_expert", expert="expert_cookbook", question="How do I use prompt caching?")
             assert told["answer"] == "Use it." and told["sources"]
+            assert "prompt_weaving" in str(await called(session, "search_expert", expert="expert_cookbook", query="Prompt weaving"))
             why = await called(session, "why", expert="expert_cookbook", conversation=told["conversation"])
             assert why["model"] and why["trace"]["nodes"]
 

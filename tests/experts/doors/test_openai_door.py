@@ -184,6 +184,12 @@ def test_a_model_that_fails_is_an_error_of_the_client_whole_and_in_the_stream(cl
         assert "/home" not in str(error.value) and "sk-key" not in str(error.value)
 
 
+def test_a_stream_that_broke_off_does_not_say_that_it_came_to_its_end(server):
+    sent = {"model": "expert_broken", "messages": [user("x")], "stream": True}
+    text = server.client.post("/v1/chat/completions", json=sent).text
+    assert '"code": "model_away"' in text and '"finish_reason": "stop"' not in text and text.endswith("data: [DONE]\n\n")
+
+
 def test_keys_are_tokens_and_full_houses_and_rates_are_said_in_the_clients_words():
     model = HeldModel()
     limits = GuardLimits(streams=1, requests_a_minute=6)

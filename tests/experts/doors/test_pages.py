@@ -291,6 +291,62 @@ def test_an_earlier_conversation_is_opened_gone_on_with_and_deleted(page, home):
     assert get(f"{home}/api/experts/expert_cookbook/conversations")["total"] == before - 1
 
 
+def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
+    choose(page)
+    ask(page, QUESTION)
+    page.get_by_role("button", name="A bad answer").click()
+    expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name="A good answer")).to_have_attribute("aria-pressed", "false")
+
+
+def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, office):
+    tables = office.tables
+    talk = tables.begin("expert_cookbook", LOCAL_OWNER, "First?")
+    first, second = (tables.say(talk, "user", text).id for text in ("First?", "Second?"))
+    tables.say(talk, "user", "Third?")
+    tables.say(talk, "assistant", "To the second.", {"answers": second})
+    tables.say(talk, "assistant", "To the first.", {"answers": first})
+    page.goto(f"/#expert_cookbook/{talk}")
+    expect(page.locator(".message")).to_have_count(5)
+    assert page.locator(".message .words").all_inner_texts() == ["First?", "To the first.", "Second?", "To the second.", "Third?"]
+    expect(page.locator("#said > .note")).to_have_count(1)
+    expect(page.locator("#said > .message:last-of-type + .note")).to_contain_text("No answer is kept")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
+def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, office, size):
+    long = "Donaudampfschifffahrtsgesellschaft" * 5
+    told = {"name": long, "description": long, "kg_db_id": "odd", "persona": {"name": long, "greeting": long, "instructions": long}}
+    id = office.create(told).id
+    page.set_viewport_size(size)
+    for address, there in ((f"/#{id}", ".greeting h2"), (f"/pages/expert.html#{id}", ".card-head h1")):
+        page.goto(address)
+        expect(page.locator(there)).to_have_text(long)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        right = page.locator(there).evaluate("(one) => one.getBoundingClientRect().right")
+        assert right <= size["width"]
+    office.delete(id)
+
+
+def test_a_question_that_the_model_did_not_answer_can_be_asked_again(page):
+    page.route(
+        "**/chat", lambda route: route.fulfill(body='data: {"type": "error", "content": "no model"}\n\n', content_type="text/event-stream")
+    )
+    choose(page)
+    page.locator("#question").fill(QUESTION)
+    page.locator("#question").press("Enter")
+    expect(page.locator(".wrong")).to_have_text("No model.")
+    expect(page.locator("#question")).to_have_value(QUESTION)
+
+
+def test_an_address_that_is_none_shows_the_first_expert(page):
+    page.goto("/#%E0%A4%A")
+    expect(page.locator(".greeting")).to_be_visible()
+    expect(page.locator(".wrong")).to_have_count(0)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
 def test_every_part_can_be_read_reached_and_named(page, size, scheme):

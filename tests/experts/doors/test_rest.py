@@ -53,6 +53,17 @@ def error_of(answer) -> tuple[int, str, str]:
 # --- experts ----------------------------------------------------------------------------------------------------------
 
 
+def test_what_cannot_be_read_is_told_in_plain_words(server):
+    json_kind = {"content-type": "application/json"}
+    for path, body, words in (
+        ("/api/experts", b"{", "the body is no JSON"),
+        ("/api/experts", b"[]", "the body: it has to be a JSON object"),
+        (f"/api/experts/{COOK_ID}/chat", b'{"query": " "}', "query: it is blank; ask something"),
+    ):
+        told = error_of(server.client.post(path, content=body, headers=json_kind))
+        assert told == (422, "bad_input", words)
+
+
 def test_an_expert_is_made_read_listed_changed_and_deleted(server):
     made = server.client.post("/api/experts", json={**COOK, "persona": {"name": "Ada the First"}})
     assert made.status_code == 201 and set(made.json()) == {"id", "name", "created_at"}

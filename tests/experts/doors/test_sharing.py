@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.expert_server import COOK_ID, HeldModel, expert_office, served
+from support.expert_server import COOK, COOK_ID, HeldModel, expert_office, served, text_of, the_cookbook
 from support.waiting import until
 
 from kgot_lab.experts.chat.consulting import Consultants
@@ -16,6 +16,7 @@ from kgot_lab.experts.delegation.keys import new_instance_key
 from kgot_lab.experts.delegation.nonces import open_nonces
 from kgot_lab.experts.delegation.peers import Peer, Peers
 from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
+from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.trials.assignment import variant_of
 from kgot_lab.experts.trying import SETTLED_AFTER
 from kgot_lab.graph import PropertyGraph
@@ -38,6 +39,12 @@ def test_an_expert_is_exported_and_imported(server):
     sent["expert"]["name"] = "Changed"
     refused = server.client.post("/api/import", json={"expert": sent})
     assert refused.status_code == 422 and "hash" in refused.json()["error"]["message"]
+
+
+def test_what_an_export_gave_is_imported_as_it_is(server):
+    sent = server.client.get(f"/api/experts/{COOK_ID}/export").content
+    made = server.client.post("/api/import", content=sent, headers={"content-type": "application/json"})
+    assert made.status_code == 201 and made.json()["name"] == "Cookbook"
 
 
 def test_a_trial_gives_each_conversation_one_configuration_and_is_judged_by_thumbs(server):
@@ -67,6 +74,36 @@ def test_a_trial_gives_each_conversation_one_configuration_and_is_judged_by_thum
     assert ended["ended"] is not None
     after = server.stored(server.ask("And after the trial?")[0]["conversation_id"])[1]["metadata"]
     assert "trial" not in after
+
+
+def test_a_trial_of_two_models_has_each_variant_answered_by_its_own():
+    with served(expert_office(Scripted(lambda prompt: "from one", "one"), Scripted(lambda prompt: "from two", "two"))) as found:
+        trial = found.client.post(f"/api/experts/{COOK_ID}/trials", json={"b": {"models": {"chat": "two"}}}).json()["id"]
+        seen = {}
+        while len(seen) < 2:
+            events = found.ask("What is prompt caching?")
+            seen[variant_of(trial, events[0]["conversation_id"])] = text_of(events)
+    assert seen == {"a": "from one", "b": "from two"}
+
+
+@pytest.mark.parametrize("lacking", [{"models": {"chat": "nowhere"}}, {"playbook_skills": ["nowhere"]}, {"delegates_to": ["no/where"]}])
+def test_a_trial_of_what_is_not_here_does_not_begin(server, lacking):
+    assert server.client.post(f"/api/experts/{COOK_ID}/trials", json={"b": lacking}).status_code == 422
+    assert server.client.get(f"/api/experts/{COOK_ID}/trials").json() == []
+
+
+def test_an_expert_that_its_trial_fits_no_more_answers_as_it_is():
+    office = expert_office(expert=None)
+    office.graphs = GraphFolder(more={"cookbook": the_cookbook, "other": the_cookbook})
+    office.create({**COOK, "kg_db_ids": ["cookbook", "other"]})
+    with served(office) as found:
+        trial = found.client.post(f"/api/experts/{COOK_ID}/trials", json={"b": {"graph_weights": {"other": 3}}}).json()["id"]
+        assert found.client.put(f"/api/experts/{COOK_ID}", json={"kg_db_ids": ["cookbook"]}).status_code == 200
+        tried = {}
+        while len(tried) < 2:
+            talk = found.ask("What is prompt caching?")[0]["conversation_id"]
+            tried[variant_of(trial, talk)] = found.stored(talk)[1]["metadata"].get("variant")
+    assert tried == {"a": "a", "b": None}
 
 
 def test_an_answer_that_nobody_judged_counts_only_after_a_while(server):

@@ -71,13 +71,32 @@ async function openTalk(id, isWanted = true) {
     thoughts.empty();
     talks.mark(id);
     remember();
-    for (const message of whole.messages) (message.role === "user" ? asked(message.content) : answered(message));
+    for (const [message, replies] of inPairs(whole.messages)) {
+      if (message) asked(message.content);
+      if (replies.length) replies.forEach(answered);
+      else said.append(make("p", { class: "note" }, "No answer is kept of this: it was broken off, or is being written just now."));
+    }
     if (isWanted) view("chat");
     toEnd(true);
   } catch (error) {
     if (error.status === 404) begin();
     failed(error);
   }
+}
+
+/** Messages as questions, each with its answers: of questions that were asked at once the answers come in any order. */
+function inPairs(messages) {
+  const pairs = [];
+  for (const message of messages) {
+    if (message.role === "user") {
+      pairs.push([message, []]);
+      continue;
+    }
+    const pair = pairs.find(([question]) => question?.id === message.metadata.answers) ?? pairs.at(-1);
+    if (pair) pair[1].push(message);
+    else pairs.push([null, [message]]);
+  }
+  return pairs;
 }
 
 /** The chosen expert and conversation stand in the address, so that loading the page again shows them again. */
@@ -110,12 +129,12 @@ function answered(message) {
   const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : "";
   if (note) under.append(make("p", { class: "note" }, note));
   const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [] };
-  finish(under, { trace: about.trace, end, id: message.content ? message.id : "" });
+  finish(under, { trace: about.trace, end, id: message.content ? message.id : "", thought: message.thumb });
   if (about.trace) thoughts.show(about.trace, end);
 }
 
 /** What can be done with an answer: see how it came about, say what one thinks of it. */
-function finish(under, { trace, end, id }) {
+function finish(under, { trace, end, id, thought = null }) {
   if (end.named.length) {
     under.append(make("p", { class: "named" }, "Names, without citing them: ", ...end.named.flatMap((node) => [
       make("button", { type: "button", class: "chip", title: `${node.name}: show it in its graph`, onclick: (event) => open(node, event.currentTarget) }, node.name), " "])));
@@ -124,7 +143,7 @@ function finish(under, { trace, end, id }) {
     under.append(make("p", { class: "note" }, `Nothing that was found says: ${trace.unsaid.join(", ")}. The answer may be beside the point.`));
   }
   const [expert, talk] = [state.expert.id, state.talk];
-  const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": "false", "aria-label": words, title: words, onclick: async (event) => {
+  const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": String(thought === value), "aria-label": words, title: words, onclick: async (event) => {
     const pressed = event.currentTarget;
     try {
       await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(talk)}/messages/${encodeURIComponent(id)}/opinion`, { method: "PUT", body: { thumb: value } });
@@ -160,8 +179,8 @@ async function ask() {
       place.answer.end();
       place.under.append(make("p", { class: "note" }, "Stopped. What was said until here is kept."));
     } else place.under.append(make("p", { class: "wrong", role: "alert" }, error.message));
-    if (!place.answer.text) question.value ||= text; // nothing came of it: it may be asked again
   }
+  if (!place.answer.text) question.value ||= text; // nothing came of it: it may be asked again
   place.element.classList.remove("writing");
   if (state.running === running) state.running = null;
   working(Boolean(state.running));
@@ -238,10 +257,19 @@ async function isThere(id) {
   }
 }
 
+/** The expert and the conversation in the address; none where somebody wrote what is no address. */
+function addressed() {
+  try {
+    return location.hash.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+
 async function start() {
   try {
     const experts = await expertList(at("experts"), async (id) => { await choose(id); view("chat"); }, failed);
-    const [id, talk] = location.hash.slice(1).split("/").map(decodeURIComponent);
+    const [id, talk] = addressed();
     const wanted = id && (experts.some((each) => each.id === id) || (await isThere(id))) ? id : experts[0]?.id;
     if (wanted) await choose(wanted, wanted === id ? talk : null);
   } catch (error) {

@@ -1,0 +1,64 @@
+"""A folder of graphs: what lies in it is a graph, or it is told why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgot_lab.errors import BadInput
+from kgot_lab.experts import graph_folder
+from kgot_lab.experts.graph_folder import GraphFolder
+
+LINES = '{"type": "node", "id": "a", "labels": ["thing"], "properties": {"name": "Alpha"}}\n'
+
+
+def test_what_is_offered_as_no_graph_is_told_with_the_reason(tmp_path):
+    for name in ("fine.json", "two words.json", "图.json", ".hidden.json", "twin.json"):
+        (tmp_path / name).write_text(LINES)
+    (tmp_path / "note.md").write_text("# A note")
+    (tmp_path / "twin").mkdir()
+    (tmp_path / "link.json").symlink_to(tmp_path / "fine.json")
+    folder = GraphFolder(tmp_path)
+    assert folder.names() == ("fine", "twin")
+    told = folder.passed_over()
+    assert [line.split("'")[1] for line in told] == ["link.json", "note.md", "twin", "two words.json", "图.json"]
+    for line, words in zip(told, ("a link", "into a folder", "same name as twin.json", "no id", "no id"), strict=True):
+        assert words in line
+
+
+def test_a_graph_without_nodes_is_refused_by_its_name_each_time(tmp_path):
+    (tmp_path / "hollow.json").write_text("")
+    folder = GraphFolder(tmp_path)
+    for _ in range(2):
+        with pytest.raises(BadInput, match="graph hollow cannot be read: the graph is empty"):
+            folder.graph("hollow")
+    (tmp_path / "hollow.json").write_text(LINES)
+    assert len(folder.graph("hollow")) == 1
+
+
+def test_a_graph_in_another_form_of_json_is_told_which_form_is_read(tmp_path):
+    (tmp_path / "mine.json").write_text('{"nodes": [], "edges": []}')
+    with pytest.raises(BadInput, match="one a line, as in") as refused:
+        GraphFolder(tmp_path).graph("mine")
+    assert str(tmp_path) not in str(refused.value)
+
+
+def test_a_file_that_changed_inside_a_folder_counts_at_once(tmp_path):
+    notes = tmp_path / "notes" / "deep"
+    notes.mkdir(parents=True)
+    (notes / "one.md").write_text("# Rust\n\nBridges rust.\n")
+    folder = GraphFolder(tmp_path)
+    before = folder.graph("notes")
+    assert folder.graph("notes") is before
+    (notes / "one.md").write_text("# Zebra\n\nA crossing.\n")
+    assert "Zebra" in {known["name"] for known in folder.graph("notes").node_properties}
+
+
+def test_a_file_that_cannot_be_opened_is_told_without_its_place(tmp_path, monkeypatch):
+    (tmp_path / "shut.json").write_text(LINES)
+
+    def refused(where):
+        raise PermissionError(13, "Permission denied", where)
+
+    monkeypatch.setattr(graph_folder, "opened_graph", refused)
+    with pytest.raises(BadInput, match=r"graph shut cannot be read: Permission denied$"):
+        GraphFolder(tmp_path).graph("shut")
