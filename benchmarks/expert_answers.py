@@ -3,6 +3,7 @@
 python benchmarks/expert_answers.py --model local                    # the 12 questions to develop on; goes on where it stopped
 python benchmarks/expert_answers.py --model local --split locked     # the 60 that were written before the expert was measured
 python benchmarks/expert_answers.py --model local --table            # from the replies on file, without a model
+python benchmarks/expert_answers.py --model local --split locked --table --score   # and write them where the expert's card tells them
 
 Each question of data/expert-gold is asked twice: of the expert, and of the same model with the same persona and playbooks and no graph,
 which cannot cite. No model judges: measures are of ids cited and of words said, with 95 % bootstrap intervals, paired where both arms have
@@ -12,6 +13,7 @@ them.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from kgot_lab.embedding.embedder import Embedder
 
 RESULTS = Path(__file__).parent / "results" / "expert_answers"
+SCORES = Path(__file__).parents[1] / "kgot_lab" / "experts" / "shipped" / "scores" / "expert_cookbook.json"
 
 
 def searching_with() -> Embedder | None:
@@ -53,14 +56,22 @@ def ask(options: argparse.Namespace, path: Path) -> None:
 
 def show(options: argparse.Namespace, path: Path) -> None:
     """Print the figures that follow from the replies on file, and keep them beside."""
-    from kgot_lab.experiments.experts.answers_table import answers_report
+    from kgot_lab.experiments.experts.answers_table import answers_report, measured_answers, card_scores
+    from kgot_lab.experiments.experts.asking import shipped_cookbook
     from kgot_lab.experiments.experts.gold import NodeWords, expert_questions
     from kgot_lab.experiments.experts.replies import kept_replies
+    from kgot_lab.experts.scores import config_digest
     from kgot_lab.methods.cookbook import cookbook
 
-    told = answers_report(options.split, expert_questions(options.split), kept_replies(path), NodeWords(cookbook()))
+    questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
+    told = answers_report(options.split, questions, replies, words)
     path.with_suffix(".md").write_text(told, encoding="utf-8")
     print(told)
+    if options.score:
+        need(len(replies) == 2 * len(questions), f"{len(replies)} of {2 * len(questions)} replies are there: a card tells what is whole")
+        scores = card_scores(measured_answers(questions, replies, words), replies[0].model)
+        about = {"config": config_digest(shipped_cookbook()), "split": options.split, **scores}
+        SCORES.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -71,6 +82,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="begin no further reply after so many minutes")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the replies are kept")
     parser.add_argument("--table", action="store_true", help="only the table, from what is on file")
+    parser.add_argument("--score", action="store_true", help="write the scores that the card of the shipped expert tells")
     options = parser.parse_args()
     path = options.folder / f"{options.split}_{options.model.replace(':', '_').replace('/', '_')}.jsonl"
     try:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.office import ExpertOffice
 
 _MEASURED = Path(__file__).parent / "shipped" / "scores"
 
 
 def expert_scores(office: ExpertOffice, id: str) -> dict[str, Any]:
-    """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises NotThere."""
-    office.expert(id)
-    path = _MEASURED / f"{id}.json"
-    measured = json.loads(path.read_text(encoding="utf-8")) if id.isidentifier() and path.is_file() else None
+    """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises NotThere.
+
+    What was measured is told of an expert that is as it was then; somebody who changes it has another.
+    """
+    measured = _measured(id, office.expert(id).config)
     answers = [each for each in office.tables.judged(id) if not each.about.get("failed") and not each.about.get("stopped")]
     thumbs = [each.thumb for each in answers if each.thumb]
     cited = sum(len(each.about.get("citations", ())) for each in answers)
@@ -34,6 +37,19 @@ def expert_scores(office: ExpertOffice, id: str) -> dict[str, Any]:
         "first_token_ms_median": statistics.median(first) if first else None,
     }
     return {"measured": measured, "in_use": in_use}
+
+
+def config_digest(config: ExpertConfig) -> str:
+    """A hash of all that is set of an expert, 16 hex digits."""
+    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16]
+
+
+def _measured(id: str, config: ExpertConfig) -> dict[str, Any] | None:
+    path = _MEASURED / f"{id}.json"
+    if not id.isidentifier() or not path.is_file():
+        return None
+    told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return told if told.pop("config") == config_digest(config) else None
 
 
 def numbers_measured(scores: Mapping[str, Any]) -> dict[str, float]:

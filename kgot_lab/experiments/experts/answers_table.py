@@ -9,6 +9,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experiments.experts.gold import ExpertQuestion, NodeWords
 from kgot_lab.experiments.experts.measuring import OF_CITATIONS, OF_WORDS, answer_measures
 from kgot_lab.experiments.experts.replies import ARMS, Arm, KeptReply
+from kgot_lab.types import Json
 
 MeasuredAnswers = Mapping[Arm, Mapping[str, Mapping[str, float]]]  # by arm, measure, id of the question
 
@@ -48,6 +49,17 @@ def words_grid(measured: MeasuredAnswers) -> Grid:
     cells = tuple((*map(Cell, row), Cell(decimal(p), p < 0.05)) for row, p in zip(rows, holm(ps), strict=True))
     columns = ("measure", "questions", "with the graph", "without", "difference [95 %]", "more/same/less", "p Holm")
     return Grid("Words of the answer, with the graph and without", columns, cells)
+
+
+def card_scores(measured: MeasuredAnswers, model: str) -> dict[str, Json]:
+    """The scores that a card of the expert tells: of each measure with the graph its mean, interval and number of questions."""
+    found: dict[str, Json] = {"model": model}
+    for measure in (*OF_CITATIONS, *OF_WORDS):
+        values = list(measured["graph"].get(measure, {}).values())
+        if len(values) > 1:
+            each = interval(values)
+            found[measure] = {"mean": round(each.mean, 3), "from": round(each.low, 3), "to": round(each.high, 3), "questions": len(values)}
+    return found
 
 
 def answers_report(split: str, questions: Sequence[ExpertQuestion], replies: Sequence[KeptReply], words: NodeWords) -> str:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 
 from kgot_lab.embedding.embedder import Embedder
@@ -23,6 +22,7 @@ from kgot_lab.experts.expert import ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import open_experts
 from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.shipping import shipped_configs
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.types import LLM, Message, Prompt, Reply, Usage
@@ -88,7 +88,7 @@ class ExpertAnswers:
     @cached_property
     def config(self) -> ExpertConfig:
         """The expert as it is shipped."""
-        return expert_config(json.loads((files("kgot_lab.experts") / "shipped" / "cookbook.json").read_text(encoding="utf-8")))
+        return shipped_cookbook()
 
     @cached_property
     def setting(self) -> str:
@@ -163,6 +163,11 @@ class ExpertAnswers:
                 raise BadInput(f"{self.path.name} holds replies of another expert, graph or playbooks: put it away, or name another folder")
             if texts.get(reply.id, reply.question) != reply.question:
                 raise BadInput(f"{self.path.name} holds a reply to another wording of {reply.id}: put it away, or name another folder")
+
+
+def shipped_cookbook() -> ExpertConfig:
+    """The shipped expert on the curated graph, as it is set."""
+    return expert_config(dict(shipped_configs())[_EXPERT])
 
 
 def plain_prompt(config: ExpertConfig, sections: Sequence[PlaybookSection], question: str) -> Prompt:
