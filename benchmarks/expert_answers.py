@@ -56,7 +56,7 @@ def ask(options: argparse.Namespace, path: Path) -> None:
 
 def show(options: argparse.Namespace, path: Path) -> None:
     """Print the figures that follow from the replies on file, and keep them beside."""
-    from kgot_lab.experiments.experts.answers_table import answers_report, measured_answers, card_scores
+    from kgot_lab.experiments.experts.answers_table import answers_report, card_scores, measured_answers
     from kgot_lab.experiments.experts.asking import shipped_cookbook
     from kgot_lab.experiments.experts.gold import NodeWords, expert_questions
     from kgot_lab.experiments.experts.replies import kept_replies
