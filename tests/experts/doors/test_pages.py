@@ -186,6 +186,13 @@ def test_a_citation_of_what_was_never_told_is_struck_and_marked(page):
     expect(page.get_by_role("button", name="Source: Prefix sensitivity")).to_have_count(1)
 
 
+def test_words_of_which_nothing_is_found_are_shown_under_the_answer_and_in_its_train_of_thought(page):
+    choose(page)
+    ask(page, "Does caching zanzibar quokka bilberry?")
+    expect(page.locator(".message:last-child .note")).to_contain_text("Nothing that was found says: zanzibar, quokka, bilberry.")
+    expect(page.locator("#thought .unsaid")).to_have_text("Nothing found says: zanzibar, quokka, bilberry")
+
+
 def test_the_train_of_thought_is_stepped_and_shown_as_a_list(page):
     choose(page)
     ask(page, QUESTION)
