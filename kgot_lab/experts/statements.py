@@ -78,4 +78,5 @@ END_TRIAL = "UPDATE trials SET ended = :at WHERE id = :id AND ended IS NULL"
 
 ADD_TOKEN = "INSERT INTO tokens (hash, tenant, role, made) VALUES (:hash, :tenant, :role, :at)"
 TOKENS = "SELECT hash, tenant, role FROM tokens WHERE revoked IS NULL"
+HELD_TOKENS = "SELECT tenant, role, made FROM tokens WHERE revoked IS NULL ORDER BY tenant, made"
 REVOKE_TENANT = "UPDATE tokens SET revoked = :at WHERE tenant = :tenant AND revoked IS NULL"

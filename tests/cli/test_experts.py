@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from kgot_lab.experts.delegation.marketplace import published_expert
+from kgot_lab.experts.doors.tokens import tenant_of
 from kgot_lab.experts.keeping import open_experts
 
 
@@ -103,3 +105,27 @@ def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_
     (row,) = json.loads(kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--json").out)
     assert (row["dimension"], row["against"], "words" in row) == ("pricing_tier", 3, False)
     assert kgot_lab("experts", "drift", "nobody", "--store", "mine.db").code == 1
+
+
+def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_that_runs(kgot_lab):
+    made = [kgot_lab("serve", "--store", "mine.db", "--new-token", name, "--role", role) for name, role in (("ada", "admin"), ("bob", "user"))]
+    ada, bob = (ran.out.strip() for ran in made)
+    server = open_experts("mine.db")  # as one that is running holds it
+    assert tenant_of(server, ada).role == "admin"
+    ran = kgot_lab("experts", "tokens", "--store", "mine.db")
+    assert ran.code == 0 and "2 tokens" in ran.err, ran.err
+    assert [line.split("  ")[:2] for line in ran.out.splitlines()] == [["ada", "admin"], ["bob", "user"]]
+    rows = kgot_lab("experts", "tokens", "--store", "mine.db", "--json").out
+    assert [set(row) for row in json.loads(rows)] == [{"tenant", "role", "made"}] * 2
+    assert not any(secret in rows + ran.out for token in (ada, bob) for secret in (token, hashlib.sha256(token.encode()).hexdigest()))
+    assert kgot_lab("experts", "revoke", "ada", "--store", "mine.db").out == "1 token of ada withdrawn\n"
+    assert tenant_of(server, ada) is None and tenant_of(server, bob).name == "bob"
+    server.close()
+    ran = kgot_lab("experts", "revoke", "ada", "--store", "mine.db")
+    assert ran.code == 1 and "ada has no token that holds" in ran.err
+
+
+def test_tokens_of_a_store_that_is_not_there_are_not_said_to_be_none(kgot_lab):
+    for words in (("tokens",), ("revoke", "ada")):
+        ran = kgot_lab("experts", *words, "--store", "mistyped.db")
+        assert ran.code == 1 and "no experts are kept in mistyped.db" in ran.err and not Path("mistyped.db").exists()
