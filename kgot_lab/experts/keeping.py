@@ -175,6 +175,16 @@ class ExpertTables:
             ((total,),) = self.storage.rows(sql.COUNT_CONVERSATIONS, asked)
         return tuple(map(_conversation, rows)), int(total)
 
+    def owned_conversations(
+        self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
+    ) -> tuple[tuple[ChatConversation, ...], int]:
+        """The conversations of somebody with all experts, or with those alone that are `gone`, the last first, and how many in all."""
+        shown, count = (sql.LEFT_BEHIND, sql.COUNT_LEFT_BEHIND) if gone else (sql.OWNED, sql.COUNT_OWNED)
+        with self.storage.reading():
+            rows = self.storage.rows(shown, {"owner": owner, "limit": limit, "offset": offset})
+            ((total,),) = self.storage.rows(count, {"owner": owner})
+        return tuple(map(_conversation, rows)), int(total)
+
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
         """A conversation of somebody with an expert; raises NotThere, also for one of somebody else."""
         found = self.storage.rows(sql.CONVERSATION, {"id": id, "expert": expert, "owner": owner})

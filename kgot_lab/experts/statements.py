@@ -43,6 +43,12 @@ CONVERSATION = f"SELECT {_SHOWN} FROM conversations c WHERE c.id = :id AND c.exp
 CONVERSATIONS = f"""SELECT {_SHOWN} FROM conversations c WHERE c.expert = :expert AND c.owner = :owner
   ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
 COUNT_CONVERSATIONS = "SELECT count(*) FROM conversations WHERE expert = :expert AND owner = :owner"
+_GONE = "NOT EXISTS (SELECT 1 FROM experts e WHERE e.id = c.expert AND e.gone IS NULL)"
+OWNED = f"""SELECT {_SHOWN} FROM conversations c WHERE c.owner = :owner ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
+COUNT_OWNED = "SELECT count(*) FROM conversations c WHERE c.owner = :owner"
+LEFT_BEHIND = f"""SELECT {_SHOWN} FROM conversations c WHERE c.owner = :owner AND {_GONE}
+  ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
+COUNT_LEFT_BEHIND = f"SELECT count(*) FROM conversations c WHERE c.owner = :owner AND {_GONE}"
 CONTINUED = """SELECT id FROM conversations WHERE chain = :chain AND expert = :expert AND owner = :owner ORDER BY last DESC, id LIMIT 1"""
 ADD_CONVERSATION = """INSERT INTO conversations (id, expert, owner, started, last, preview, chain)
   VALUES (:id, :expert, :owner, :at, :at, :preview, :chain)"""

@@ -291,6 +291,27 @@ def test_an_earlier_conversation_is_opened_gone_on_with_and_deleted(page, home):
     assert get(f"{home}/api/experts/expert_cookbook/conversations")["total"] == before - 1
 
 
+def test_what_was_said_with_a_deleted_expert_is_read_and_deleted(page, office):
+    office.tables.add_expert(office.expert("expert_cookbook").config, id="expert_gone")
+    choose(page, "expert_gone")
+    ask(page, QUESTION)
+    office.delete("expert_gone")
+    page.reload()
+    expect(page.locator("#left .expert")).to_have_attribute("data-id", "expert_gone")
+    expect(page.locator("#said")).to_contain_text("That is all.")
+    expect(page.locator("#asking")).to_be_hidden()
+    page.locator(".expert[data-id=expert_cookbook]").click()
+    expect(page.locator("#asking")).to_be_visible()
+    page.locator("#left .expert").click()
+    expect(page.locator(".greeting")).to_contain_text("was deleted")
+    page.locator(".talk-open").click()
+    expect(page.locator("#said")).to_contain_text("That is all.")
+    for _ in range(2):
+        page.locator(".talk-delete").first.click()
+    expect(page.locator("#left .expert")).to_have_count(0)
+    expect(page.locator("#asking")).to_be_visible()
+
+
 def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
     choose(page)
     ask(page, QUESTION)

@@ -8,9 +8,21 @@ from collections.abc import Iterator
 from itertools import chain
 
 import pytest
-from support.expert_server import COOK, COOK_ID, FailingModel, ServedExperts, echoing, expert_office, served, text_of, the_cookbook
+from support.expert_server import (
+    COOK,
+    COOK_ID,
+    FailingModel,
+    ServedExperts,
+    bearer,
+    echoing,
+    expert_office,
+    served,
+    text_of,
+    the_cookbook,
+)
 
 from kgot_lab.errors import LLMError
+from kgot_lab.experts.doors.guard import GuardRules
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.methods.compose_for import compose_for
 from kgot_lab.methods.impact_analysis import impact_analysis
@@ -340,6 +352,32 @@ def test_conversations_are_listed_the_last_first_and_by_pages(server):
         assert error_of(server.client.get(f"/api/experts/{id}/conversations", params=params))[0] == 422
     gone = server.client.delete(f"/api/experts/{id}", params={"delete_conversations": True}).json()
     assert gone == {"deleted": True, "conversations_deleted": 5}
+
+
+def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and_deleted_by_their_owner_alone():
+    with served(expert_office(), GuardRules(tokens=True)) as server:
+        admin, ada, bob = (bearer(server.token(name, role)) for name, role in (("root", "admin"), ("ada", "user"), ("bob", "user")))
+        id = server.client.post("/api/experts", json={**COOK, "persona": {"name": "Gone"}}, headers=admin).json()["id"]
+        talk = server.ask("hello", expert=id, headers=ada)[0]["conversation_id"]
+        other = server.ask("hello", headers=ada)[0]["conversation_id"]
+        assert server.client.delete(f"/api/experts/{id}", headers=admin).json()["conversations_deleted"] == 0
+        left = server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()
+        assert left["total"] == 1 and [(each["id"], each["expert_id"]) for each in left["conversations"]] == [(talk, id)]
+        owned = server.client.get("/api/conversations", headers=ada).json()["conversations"]
+        assert {each["id"] for each in owned} == {talk, other}
+        listed = server.client.get(f"/api/experts/{id}/conversations", headers=ada).json()
+        assert [each["id"] for each in listed["conversations"]] == [talk]
+        assert [each["role"] for each in server.stored(talk, expert=id, headers=ada)] == ["user", "assistant"]
+        place = f"/api/experts/{id}/conversations"
+        for stranger in (bob, admin):
+            assert server.client.get("/api/conversations", headers=stranger).json()["total"] == 0
+            assert server.client.get(place, headers=stranger).json() == server.client.get(place.replace(id, "nobody"), headers=ada).json()
+            assert server.client.get(f"{place}/{talk}", headers=stranger).status_code == 404
+            assert server.client.delete(f"{place}/{talk}", headers=stranger).status_code == 404
+        assert error_of(server.client.post(f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada))[0] == 404
+        assert server.client.delete(f"{place}/{talk}", headers=ada).json() == {"deleted": True}
+        assert server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()["total"] == 0
+        assert server.client.get(place, headers=ada).status_code == 404
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import { call, events, sentence } from "./api.js";
 import { icon, make, say } from "./dom.js";
 import { GraphPanel } from "./graph.js";
 import { views, tabs } from "./tabs.js";
-import { Talks, expertList, face, markExpert } from "./talks.js";
+import { Talks, expertList, face, leftBehind, markExpert } from "./talks.js";
 import { Thoughts } from "./thought.js";
 
 const at = (id) => document.getElementById(id);
@@ -14,8 +14,8 @@ const view = views(at("views"));
 const beside = tabs(at("tabs"));
 const graph = new GraphPanel(at("graph"));
 const thoughts = new Thoughts(at("thought"), open);
-const talks = new Talks(at("talks"), { open: openTalk, gone: (id) => { if (id === state.talk) begin(); }, failed });
-const state = { expert: null, talk: null, running: null };
+const talks = new Talks(at("talks"), { open: openTalk, gone: deleted, failed });
+const state = { expert: null, talk: null, running: null, left: [] }; // left: experts that were deleted, whose conversations are here
 
 /** Open a node in the graph beside the chat. */
 async function open(node) {
@@ -32,11 +32,12 @@ function failed(error) {
 async function choose(id, talk = null) {
   state.running?.abort();
   try {
-    const expert = await call(`/api/experts/${encodeURIComponent(id)}`);
+    const expert = state.left.find((each) => each.id === id) ?? await call(`/api/experts/${encodeURIComponent(id)}`);
     state.expert = expert;
-    markExpert(at("experts"), id);
+    asking.hidden = at("new").hidden = Boolean(expert.gone);
+    markExpert(at("side"), id);
     at("who").replaceChildren(face(expert), make("div", {}, make("h1", {}, expert.name), make("p", { class: "small" }, expert.description)),
-      make("a", { href: `/pages/expert.html#${encodeURIComponent(id)}`, class: "button" }, "About"));
+      !expert.gone && make("a", { href: `/pages/expert.html#${encodeURIComponent(id)}`, class: "button" }, "About"));
     document.title = `${expert.name} — experts`;
     question.placeholder = `Ask ${expert.persona.name}`;
     talks.load(id);
@@ -55,9 +56,25 @@ function begin() {
   talks.mark("");
   remember();
   const { expert } = state;
+  if (expert.gone) {
+    said.replaceChildren(make("p", { class: "greeting note" }, "This expert was deleted. What you said with it can be read and deleted, beside the experts."));
+    return;
+  }
   said.replaceChildren(make("div", { class: "greeting" }, face(expert), make("h2", {}, expert.persona.name),
     make("p", {}, expert.persona.greeting || `Ask me about ${[...(expert.kg_db_ids ?? []), expert.kg_db_id].filter(Boolean)[0]}.`)));
   if (matchMedia("(min-width: 901px)").matches) question.focus(); // on a phone the keyboard would cover the greeting
+}
+
+/** A conversation was deleted; whether it was the last of an expert that is gone, of which nothing is shown then. */
+async function deleted(id) {
+  if (id === state.talk) begin();
+  if (!state.expert.gone) return false;
+  state.left = await leftBehind(at("left"), chosen);
+  markExpert(at("side"), state.expert.id);
+  if (state.left.some((each) => each.id === state.expert.id)) return false;
+  history.replaceState(null, "", "#");
+  await start();
+  return true;
 }
 
 async function openTalk(id, isWanted = true) {
@@ -266,11 +283,17 @@ function addressed() {
   }
 }
 
+async function chosen(id) {
+  await choose(id);
+  view("chat");
+}
+
 async function start() {
   try {
-    const experts = await expertList(at("experts"), async (id) => { await choose(id); view("chat"); }, failed);
+    const experts = await expertList(at("experts"), chosen, failed);
+    state.left = await leftBehind(at("left"), chosen);
     const [id, talk] = addressed();
-    const wanted = id && (experts.some((each) => each.id === id) || (await isThere(id))) ? id : experts[0]?.id;
+    const wanted = id && ([...experts, ...state.left].some((each) => each.id === id) || (await isThere(id))) ? id : experts[0]?.id;
     if (wanted) await choose(wanted, wanted === id ? talk : null);
   } catch (error) {
     failed(error);
