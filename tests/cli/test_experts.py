@@ -108,7 +108,9 @@ def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_
 
 
 def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_that_runs(kgot_lab):
-    made = [kgot_lab("serve", "--store", "mine.db", "--new-token", name, "--role", role) for name, role in (("ada", "admin"), ("bob", "user"))]
+    made = [
+        kgot_lab("serve", "--store", "mine.db", "--new-token", name, "--role", role) for name, role in (("ada", "admin"), ("bob", "user"))
+    ]
     ada, bob = (ran.out.strip() for ran in made)
     server = open_experts("mine.db")  # as one that is running holds it
     assert tenant_of(server, ada).role == "admin"

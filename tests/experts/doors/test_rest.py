@@ -374,7 +374,9 @@ def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and
             assert server.client.get(place, headers=stranger).json() == server.client.get(place.replace(id, "nobody"), headers=ada).json()
             assert server.client.get(f"{place}/{talk}", headers=stranger).status_code == 404
             assert server.client.delete(f"{place}/{talk}", headers=stranger).status_code == 404
-        assert error_of(server.client.post(f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada))[0] == 404
+        assert (
+            error_of(server.client.post(f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada))[0] == 404
+        )
         assert server.client.delete(f"{place}/{talk}", headers=ada).json() == {"deleted": True}
         assert server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()["total"] == 0
         assert server.client.get(place, headers=ada).status_code == 404
