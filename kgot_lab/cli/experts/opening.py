@@ -25,9 +25,11 @@ def place_of_store(store: str | None) -> str:
 
 
 def place_of_proposals(store: str | None) -> str:
-    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts'."""
+    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts', whose name is its own."""
     place = place_of_store(store)
-    return place if "://" in place else str(Path(place).with_suffix(".proposals.db"))
+    if "://" in place or place == ":memory:":
+        return place
+    return place.removesuffix(".db") + ".proposals.db" if place.endswith(".db") else f"{place}.proposals"
 
 
 def office_at(

@@ -128,7 +128,12 @@ def consultants_of(peers: Path) -> Consultants:
 
 
 def make_ready(office: ExpertOffice) -> None:
-    """Read the graphs before somebody waits for them."""
+    """Look for the model, and read the graphs, before somebody waits for them; what is not there is told, and the server goes on."""
+    try:
+        office.models.named()  # opened, not yet loaded
+    except LabError as error:
+        terminal.say(f"note: no question can be answered yet, the model {office.models.usual} is not there: {error}")
+        terminal.say("note: each question looks for it again, so this server need not be begun anew")
     for name in office.graphs.names():
         try:
             office.graphs.graph(name)
