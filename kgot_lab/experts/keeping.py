@@ -253,12 +253,21 @@ class ExpertTables:
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
         """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotThere, also for a question."""
-        asked = {"message": message, "conversation": conversation, "expert": expert, "owner": owner}
         with self.storage.changing():
-            found = self.storage.rows(sql.MESSAGE_OF, asked)
-            if not found or found[0][1] != "assistant":
-                raise NotThere("answer")
+            self._answer_of(message, conversation, expert, owner)
             self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
+
+    def take_opinion_back(self, message: str, *, conversation: str, expert: str, owner: str) -> None:
+        """Let somebody think nothing of an answer any more; raises NotThere, also for a question, and not where nothing was thought."""
+        with self.storage.changing():
+            self._answer_of(message, conversation, expert, owner)
+            self.storage.rows(sql.TAKE_OPINION_BACK, {"message": message})
+
+    def _answer_of(self, message: str, conversation: str, expert: str, owner: str) -> None:
+        asked = {"message": message, "conversation": conversation, "expert": expert, "owner": owner}
+        found = self.storage.rows(sql.MESSAGE_OF, asked)
+        if not found or found[0][1] != "assistant":
+            raise NotThere("answer")
 
     def thumbs(self, conversation: str) -> dict[str, int]:
         """What was thought of the answers of a conversation, +1 or -1 by the answer's id."""

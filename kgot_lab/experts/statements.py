@@ -69,6 +69,7 @@ MESSAGE_OF = """SELECT m.id, m.role FROM messages m JOIN conversations c ON c.id
   WHERE m.id = :message AND c.id = :conversation AND c.expert = :expert AND c.owner = :owner"""
 PUT_OPINION = """INSERT INTO opinions (message, thumb, at) VALUES (:message, :thumb, :at)
   ON CONFLICT (message) DO UPDATE SET thumb = excluded.thumb, at = excluded.at"""
+TAKE_OPINION_BACK = "DELETE FROM opinions WHERE message = :message"
 THUMBS = "SELECT o.message, o.thumb FROM opinions o JOIN messages m ON m.id = o.message WHERE m.conversation = :id"
 OPINIONS = """SELECT m.id, m.conversation, m.at, m.metadata, o.thumb, o.at FROM messages m JOIN conversations c ON c.id = m.conversation
   LEFT JOIN opinions o ON o.message = m.id WHERE c.expert = :expert AND m.role = 'assistant' ORDER BY m.at, m.id"""

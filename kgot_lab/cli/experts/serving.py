@@ -54,6 +54,8 @@ def serve_experts(
         return
     if market is not None and "://" not in market and not Path(market).is_dir():
         raise BadInput(f"{market} is no folder: name that of a marketplace, or its address, https://HOST/PATH")
+    if share_port and "://" not in place_of_store(store):
+        terminal.say("note: --share-port is for several servers on one store: with a file they wait for each other; --store postgresql://…")
     office = office_at(graphs, store, model, models)
     if peers is not None:
         office.consultants = consultants_of(peers)

@@ -177,6 +177,17 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         office.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
+    @router.delete(
+        "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
+        response_model=shapes.OpinionTakenBack,
+        responses=documented(404),
+        tags=["chat"],
+    )
+    def delete_opinion(who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
+        """Take back what you think of an answer."""
+        office.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
+        return {"deleted": True}
+
 
 def _direct(router: APIRouter, office: ExpertOffice) -> None:
     @router.post("/kgos/query/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])

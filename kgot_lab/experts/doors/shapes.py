@@ -177,6 +177,10 @@ class OpinionKept(BaseModel):
     kept: bool
 
 
+class OpinionTakenBack(BaseModel):
+    deleted: bool
+
+
 class QueryConfig(_Sent):
     """How a graph is searched; as in an expert's retrieval."""
 

@@ -41,7 +41,7 @@ def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
     An edge has a source and a target, and perhaps a type, by these or near names (COLUMNS); a node that only edges name is made. Ends that
     are all numbers and no ids count the nodes from 0, as D3 has them. Raises BadInput with the place.
     """
-    listed = next((whole[name] for name in _LISTS if name in whole), [])
+    listed: Any = next((whole[name] for name in _LISTS if name in whole), [])
     if not isinstance(whole["nodes"], list) or not isinstance(listed, list):
         raise BadInput(f"{what}: nodes and links are lists, as in {_SHOWN}")
     nodes = [_node(told, f"{what}, node {number}") for number, told in enumerate(whole["nodes"], start=1)]

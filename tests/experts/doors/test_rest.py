@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -335,6 +336,10 @@ def test_a_conversation_that_is_deleted_while_it_is_read_takes_its_opinions_alon
     question = server.stored(id)[0]["id"]
     assert error_of(server.client.put(f"{place}/messages/{question}/opinion", json={"thumb": 1}))[0] == 404
     assert error_of(server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 0}))[0] == 422
+    taken = server.client.delete(f"{place}/messages/{message}/opinion")
+    assert taken.json() == {"deleted": True} and [each["thumb"] for each in server.stored(place.rpartition("/")[2])][1] is None
+    assert error_of(server.client.delete(f"{place}/messages/msg_none/opinion"))[0] == 404
+    assert server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 1}).status_code == 200
     assert server.client.delete(place).json() == {"deleted": True}
     assert error_of(server.client.get(place))[0] == error_of(server.client.delete(place))[0] == 404
     assert server.office.tables.storage.rows("SELECT count(*) FROM opinions WHERE message = :m", {"m": message}) == [(0,)]
@@ -380,6 +385,20 @@ def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and
         assert server.client.delete(f"{place}/{talk}", headers=ada).json() == {"deleted": True}
         assert server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()["total"] == 0
         assert server.client.get(place, headers=ada).status_code == 404
+
+
+def test_an_answer_that_was_cut_at_the_limit_of_its_length_says_so():
+    class Short(Scripted):
+        def __call__(self, prompt: Prompt):
+            return replace(super().__call__(prompt), cut=True)
+
+    with served(expert_office(Short(lambda prompt: "It goes on and", "short"))) as server:
+        events = server.ask("hello")
+        assert events[-1]["cut"] is True and server.stored(events[0]["conversation_id"])[-1]["metadata"]["cut"] is True
+        body = {"model": COOK_ID, "messages": [{"role": "user", "content": "hello"}]}
+        whole = server.client.post("/v1/chat/completions", json=body).json()
+        assert whole["choices"][0]["finish_reason"] == "length"
+        assert '"finish_reason": "length"' in server.client.post("/v1/chat/completions", json=body | {"stream": True}).text
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------

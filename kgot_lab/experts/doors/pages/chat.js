@@ -8,6 +8,7 @@ import { views, tabs } from "./tabs.js";
 import { Talks, expertList, face, leftBehind, markExpert } from "./talks.js";
 import { Thoughts } from "./thought.js";
 
+const CUT = "It is cut off here: the expert may write no more in one answer. Ask it to go on.";
 const at = (id) => document.getElementById(id);
 const [said, spoken, question, asking, stop] = ["said", "spoken", "question", "asking", "stop"].map(at);
 const view = views(at("views"));
@@ -143,7 +144,7 @@ function answered(message) {
   answer.knows([...(about.trace?.nodes ?? []).filter((node) => node.told), ...(about.citations ?? [])]);
   answer.tell(message.content);
   answer.end();
-  const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : "";
+  const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : about.cut ? CUT : "";
   if (note) under.append(make("p", { class: "note" }, note));
   const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [] };
   finish(under, { trace: about.trace, end, id: message.content ? message.id : "", thought: message.thumb });
@@ -162,9 +163,10 @@ function finish(under, { trace, end, id, thought = null }) {
   const [expert, talk] = [state.expert.id, state.talk];
   const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": String(thought === value), "aria-label": words, title: words, onclick: async (event) => {
     const pressed = event.currentTarget;
+    const back = pressed.getAttribute("aria-pressed") === "true"; // pressed again, it is taken back
     try {
-      await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(talk)}/messages/${encodeURIComponent(id)}/opinion`, { method: "PUT", body: { thumb: value } });
-      for (const each of under.querySelectorAll(".thumb")) each.setAttribute("aria-pressed", String(each === pressed));
+      await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(talk)}/messages/${encodeURIComponent(id)}/opinion`, back ? { method: "DELETE" } : { method: "PUT", body: { thumb: value } });
+      for (const each of under.querySelectorAll(".thumb")) each.setAttribute("aria-pressed", String(each === pressed && !back));
     } catch (error) {
       failed(error);
     }
@@ -232,6 +234,7 @@ async function stream(text, { answer, under }, signal) {
       answer.end();
       const end = { citations: event.citations, named: event.named, false: event.false_citations };
       if (trace && thoughts.trace === trace) thoughts.show(trace, end);
+      if (event.cut) under.append(make("p", { class: "note" }, CUT));
       finish(under, { trace, end, id: answer.text ? event.message_id : "" });
     }
   }
