@@ -37,9 +37,9 @@ _BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": 
 
 
 def read_graph(path: Path | str) -> PropertyGraph:
-    """The graph in a file: a KGoT snapshot or Neo4j's APOC lines (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), node-link JSON
-    (.json), or a table of edges (.csv, .tsv).
+    """The graph in a file, by its ending: JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or a table of edges (.csv, .tsv).
 
+    JSON is a KGoT snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links.
     Raises UnknownName for another ending, BadInput for a file that cannot be read.
     """
     return _READERS[_known(Path(path), _READERS)](Path(path))

@@ -322,6 +322,16 @@ def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
     expect(page.get_by_role("button", name="A good answer")).to_have_attribute("aria-pressed", "false")
 
 
+def test_a_thumb_that_is_pressed_again_is_taken_back(page, home):
+    choose(page)
+    ask(page, QUESTION)
+    good = page.get_by_role("button", name="A good answer")
+    for pressed, kept in (("true", 1), ("false", None)):
+        good.click()
+        expect(good).to_have_attribute("aria-pressed", pressed)
+        assert conversation_of(page, home, "expert_cookbook")["messages"][-1]["thumb"] == kept
+
+
 def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, office):
     tables = office.tables
     talk = tables.begin("expert_cookbook", LOCAL_OWNER, "First?")
