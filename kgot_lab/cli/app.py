@@ -23,6 +23,7 @@ from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.experts.drifted import tell_drift
 from kgot_lab.cli.experts.market import experts
 from kgot_lab.cli.experts.serving import serve_experts
+from kgot_lab.cli.experts.withdrawing import list_tokens, revoke_tenant
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.investing import investments
@@ -370,6 +371,8 @@ memories.command("names")(list_names)
 memories.command("merge")(merge_names)
 memories.command("unmerge")(unmerge_name)
 experts.command("drift")(tell_drift)
+experts.command("tokens")(list_tokens)
+experts.command("revoke")(revoke_tenant)
 app.command("certify")(certify_run)
 app.command("mcp")(serve_mcp)
 app.command("serve")(serve_experts)

@@ -15,7 +15,7 @@ from kgot_lab.text.harmless import harmless
 def export(
     source: Annotated[
         Path,
-        typer.Argument(help="a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, a store's file; or the trace of a run"),
+        typer.Argument(help="a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace"),
     ],
     out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
 ) -> None:
@@ -41,7 +41,7 @@ def export(
         if stored.note:
             say(f"note: {source}: {stored.note}")
     else:
-        graph = read_graph(source) if source.suffix.lower() in {".graphml", ".ttl"} else read_snapshot(source)
+        graph = read_graph(source) if source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"} else read_snapshot(source)
     typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
 
 

@@ -175,6 +175,16 @@ class ExpertTables:
             ((total,),) = self.storage.rows(sql.COUNT_CONVERSATIONS, asked)
         return tuple(map(_conversation, rows)), int(total)
 
+    def owned_conversations(
+        self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
+    ) -> tuple[tuple[ChatConversation, ...], int]:
+        """The conversations of somebody with all experts, or with those alone that are `gone`, the last first, and how many in all."""
+        shown, count = (sql.LEFT_BEHIND, sql.COUNT_LEFT_BEHIND) if gone else (sql.OWNED, sql.COUNT_OWNED)
+        with self.storage.reading():
+            rows = self.storage.rows(shown, {"owner": owner, "limit": limit, "offset": offset})
+            ((total,),) = self.storage.rows(count, {"owner": owner})
+        return tuple(map(_conversation, rows)), int(total)
+
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
         """A conversation of somebody with an expert; raises NotThere, also for one of somebody else."""
         found = self.storage.rows(sql.CONVERSATION, {"id": id, "expert": expert, "owner": owner})
@@ -243,12 +253,21 @@ class ExpertTables:
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
         """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotThere, also for a question."""
-        asked = {"message": message, "conversation": conversation, "expert": expert, "owner": owner}
         with self.storage.changing():
-            found = self.storage.rows(sql.MESSAGE_OF, asked)
-            if not found or found[0][1] != "assistant":
-                raise NotThere("answer")
+            self._answer_of(message, conversation, expert, owner)
             self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
+
+    def take_opinion_back(self, message: str, *, conversation: str, expert: str, owner: str) -> None:
+        """Let somebody think nothing of an answer any more; raises NotThere, also for a question, and not where nothing was thought."""
+        with self.storage.changing():
+            self._answer_of(message, conversation, expert, owner)
+            self.storage.rows(sql.TAKE_OPINION_BACK, {"message": message})
+
+    def _answer_of(self, message: str, conversation: str, expert: str, owner: str) -> None:
+        asked = {"message": message, "conversation": conversation, "expert": expert, "owner": owner}
+        found = self.storage.rows(sql.MESSAGE_OF, asked)
+        if not found or found[0][1] != "assistant":
+            raise NotThere("answer")
 
     def thumbs(self, conversation: str) -> dict[str, int]:
         """What was thought of the answers of a conversation, +1 or -1 by the answer's id."""

@@ -188,9 +188,14 @@ class ExpertOffice:
         )
 
     def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with an expert, the last first, and how many there are. Raises NotThere."""
-        self.tables.expert(expert)
-        return self.tables.conversations(expert, owner, limit=limit, offset=offset)
+        """The conversations of somebody with an expert, the last first, and how many there are. Raises NotThere.
+
+        Of an expert that was deleted without them, they are still their owner's.
+        """
+        found, total = self.tables.conversations(expert, owner, limit=limit, offset=offset)
+        if not total:
+            self.tables.expert(expert)
+        return found, total
 
     def conversation(self, id: str, expert: str, owner: str) -> tuple[ChatConversation, tuple[ChatMessage, ...]]:
         """A conversation and all that was said in it. Raises NotThere."""

@@ -43,6 +43,12 @@ CONVERSATION = f"SELECT {_SHOWN} FROM conversations c WHERE c.id = :id AND c.exp
 CONVERSATIONS = f"""SELECT {_SHOWN} FROM conversations c WHERE c.expert = :expert AND c.owner = :owner
   ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
 COUNT_CONVERSATIONS = "SELECT count(*) FROM conversations WHERE expert = :expert AND owner = :owner"
+_GONE = "NOT EXISTS (SELECT 1 FROM experts e WHERE e.id = c.expert AND e.gone IS NULL)"
+OWNED = f"""SELECT {_SHOWN} FROM conversations c WHERE c.owner = :owner ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
+COUNT_OWNED = "SELECT count(*) FROM conversations c WHERE c.owner = :owner"
+LEFT_BEHIND = f"""SELECT {_SHOWN} FROM conversations c WHERE c.owner = :owner AND {_GONE}
+  ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
+COUNT_LEFT_BEHIND = f"SELECT count(*) FROM conversations c WHERE c.owner = :owner AND {_GONE}"
 CONTINUED = """SELECT id FROM conversations WHERE chain = :chain AND expert = :expert AND owner = :owner ORDER BY last DESC, id LIMIT 1"""
 ADD_CONVERSATION = """INSERT INTO conversations (id, expert, owner, started, last, preview, chain)
   VALUES (:id, :expert, :owner, :at, :at, :preview, :chain)"""
@@ -63,6 +69,7 @@ MESSAGE_OF = """SELECT m.id, m.role FROM messages m JOIN conversations c ON c.id
   WHERE m.id = :message AND c.id = :conversation AND c.expert = :expert AND c.owner = :owner"""
 PUT_OPINION = """INSERT INTO opinions (message, thumb, at) VALUES (:message, :thumb, :at)
   ON CONFLICT (message) DO UPDATE SET thumb = excluded.thumb, at = excluded.at"""
+TAKE_OPINION_BACK = "DELETE FROM opinions WHERE message = :message"
 THUMBS = "SELECT o.message, o.thumb FROM opinions o JOIN messages m ON m.id = o.message WHERE m.conversation = :id"
 OPINIONS = """SELECT m.id, m.conversation, m.at, m.metadata, o.thumb, o.at FROM messages m JOIN conversations c ON c.id = m.conversation
   LEFT JOIN opinions o ON o.message = m.id WHERE c.expert = :expert AND m.role = 'assistant' ORDER BY m.at, m.id"""
@@ -78,4 +85,5 @@ END_TRIAL = "UPDATE trials SET ended = :at WHERE id = :id AND ended IS NULL"
 
 ADD_TOKEN = "INSERT INTO tokens (hash, tenant, role, made) VALUES (:hash, :tenant, :role, :at)"
 TOKENS = "SELECT hash, tenant, role FROM tokens WHERE revoked IS NULL"
+HELD_TOKENS = "SELECT tenant, role, made FROM tokens WHERE revoked IS NULL ORDER BY tenant, made"
 REVOKE_TENANT = "UPDATE tokens SET revoked = :at WHERE tenant = :tenant AND revoked IS NULL"

@@ -26,6 +26,7 @@ _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bst
 
 # OpenAI says 403 where a model tells no logprobs, and llama-cpp-python's server 500; asked for or not is all there is to refuse.
 _NO_LOGPROBS = {400, 403, 422, 500, 501}
+_KINDS = ("no answer within", "no connection", "the answer ends before its end", "the reply is empty")  # that our own reasons begin with
 _PASSING = {408, 409, 429}  # below 500, what another try may mend
 _GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
 
@@ -44,6 +45,29 @@ class Refusal:
     advice: str = ""  # what to do, where that is known better than by the status
     perhaps_charged: bool = False  # whether the server may have answered all the same, and have its price
     broke_off: bool = False  # whether something of the answer was told before
+
+    @property
+    def kind(self) -> str:
+        """What kind of failure it was, without a word of the server's."""
+        if self.status:
+            return f"HTTP {self.status}"
+        return next((kind for kind in _KINDS if self.reason.startswith(kind)), "no answer that can be used")
+
+
+class ToldOfServer(str):
+    """A line on a request that failed; `unquoted` is the same without the server's own words, which a log is not to hold."""
+
+    unquoted: str
+
+    def __new__(cls, text: str, unquoted: str) -> ToldOfServer:
+        made = super().__new__(cls, text)
+        made.unquoted = unquoted
+        return made
+
+
+def without_quotes(told: str) -> str:
+    """What a model says of its waits, without the words of its server."""
+    return told.unquoted if isinstance(told, ToldOfServer) else told
 
 
 @dataclass(frozen=True)

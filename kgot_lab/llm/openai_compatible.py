@@ -16,7 +16,7 @@ from kgot_lab.http.bounded import UnusableBody, bounded_client
 from kgot_lab.http.proxies import proxy_variable, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
-from kgot_lab.llm.manner import Manner, Refusal, Sending, broken_off, refusal_of, refused_in_answer
+from kgot_lab.llm.manner import Manner, Refusal, Sending, ToldOfServer, broken_off, refusal_of, refused_in_answer
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
 from kgot_lab.llm.settings import Patience, Settings
 from kgot_lab.llm.streaming import StreamedAnswer
@@ -163,7 +163,7 @@ class OpenAICompatible:
         wait = self._wait(outcome, asking.attempt)
         may_ask_again(wait)
         count = f"request {asking.attempt} of {self._most(asking, outcome)}"
-        self._say(f"{self.name}: {self._keyless(outcome.reason)}; {count}, the next in {wait:.1f} s")
+        self._say(self._told(outcome, f"{count}, the next in {wait:.1f} s"))
         self._sleep(wait)
         asking.attempt += 1
 
@@ -252,8 +252,11 @@ class OpenAICompatible:
         with self._lock:
             if self._manner == sent:
                 self._manner = manner
-                self._say(f"{self.name}: {self._keyless(refusal.reason)}; from now on without {manner.left_out[-1]}")
+                self._say(self._told(refusal, f"from now on without {manner.left_out[-1]}"))
         return True
+
+    def _told(self, refusal: Refusal, then: str) -> ToldOfServer:
+        return ToldOfServer(f"{self.name}: {self._keyless(refusal.reason)}; {then}", f"{self.name}: {refusal.kind}; {then}")
 
     def _wait(self, refusal: Refusal, attempt: int) -> float:
         """Seconds to wait: what the server asked for, else twice as long each time, with jitter so that clients part."""

@@ -112,6 +112,8 @@ class StreamedAnswer:
                 _as_the_client_says(),
                 closing(client.post(address, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object])) as stream,
             ):
+                if "html" in stream.response.headers.get("content-type", "").lower():  # waiting does not make a page an answer
+                    return Refusal("the answer is a page of the web, and no chat completion")
                 refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
             refusal = refusal_of(error, sending)

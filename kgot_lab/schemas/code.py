@@ -19,6 +19,7 @@ CODE = Vocabulary(
         NodeType("package", "something that is imported and is not among the files"),
         NodeType("config", "a file of settings"),
         NodeType("document", "a file of prose"),
+        NodeType("section", "what stands under a heading of a file of prose, or a part of it"),
         NodeType("pattern", "a way to put several parts together"),
         NodeType("design_pattern", "a pattern among classes and functions"),
         NodeType("architectural_pattern", "a pattern among modules and services"),
@@ -35,6 +36,7 @@ CODE = Vocabulary(
             (
                 *(Ends(a, b) for a in (*_CODE, "config", "document", "folder") for b in _CODE),
                 *(Ends(a, b) for a in ("folder", "module") for b in ("folder", "config", "document")),
+                Ends("document", "section"),
             ),
         ),
         EdgeType("inherits_from", "is a kind of", (Ends("class", "class"), Ends("class", "package"))),

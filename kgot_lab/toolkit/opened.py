@@ -48,7 +48,7 @@ def opened_graph(
         return whole
     if not path.is_file():
         raise BadInput(
-            f"no graph at {where}: name a folder, a snapshot, a GraphML or Turtle file, a trace, SQLite, a store's file or address"
+            f"no graph at {where}: name a folder, a snapshot, a GraphML, Turtle or CSV file, a trace, SQLite, a store's file or address"
         )
     if is_trace(path):
         events = load_run(path).events

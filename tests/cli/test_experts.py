@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
+from kgot_lab.cli.experts.opening import place_of_proposals
+from kgot_lab.cli.experts.serving import make_ready
 from kgot_lab.experts.delegation.marketplace import published_expert
+from kgot_lab.experts.doors.tokens import tenant_of
+from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import open_experts
+from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.llm import connect
+from kgot_lab.llm.scripted import Scripted
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +111,64 @@ def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_
     (row,) = json.loads(kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--json").out)
     assert (row["dimension"], row["against"], "words" in row) == ("pricing_tier", 3, False)
     assert kgot_lab("experts", "drift", "nobody", "--store", "mine.db").code == 1
+
+
+def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_that_runs(kgot_lab):
+    made = [
+        kgot_lab("serve", "--store", "mine.db", "--new-token", name, "--role", role) for name, role in (("ada", "admin"), ("bob", "user"))
+    ]
+    ada, bob = (ran.out.strip() for ran in made)
+    server = open_experts("mine.db")  # as one that is running holds it
+    assert tenant_of(server, ada).role == "admin"
+    ran = kgot_lab("experts", "tokens", "--store", "mine.db")
+    assert ran.code == 0 and "2 tokens" in ran.err, ran.err
+    assert [line.split("  ")[:2] for line in ran.out.splitlines()] == [["ada", "admin"], ["bob", "user"]]
+    rows = kgot_lab("experts", "tokens", "--store", "mine.db", "--json").out
+    assert [set(row) for row in json.loads(rows)] == [{"tenant", "role", "made"}] * 2
+    assert not any(secret in rows + ran.out for token in (ada, bob) for secret in (token, hashlib.sha256(token.encode()).hexdigest()))
+    assert kgot_lab("experts", "revoke", "ada", "--store", "mine.db").out == "1 token of ada withdrawn\n"
+    assert tenant_of(server, ada) is None and tenant_of(server, bob).name == "bob"
+    server.close()
+    ran = kgot_lab("experts", "revoke", "ada", "--store", "mine.db")
+    assert ran.code == 1 and "ada has no token that holds" in ran.err
+
+
+def test_tokens_of_a_store_that_is_not_there_are_not_said_to_be_none(kgot_lab):
+    for words in (("tokens",), ("revoke", "ada")):
+        ran = kgot_lab("experts", *words, "--store", "mistyped.db")
+        assert ran.code == 1 and "no experts are kept in mistyped.db" in ran.err and not Path("mistyped.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("store", "place"),
+    [
+        ("a.db", "a.proposals.db"),
+        ("a.sqlite", "a.sqlite.proposals"),
+        ("a", "a.proposals"),
+        ("x.y/a.b.db", "x.y/a.b.proposals.db"),
+        (":memory:", ":memory:"),
+        ("postgresql://HOST/NAME", "postgresql://HOST/NAME"),
+    ],
+)
+def test_each_store_has_a_place_of_its_own_for_proposals(store, place):
+    assert place_of_proposals(store) == place
+
+
+def test_experts_in_memory_leave_no_file(kgot_lab, tmp_path):
+    ran = kgot_lab("experts", "drift", "expert_cookbook", "--store", ":memory:")
+    assert ran.code == 0 and list(tmp_path.iterdir()) == [], ran.err
+
+
+def test_a_server_says_at_its_start_that_its_model_is_not_there_and_what_to_do(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("KGOT_LAB_MODEL", raising=False)
+    tables = open_experts()
+    office = ExpertOffice(tables, GraphFolder(), ExpertModels({"local": lambda: connect("local")}, "local"))
+    make_ready(office)
+    said = capsys.readouterr().err
+    assert "the model local is not there" in said and "`kgot-lab model` fetches it" in said and str(tmp_path / "cache") in said
+    assert "all graphs are read" in said
+    office.models = ExpertModels({"script": lambda: Scripted([])}, "script")
+    make_ready(office)
+    assert "note:" not in capsys.readouterr().err
+    tables.close()

@@ -36,10 +36,20 @@ def test_a_graph_without_nodes_is_refused_by_its_name_each_time(tmp_path):
 
 
 def test_a_graph_in_another_form_of_json_is_told_which_form_is_read(tmp_path):
-    (tmp_path / "mine.json").write_text('{"nodes": [], "edges": []}')
-    with pytest.raises(BadInput, match="one a line, as in") as refused:
-        GraphFolder(tmp_path).graph("mine")
-    assert str(tmp_path) not in str(refused.value)
+    (tmp_path / "mine.json").write_text('{"vertices": [], "arcs": []}')
+    (tmp_path / "table.csv").write_text("who,whom\nada,bob\n")
+    for name, words in (("mine", "one a line, as in"), ("table", "table, line 1: the first line names the columns")):
+        with pytest.raises(BadInput, match=words) as refused:
+            GraphFolder(tmp_path).graph(name)
+        assert str(tmp_path) not in str(refused.value)
+
+
+def test_a_table_of_edges_and_node_link_json_are_graphs_of_the_folder(tmp_path):
+    (tmp_path / "table.csv").write_text("from,relation,to\nada,knows,bob\n")
+    (tmp_path / "links.json").write_text('{"nodes": [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}], "edges": [{"from": 1, "to": 2}]}')
+    folder = GraphFolder(tmp_path)
+    assert folder.names() == ("links", "table")
+    assert folder.graph("table").ids == ("ada", "bob") and set(folder.graph("links").ids) == {"Ada", "Bob"}
 
 
 def test_a_file_that_changed_inside_a_folder_counts_at_once(tmp_path):

@@ -132,6 +132,19 @@ def test_conversations_come_page_by_page_the_last_first(tables):
     assert tables.conversations(expert, "ann")[1] == 4 and len(tables.remove_expert(expert, conversations=True)) == 4
 
 
+def test_what_a_deleted_expert_leaves_stays_its_owners(tables):
+    gone, stays = cook(tables), cook(tables)
+    ids = [tables.begin(expert.id, owner, "hello") for expert in (gone, stays) for owner in ("ann", "bob")]
+    assert tables.owned_conversations("ann", gone=True) == ((), 0)
+    tables.remove_expert(gone.id, conversations=False)
+    found, total = tables.owned_conversations("ann", gone=True)
+    assert total == 1 and [(each.id, each.expert_id) for each in found] == [(ids[0], gone.id)]
+    found, total = tables.owned_conversations("ann", limit=1)
+    assert total == 2 and [each.id for each in found] == [ids[2]]
+    tables.remove_conversation(ids[0], gone.id, "ann")
+    assert tables.owned_conversations("ann", gone=True) == ((), 0) and tables.owned_conversations("bob", gone=True)[1] == 1
+
+
 def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
     expert = cook(tables).id
     id = tables.begin(expert, "ann", "Q")

@@ -117,6 +117,14 @@ def test_the_front_door_reads_a_graph_where_it_is(tmp_path):
             lab.expert(nowhere, model=Scripted([]))
 
 
+def test_notes_are_answered_from_what_stands_under_their_later_headings(tmp_path):
+    (tmp_path / "note.md").write_text("# Steel\n\nMade of iron.\n\n## Limits\n\nBridges rust within forty years.\n")
+    model = Scripted(["After forty years [Source: graph:Limits (Steel)]."])
+    answered = lab.expert(tmp_path, model=model).ask("When do bridges rust?")
+    assert "Bridges rust within forty years." in model.asked[0].messages[0].text
+    assert [node.name for node in answered.cited] == ["Limits (Steel)"]
+
+
 def test_the_front_door_knows_the_shipped_experts_by_name():
     talk = lab.expert("cookbook", model=Scripted(["Yes [Source: cookbook:Prompt caching]."]))
     answered = talk.ask("How do I reduce API costs with prompt caching?")

@@ -74,6 +74,38 @@ def test_a_node_says_where_it_stands_and_what_it_says_of_itself(shop):
     assert graph.node("shop.prices.factorial").properties["calls_itself"] is True
 
 
+def test_what_stands_under_each_heading_is_a_node_with_its_text_and_its_lines(tmp_path):
+    (tmp_path / "rust.md").write_text(
+        "# Rust\n\nAn oxide.\n\nIt is red.\n\n## Limits\n\nBridges [rust](b.md).\n\n```\npaint --twice\n```\n\n"
+        "### At sea\n\n- Salt helps it.\n- Zinc stops it.\n\n## Limits\n\nNothing more.\n\n## Empty\n",
+        encoding="utf-8",
+    )
+    graph = graph_of_folder(tmp_path, cache=False).graph
+    told = {id: graph.node(id).properties for id in graph.ids if graph.node(id).labels == ("section",)}
+    assert {id: (about["name"], about["description"], about["line"]) for id, about in told.items()} == {
+        "rust.md#rust": ("Rust, part 2", "It is red.", 5),
+        "rust.md#limits": ("Limits (Rust)", "Bridges rust. paint --twice", 9),
+        "rust.md#at-sea": ("At sea (Limits)", "Salt helps it. Zinc stops it.", 17),
+        "rust.md#limits-2": ("Limits (Rust), part 2", "Nothing more.", 22),
+    }
+    assert graph.node("rust.md").properties["description"] == "An oxide. Sections: Limits; At sea; Limits; Empty"
+    assert {("rust.md", id) for id in told} <= edges(graph, "contains")
+    assert check_rules(graph, CODE).broken == () and faults_of_graph(CODE, graph) == ()
+
+
+def test_a_long_section_is_cut_at_the_ends_of_sentences_and_a_book_is_bounded(tmp_path):
+    (tmp_path / "long.md").write_text("".join(f"Sentence {number} says nothing.\n\n" for number in range(100)))
+    (tmp_path / "word.md").write_text("x" * 2_000)
+    (tmp_path / "book.md").write_text("# Book\n" + "".join(f"\n## Chapter {number}\n\nWords.\n" for number in range(1_000)))
+    found = graph_of_folder(tmp_path, cache=False)
+    parts = [found.graph.node(id).properties for id in found.graph.ids if id.startswith("long.md#")]
+    assert all(about["description"].endswith(".") and len(about["description"]) <= 600 for about in parts)
+    said = " ".join(about["description"] for about in sorted(parts, key=lambda about: about["line"]))
+    assert said == " ".join(f"Sentence {number} says nothing." for number in range(1, 100))  # the first is the document's own
+    assert sum(id.startswith("book.md#") for id in found.graph.ids) == 400
+    assert {remark.path: remark.reason for remark in found.doubtful} == {"book.md": "only its first 400 sections were kept"}
+
+
 def test_a_second_run_reads_only_what_changed_and_gives_the_graph_of_a_full_run(shop, tmp_path):
     cache = tmp_path / "cache"
     first = graph_of_folder(shop, cache=cache)

@@ -19,6 +19,7 @@ from kgot_lab.llm.engine_llama_cpp import LlamaCpp
 from kgot_lab.llm.engines import ENGINES, Written
 from kgot_lab.llm.keys import PiecesMasked, with_key_masked
 from kgot_lab.llm.local import Local
+from kgot_lab.llm.manner import without_quotes
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, server_at
 from kgot_lab.llm.presets import SERVER_KEY
 from kgot_lab.llm.recorded import Recorded, Recorder
@@ -148,6 +149,24 @@ def test_a_server_that_answers_at_once_all_the_same_is_understood() -> None:
 def test_a_page_instead_of_an_answer_is_told() -> None:
     with asking(Answer("<html>welcome</html>")) as (llm, _, _told), pytest.raises(LLMError, match="the answer ends before its end"):
         told_by(llm)
+
+
+def test_a_page_of_the_web_that_says_it_is_one_is_asked_for_once() -> None:
+    page = Answer("<html>welcome</html>", headers={"content-type": "text/html; charset=utf-8"})
+    with asking(page) as (llm, server, told), pytest.raises(LLMError, match=r"a page of the web.*Is this the address of an OpenAI-comp"):
+        told_by(llm)
+    assert len(server.bodies) == 1 and told == []
+
+
+def test_what_is_said_of_waits_is_had_without_the_words_of_the_server() -> None:
+    words = "cannot open /srv/weights/secret.gguf"
+    with asking(refuses(503, words), Answer(drop=True), says_on("Hi.")) as (llm, _, told):
+        told_by(llm)
+    assert words in told[0]
+    first, second = map(without_quotes, told)
+    assert first.startswith(f"{llm.name}: HTTP 503; request 1 of 3, the next in ") and "secret" not in first
+    assert second.startswith(f"{llm.name}: no connection; request 2 of 3")
+    assert without_quotes("as it is") == "as it is"
 
 
 @pytest.mark.parametrize("before", [refuses(429, "slow down"), tells([delta()], breaks=True), Answer(drop=True), tells([delta()])])

@@ -14,7 +14,9 @@ from kgot_lab.cli.remembering import print_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 
-experts = typer.Typer(help="List, publish and fetch experts, and see what people contradict in their graphs.", no_args_is_help=True)
+experts = typer.Typer(
+    help="List, publish and fetch experts, see what people contradict in their graphs, and withdraw tokens.", no_args_is_help=True
+)
 StoreOfExperts = Annotated[
     str | None, typer.Option("--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME")
 ]

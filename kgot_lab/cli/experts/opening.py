@@ -25,9 +25,11 @@ def place_of_store(store: str | None) -> str:
 
 
 def place_of_proposals(store: str | None) -> str:
-    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts'."""
+    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts', whose name is its own."""
     place = place_of_store(store)
-    return place if "://" in place else str(Path(place).with_suffix(".proposals.db"))
+    if "://" in place or place == ":memory:":
+        return place
+    return place.removesuffix(".db") + ".proposals.db" if place.endswith(".db") else f"{place}.proposals"
 
 
 def office_at(
@@ -43,13 +45,18 @@ def office_at(
     from kgot_lab.experts.office import ExpertModels, ExpertOffice
     from kgot_lab.experts.shipping import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.llm import check_spec, connect
+    from kgot_lab.llm.manner import without_quotes
     from kgot_lab.llm.models import load_models
 
     if graphs is not None and not graphs.is_dir():
         raise BadInput(f"{graphs} is no folder: name the folder that the graphs lie in")
     named = load_models(models) if models else {}
     check_spec(model, named) if model not in named else None
-    makers = {each: (lambda each=each: connect(each, models=named, say=terminal.say)) for each in (model, *named)}
+
+    def say(told: str) -> None:
+        terminal.say(without_quotes(told))  # what is printed is the log of the server
+
+    makers = {each: (lambda each=each: connect(each, models=named, say=say)) for each in (model, *named)}
     try:
         embedder = query_embedder() if searching else None
     except NotInstalled as error:

@@ -54,6 +54,8 @@ def serve_experts(
         return
     if market is not None and "://" not in market and not Path(market).is_dir():
         raise BadInput(f"{market} is no folder: name that of a marketplace, or its address, https://HOST/PATH")
+    if share_port and "://" not in place_of_store(store):
+        terminal.say("note: --share-port is for several servers on one store: with a file they wait for each other; --store postgresql://…")
     office = office_at(graphs, store, model, models)
     if peers is not None:
         office.consultants = consultants_of(peers)
@@ -128,7 +130,12 @@ def consultants_of(peers: Path) -> Consultants:
 
 
 def make_ready(office: ExpertOffice) -> None:
-    """Read the graphs before somebody waits for them."""
+    """Look for the model, and read the graphs, before somebody waits for them; what is not there is told, and the server goes on."""
+    try:
+        office.models.named()  # opened, not yet loaded
+    except LabError as error:
+        terminal.say(f"note: no question can be answered yet, the model {office.models.usual} is not there: {error}")
+        terminal.say("note: each question looks for it again, so this server need not be begun anew")
     for name in office.graphs.names():
         try:
             office.graphs.graph(name)

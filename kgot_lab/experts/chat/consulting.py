@@ -15,6 +15,7 @@ from kgot_lab.experts.delegation.answering import Federation
 from kgot_lab.experts.delegation.asking import DelegatedAnswer, delegate_to_all, joined_answers
 from kgot_lab.experts.delegation.capabilities import Advertised, best_peer, capabilities_of
 from kgot_lab.experts.delegation.peers import Peer
+from kgot_lab.experts.failing import log
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.search.results import SearchResult
 from kgot_lab.text.stems import stem
@@ -37,22 +38,36 @@ class Consultants:
 
     def fitting(self, question: str, named: Sequence[str]) -> list[tuple[Peer, str]]:
         """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; of one peer's silence nothing follows."""
+        return self._fitting(question, named)[0]
+
+    def _fitting(self, question: str, named: Sequence[str]) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
+        """The same, and the experts of which nothing is known, each with the reason that its instance did not say what it offers."""
         wanted = [(self.federation.peers.named(name), expert) for name, expert in map(remote_name, named)]
-        offered = self._offers({peer.name: peer for peer, _ in wanted})
+        offered, silent = self._offers({peer.name: peer for peer, _ in wanted})
+        unknown = [DelegatedAnswer(peer.name, expert, reason=silent[peer.name]) for peer, expert in wanted if peer.name in silent]
         allowed = {(peer.name, expert) for peer, expert in wanted}
         kept = [
             Advertised(each.peer, tuple(one for one in each.experts if (each.peer.name, one.id) in allowed), each.signed_at, each.digest)
             for each in offered
         ]
         best = best_peer(question, kept)
-        return [] if best is None else [(best.peer, best.expert.id)]
+        return [] if best is None else [(best.peer, best.expert.id)], unknown
 
     def asked(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
-        """What the fitting one of some experts answers in time, or why it does not; nothing where none fits."""
-        chosen = self.fitting(question, named)
-        return delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
+        """What the fitting one of some experts answers in time, or why it does not; nothing where none fits.
 
-    def _offers(self, peers: dict[str, Peer]) -> list[Advertised]:
+        An expert whose instance does not say what it offers, as one that reads its graphs yet, is told with the reason; so is the log.
+        """
+        chosen, unknown = self._fitting(question, named)
+        answered = delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
+        for each in (*answered, *unknown):
+            if each.answer is None:  # what stands behind a colon may be the words of the other server
+                log.warning("no answer from the expert %s of %s: %s", each.expert, each.instance, each.reason.partition(":")[0])
+        return (*answered, *unknown)
+
+    def _offers(self, peers: dict[str, Peer]) -> tuple[list[Advertised], dict[str, str]]:
+        """What peers offer, and of those that do not say it the reason."""
+        silent: dict[str, str] = {}
         now = self.clock()
         with self._lock:
             stale = [peer for name, peer in peers.items() if name not in self._offered or self._offered[name][0] < now - _REMEMBERED]
@@ -62,8 +77,10 @@ class Consultants:
                 for each in came:
                     if each.signed_at is not None:  # what is silent is asked again next time
                         self._offered[each.peer.name] = (now, each)
+                    elif each.peer.name not in self._offered:
+                        silent[each.peer.name] = each.reason
         with self._lock:
-            return [self._offered[name][1] for name in peers if name in self._offered]
+            return [self._offered[name][1] for name in peers if name in self._offered], silent
 
 
 def remote_name(text: str) -> tuple[str, str]:

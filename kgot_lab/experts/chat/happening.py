@@ -88,7 +88,10 @@ class ChatFailed:
 
 @dataclass(frozen=True)
 class ChatDone:
-    """The answer is kept: as which message, which nodes it cites, which it names without citing them, and which citations are false."""
+    """The answer is kept: as which message, which nodes it cites, which it names without citing them, and which citations are false.
+
+    `cut` says that it ends where the model might write no more.
+    """
 
     message_id: str
     cited: tuple[CitableNode, ...] = ()
@@ -96,10 +99,11 @@ class ChatDone:
     usage: Usage = Usage()
     text: str = field(default="", compare=False)
     named: tuple[CitableNode, ...] = ()
+    cut: bool = False
 
     def to_json(self) -> dict[str, Json]:
         told = {"citations": _nodes(self.cited), "named": _nodes(self.named), "false_citations": list(self.false)}
-        return {"type": "done", "message_id": self.message_id, **told}
+        return {"type": "done", "message_id": self.message_id, **told, "cut": self.cut}
 
 
 def _nodes(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:

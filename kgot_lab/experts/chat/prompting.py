@@ -27,6 +27,8 @@ from kgot_lab.types import Edge, Message, Prompt
 MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
 _TURNS = 6  # of the conversation that are told again
 _DESCRIPTION, _TURN, _PLAYBOOK = 50, 300, 350  # tokens of each
+_PROSE = 150  # of what stands under a heading, which is all that is known of it
+_PROSE_TYPES = ("document", "section")
 _LIMITED = 30  # of the description of a limitation
 _HINTED, _DIMENSIONS = 3, 3  # nodes with hints, and of each the dimensions that are furthest from the middle
 _REPLY = 600
@@ -184,7 +186,7 @@ def _lines(
         lines.append(f"- [{node.type}] {_line(node.name)} [Source: {_line(node.handle)}]")
         if text := index.graph.node_properties[index.graph.row(id)].get("description"):
             whole = _line(str(text))
-            short = shorten(whole, _DESCRIPTION)
+            short = shorten(whole, _PROSE if node.type in _PROSE_TYPES else _DESCRIPTION)
             cut += [f"the description of {_line(node.name)}"] * (short != whole)
             lines.append(f"  {_line(short)}")
     if edges:

@@ -149,6 +149,7 @@ class ExpertTurn:
             for piece in pieces:
                 if isinstance(piece, Reply):
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
+                    answer.about |= {"cut": True} if piece.cut else {}
                     continue
                 said = answer.check.tell(answer.form.tell(_keepable(piece)) if answer.form else _keepable(piece))
                 if said and not answer.text:
@@ -168,7 +169,7 @@ class ExpertTurn:
         cited, named = tuple(answer.check.cited), named_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
         answer.about["named"] = [{"graph": node.graph, "id": node.id, "name": node.name} for node in named]
         kept = self._keep(answer)
-        yield ChatDone(kept.id, cited, tuple(answer.check.false), answer.usage, answer.text, named)
+        yield ChatDone(kept.id, cited, tuple(answer.check.false), answer.usage, answer.text, named, "cut" in answer.about)
 
     def _keep(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
         answer.kept = True

@@ -37,6 +37,7 @@ class ExpertAnswer(BaseModel):
     sources: list[str]
     conversation: str
     message: str
+    cut: bool = False  # it ends where the model might write no more
 
 
 class ExpertListed(BaseModel):
@@ -128,6 +129,7 @@ async def _asked(office: ExpertOffice, faucet: Faucet, owner: str, asked: tuple[
         sources=[f"{node.graph}:{node.id}" for node in sources],
         conversation=turn.conversation,
         message=done.message_id,
+        cut=done.cut,
     )
 
 

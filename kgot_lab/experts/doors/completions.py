@@ -113,7 +113,7 @@ def _model(id: str, created: float) -> dict[str, Any]:
 async def _whole(pour: Pour, turn: ExpertTurn, base: str) -> dict[str, Any]:
     text, _, done = await pour.whole()
     message = {"role": "assistant", "content": text, "refusal": None, "annotations": _annotations(text, done.cited, base)}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    choice = {"index": 0, "message": message, "finish_reason": _ended(done), "logprobs": None}
     return _head(turn, "chat.completion") | {"choices": [choice], "usage": _usage(done)}
 
 
@@ -134,7 +134,7 @@ async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> As
             continue  # an end would say that the answer is whole
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
-            yield _chunk(head, {"annotations": annotations} if annotations else {}, ended="stop", more={"sources": sources})
+            yield _chunk(head, {"annotations": annotations} if annotations else {}, ended=_ended(event), more={"sources": sources})
             if usage:
                 yield f"data: {json.dumps(head | {'choices': [], 'usage': _usage(event)})}\n\n"
     yield "data: [DONE]\n\n"
@@ -147,6 +147,10 @@ def _chunk(head: dict[str, Any], delta: dict[str, Any], *, ended: str | None = N
 
 def _head(turn: ExpertTurn, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{turn.conversation}", "object": kind, "created": int(time.time()), "model": turn.expert.id}
+
+
+def _ended(done: ChatDone) -> str:
+    return "length" if done.cut else "stop"
 
 
 def _usage(done: ChatDone) -> dict[str, int]:

@@ -96,7 +96,7 @@ def _experts(router: APIRouter, office: ExpertOffice) -> None:
 
     @router.delete("/experts/{id}", response_model=shapes.ExpertDeleted, responses=documented(403, 404), tags=["experts"])
     def delete_expert(who: _Admin, id: _ExpertId, delete_conversations: bool = False) -> Any:
-        """Delete an expert, with all conversations if that is wanted; its id is never used again."""
+        """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is never used again."""
         return {"deleted": True, "conversations_deleted": office.delete(id, conversations=delete_conversations)}
 
     @router.post(
@@ -133,8 +133,19 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
     def list_conversations(
         who: _Who, id: _ExpertId, limit: Annotated[int, Query(ge=1, le=200)] = 20, offset: Annotated[int, Query(ge=0, le=10**9)] = 0
     ) -> Any:
-        """The caller's conversations with an expert, the last first."""
+        """The caller's conversations with an expert, the last first; also with one that was deleted and left them."""
         found, total = office.conversations(id, who.name, limit=limit, offset=offset)
+        return {"conversations": found, "total": total, "limit": limit, "offset": offset}
+
+    @router.get("/conversations", response_model=shapes.OwnedConversations, responses=documented(422), tags=["chat"])
+    def list_owned(
+        who: _Who,
+        gone: Annotated[bool, Query(description="only those with experts that were deleted")] = False,
+        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    ) -> Any:
+        """The caller's conversations with all experts, the last first; each is read and deleted under the id of its expert."""
+        found, total = office.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
     @router.get("/experts/{id}/conversations/{cid}", response_model=shapes.ConversationWhole, responses=documented(404), tags=["chat"])
@@ -165,6 +176,17 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         """Say what you think of an answer: thumb 1 or -1."""
         office.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
+
+    @router.delete(
+        "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
+        response_model=shapes.OpinionTakenBack,
+        responses=documented(404),
+        tags=["chat"],
+    )
+    def delete_opinion(who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
+        """Take back what you think of an answer."""
+        office.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
+        return {"deleted": True}
 
 
 def _direct(router: APIRouter, office: ExpertOffice) -> None:

@@ -134,6 +134,19 @@ class ConversationsShown(BaseModel):
     offset: int
 
 
+class OwnedConversation(ConversationShown):
+    """A conversation in a list over all experts, with the id of its expert, which may be gone."""
+
+    expert_id: str
+
+
+class OwnedConversations(BaseModel):
+    conversations: list[OwnedConversation]
+    total: int
+    limit: int
+    offset: int
+
+
 class MessageShown(BaseModel):
     id: str
     role: str
@@ -162,6 +175,10 @@ class OpinionSent(_Sent):
 
 class OpinionKept(BaseModel):
     kept: bool
+
+
+class OpinionTakenBack(BaseModel):
+    deleted: bool
 
 
 class QueryConfig(_Sent):

@@ -7,12 +7,13 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts import statements as sql
 from kgot_lab.experts.keeping import ExpertTables
-from kgot_lab.memory.claims.times import instant
+from kgot_lab.memory.claims.times import instant, moment
 
 TenantRole = Literal["admin", "user"]
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}")
@@ -27,6 +28,15 @@ class Tenant:
     role: TenantRole
 
 
+@dataclass(frozen=True)
+class HeldToken:
+    """A token that holds, without anything by which it could be known: whose it is, and when it was made."""
+
+    tenant: str
+    role: TenantRole
+    made: datetime
+
+
 def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> str:
     """A token for a tenant, told this once: only its hash is kept. Raises BadInput for a name that can be none."""
     if not _TENANT.fullmatch(tenant):
@@ -38,10 +48,17 @@ def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> s
     return token
 
 
-def revoke_tokens(tables: ExpertTables, tenant: str) -> None:
-    """No token of a tenant holds any more."""
+def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
+    """No token of a tenant holds any more; how many did."""
     with tables.storage.changing():
+        held = sum(each.tenant == tenant for each in held_tokens(tables))
         tables.storage.rows(sql.REVOKE_TENANT, {"tenant": tenant, "at": instant(tables.now(), "now")})
+    return held
+
+
+def held_tokens(tables: ExpertTables) -> tuple[HeldToken, ...]:
+    """The tokens that hold, by tenant and age."""
+    return tuple(HeldToken(tenant, role, moment(made)) for tenant, role, made in tables.storage.rows(sql.HELD_TOKENS))
 
 
 def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:

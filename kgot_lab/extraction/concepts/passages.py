@@ -13,6 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.blocks import blocks
 from kgot_lab.text.words import searched_words
 
+_PROSE = (("document",), ("section",))  # read from their files, paragraph by paragraph
 _FEWEST_WORDS = 8  # that say something; a heading or a line of a table says no relation
 _MOST_LETTERS = 1_500
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
@@ -36,7 +37,7 @@ def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[P
         name, file, line = str(node.properties.get("name", node.id)), str(node.properties.get("file", "")), node.properties.get("line", 1)
         if node.labels == ("document",) and folder is not None:
             found += [Passage(node.id, heading or name, file, at, text) for at, heading, text in _paragraphs(folder / file)]
-        elif node.labels != ("document",) and len(searched_words(text := str(node.properties.get("description", "")))) >= _FEWEST_WORDS:
+        elif node.labels not in _PROSE and len(searched_words(text := str(node.properties.get("description", "")))) >= _FEWEST_WORDS:
             found.append(Passage(node.id, name, file, line if isinstance(line, int) else 1, text[:_MOST_LETTERS]))
     return found
 

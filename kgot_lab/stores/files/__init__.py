@@ -12,16 +12,20 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.reading import read_regular
+from kgot_lab.stores.files.edge_lists import read_edge_list
 from kgot_lab.stores.files.graphml import read_graphml, read_noted_graphml, write_graphml
+from kgot_lab.stores.files.node_links import read_json_graph
 from kgot_lab.stores.files.turtle import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import oxigraph
 
 Write = Callable[[PropertyGraph, Path], None]
 _READERS: dict[str, Callable[[Path], PropertyGraph]] = {
-    ".json": read_snapshot,
+    ".json": read_json_graph,
     ".jsonl": read_snapshot,
     ".graphml": read_graphml,
     ".ttl": read_turtle,
+    ".csv": read_edge_list,
+    ".tsv": read_edge_list,
 }
 FORMS: dict[str, Write] = {  # what can be written, by name
     "apoc": partial(write_snapshot, variant="apoc"),
@@ -33,8 +37,9 @@ _BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": 
 
 
 def read_graph(path: Path | str) -> PropertyGraph:
-    """The graph in a file: a KGoT snapshot or Neo4j's APOC lines (.json, .jsonl), GraphML (.graphml) or Turtle (.ttl).
+    """The graph in a file, by its ending: JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or a table of edges (.csv, .tsv).
 
+    JSON is a KGoT snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links.
     Raises UnknownName for another ending, BadInput for a file that cannot be read.
     """
     return _READERS[_known(Path(path), _READERS)](Path(path))
@@ -78,7 +83,8 @@ def form_written_here(path: Path | str) -> str:
     if read.note:
         return ""
     held = _lines(read_regular(path))
-    forms = ("networkx", "apoc") if _READERS[_known(path, _READERS)] is read_snapshot else (_BY_SUFFIX[path.suffix.lower()],)
+    usual = _BY_SUFFIX.get(_known(path, _READERS), "")
+    forms = ("networkx", "apoc") if usual == "apoc" else (usual,) if usual else ()  # a table of edges is read, and never written
     with TemporaryDirectory() as folder:
         for form in forms:
             write_graph(read.graph, anew := Path(folder) / form, form)

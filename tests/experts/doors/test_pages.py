@@ -298,6 +298,27 @@ def test_an_earlier_conversation_is_opened_gone_on_with_and_deleted(page, home):
     assert get(f"{home}/api/experts/expert_cookbook/conversations")["total"] == before - 1
 
 
+def test_what_was_said_with_a_deleted_expert_is_read_and_deleted(page, office):
+    office.tables.add_expert(office.expert("expert_cookbook").config, id="expert_gone")
+    choose(page, "expert_gone")
+    ask(page, QUESTION)
+    office.delete("expert_gone")
+    page.reload()
+    expect(page.locator("#left .expert")).to_have_attribute("data-id", "expert_gone")
+    expect(page.locator("#said")).to_contain_text("That is all.")
+    expect(page.locator("#asking")).to_be_hidden()
+    page.locator(".expert[data-id=expert_cookbook]").click()
+    expect(page.locator("#asking")).to_be_visible()
+    page.locator("#left .expert").click()
+    expect(page.locator(".greeting")).to_contain_text("was deleted")
+    page.locator(".talk-open").click()
+    expect(page.locator("#said")).to_contain_text("That is all.")
+    for _ in range(2):
+        page.locator(".talk-delete").first.click()
+    expect(page.locator("#left .expert")).to_have_count(0)
+    expect(page.locator("#asking")).to_be_visible()
+
+
 def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
     choose(page)
     ask(page, QUESTION)
@@ -306,6 +327,16 @@ def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
     page.reload()
     expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("button", name="A good answer")).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_thumb_that_is_pressed_again_is_taken_back(page, home):
+    choose(page)
+    ask(page, QUESTION)
+    good = page.get_by_role("button", name="A good answer")
+    for pressed, kept in (("true", 1), ("false", None)):
+        good.click()
+        expect(good).to_have_attribute("aria-pressed", pressed)
+        assert conversation_of(page, home, "expert_cookbook")["messages"][-1]["thumb"] == kept
 
 
 def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, office):

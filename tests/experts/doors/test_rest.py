@@ -5,12 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 import pytest
-from support.expert_server import COOK, COOK_ID, FailingModel, ServedExperts, echoing, expert_office, served, text_of, the_cookbook
+from support.expert_server import (
+    COOK,
+    COOK_ID,
+    FailingModel,
+    ServedExperts,
+    bearer,
+    echoing,
+    expert_office,
+    served,
+    text_of,
+    the_cookbook,
+)
 
 from kgot_lab.errors import LLMError
+from kgot_lab.experts.doors.guard import GuardRules
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.methods.compose_for import compose_for
 from kgot_lab.methods.impact_analysis import impact_analysis
@@ -323,6 +336,10 @@ def test_a_conversation_that_is_deleted_while_it_is_read_takes_its_opinions_alon
     question = server.stored(id)[0]["id"]
     assert error_of(server.client.put(f"{place}/messages/{question}/opinion", json={"thumb": 1}))[0] == 404
     assert error_of(server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 0}))[0] == 422
+    taken = server.client.delete(f"{place}/messages/{message}/opinion")
+    assert taken.json() == {"deleted": True} and [each["thumb"] for each in server.stored(place.rpartition("/")[2])][1] is None
+    assert error_of(server.client.delete(f"{place}/messages/msg_none/opinion"))[0] == 404
+    assert server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 1}).status_code == 200
     assert server.client.delete(place).json() == {"deleted": True}
     assert error_of(server.client.get(place))[0] == error_of(server.client.delete(place))[0] == 404
     assert server.office.tables.storage.rows("SELECT count(*) FROM opinions WHERE message = :m", {"m": message}) == [(0,)]
@@ -340,6 +357,48 @@ def test_conversations_are_listed_the_last_first_and_by_pages(server):
         assert error_of(server.client.get(f"/api/experts/{id}/conversations", params=params))[0] == 422
     gone = server.client.delete(f"/api/experts/{id}", params={"delete_conversations": True}).json()
     assert gone == {"deleted": True, "conversations_deleted": 5}
+
+
+def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and_deleted_by_their_owner_alone():
+    with served(expert_office(), GuardRules(tokens=True)) as server:
+        admin, ada, bob = (bearer(server.token(name, role)) for name, role in (("root", "admin"), ("ada", "user"), ("bob", "user")))
+        id = server.client.post("/api/experts", json={**COOK, "persona": {"name": "Gone"}}, headers=admin).json()["id"]
+        talk = server.ask("hello", expert=id, headers=ada)[0]["conversation_id"]
+        other = server.ask("hello", headers=ada)[0]["conversation_id"]
+        assert server.client.delete(f"/api/experts/{id}", headers=admin).json()["conversations_deleted"] == 0
+        left = server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()
+        assert left["total"] == 1 and [(each["id"], each["expert_id"]) for each in left["conversations"]] == [(talk, id)]
+        owned = server.client.get("/api/conversations", headers=ada).json()["conversations"]
+        assert {each["id"] for each in owned} == {talk, other}
+        listed = server.client.get(f"/api/experts/{id}/conversations", headers=ada).json()
+        assert [each["id"] for each in listed["conversations"]] == [talk]
+        assert [each["role"] for each in server.stored(talk, expert=id, headers=ada)] == ["user", "assistant"]
+        place = f"/api/experts/{id}/conversations"
+        for stranger in (bob, admin):
+            assert server.client.get("/api/conversations", headers=stranger).json()["total"] == 0
+            assert server.client.get(place, headers=stranger).json() == server.client.get(place.replace(id, "nobody"), headers=ada).json()
+            assert server.client.get(f"{place}/{talk}", headers=stranger).status_code == 404
+            assert server.client.delete(f"{place}/{talk}", headers=stranger).status_code == 404
+        assert (
+            error_of(server.client.post(f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada))[0] == 404
+        )
+        assert server.client.delete(f"{place}/{talk}", headers=ada).json() == {"deleted": True}
+        assert server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()["total"] == 0
+        assert server.client.get(place, headers=ada).status_code == 404
+
+
+def test_an_answer_that_was_cut_at_the_limit_of_its_length_says_so():
+    class Short(Scripted):
+        def __call__(self, prompt: Prompt):
+            return replace(super().__call__(prompt), cut=True)
+
+    with served(expert_office(Short(lambda prompt: "It goes on and", "short"))) as server:
+        events = server.ask("hello")
+        assert events[-1]["cut"] is True and server.stored(events[0]["conversation_id"])[-1]["metadata"]["cut"] is True
+        body = {"model": COOK_ID, "messages": [{"role": "user", "content": "hello"}]}
+        whole = server.client.post("/v1/chat/completions", json=body).json()
+        assert whole["choices"][0]["finish_reason"] == "length"
+        assert '"finish_reason": "length"' in server.client.post("/v1/chat/completions", json=body | {"stream": True}).text
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------

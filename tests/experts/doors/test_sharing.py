@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,8 +12,10 @@ from support.expert_server import COOK, COOK_ID, HeldModel, expert_office, serve
 from support.waiting import until
 
 from kgot_lab.experts.chat.consulting import Consultants
+from kgot_lab.experts.chat.happening import ThoughtTold
 from kgot_lab.experts.delegation.answering import ASK_PATH, Federation
 from kgot_lab.experts.delegation.asking import delegate
+from kgot_lab.experts.delegation.exchange import NOT_IN_TIME
 from kgot_lab.experts.delegation.keys import new_instance_key
 from kgot_lab.experts.delegation.nonces import open_nonces
 from kgot_lab.experts.delegation.peers import Peer, Peers
@@ -174,6 +178,22 @@ def test_an_expert_asks_one_of_another_server_where_its_graph_says_little_and_a_
     with served(office) as here:  # the other is gone
         events = here.ask("How does prompt caching reduce costs?", expert=expert, trace=True)
         assert other_url and events[-1]["type"] == "done" and events[-1]["false_citations"] == ["cooks/cookbook:Prompt caching"]
+
+
+def test_a_peer_that_does_not_say_what_it_offers_in_time_is_told_in_the_train_of_thought_and_in_the_log(caplog):
+    mine, theirs = new_instance_key(), new_instance_key()
+    with closing(socket.socket()) as busy:  # takes questions and answers none, as a server that reads its graphs yet
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        peers = Peers(Peer("cooks", f"http://127.0.0.1:{busy.getsockname()[1]}", theirs.public))
+        office = garden(Scripted(lambda prompt: "I do not know."))
+        office.consultants = Consultants(Federation(mine, peers, open_nonces(":memory:")), seconds=0.3)
+        told = {"name": "G", "kg_db_id": "garden", "persona": {"name": "G"}, "delegates_to": [f"cooks/{COOK_ID}"]}
+        expert = office.create(told)
+        *_, done = events = list(office.ask(expert.id, "me", "How does prompt caching reduce costs?").events())
+    (asked,) = next(event.thought.delegated for event in events if isinstance(event, ThoughtTold))
+    assert (asked["instance"], asked["expert"], asked["reason"]) == ("cooks", COOK_ID, NOT_IN_TIME) and done.text
+    assert f"no answer from the expert {COOK_ID} of cooks: {NOT_IN_TIME}" in caplog.text and "prompt caching" not in caplog.text
 
 
 def test_an_expert_of_a_server_that_nobody_named_is_refused(server):

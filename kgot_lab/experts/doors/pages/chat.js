@@ -5,17 +5,18 @@ import { call, events, sentence } from "./api.js";
 import { icon, make, say } from "./dom.js";
 import { GraphPanel } from "./graph.js";
 import { views, tabs } from "./tabs.js";
-import { Talks, expertList, face, markExpert } from "./talks.js";
+import { Talks, expertList, face, leftBehind, markExpert } from "./talks.js";
 import { Thoughts } from "./thought.js";
 
+const CUT = "It is cut off here: the expert may write no more in one answer. Ask it to go on.";
 const at = (id) => document.getElementById(id);
 const [said, spoken, question, asking, stop] = ["said", "spoken", "question", "asking", "stop"].map(at);
 const view = views(at("views"));
 const beside = tabs(at("tabs"));
 const graph = new GraphPanel(at("graph"));
 const thoughts = new Thoughts(at("thought"), open);
-const talks = new Talks(at("talks"), { open: openTalk, gone: (id) => { if (id === state.talk) begin(); }, failed });
-const state = { expert: null, talk: null, running: null };
+const talks = new Talks(at("talks"), { open: openTalk, gone: deleted, failed });
+const state = { expert: null, talk: null, running: null, left: [] }; // left: experts that were deleted, whose conversations are here
 
 /** Open a node in the graph beside the chat. */
 async function open(node) {
@@ -32,11 +33,12 @@ function failed(error) {
 async function choose(id, talk = null) {
   state.running?.abort();
   try {
-    const expert = await call(`/api/experts/${encodeURIComponent(id)}`);
+    const expert = state.left.find((each) => each.id === id) ?? await call(`/api/experts/${encodeURIComponent(id)}`);
     state.expert = expert;
-    markExpert(at("experts"), id);
+    asking.hidden = at("new").hidden = Boolean(expert.gone);
+    markExpert(at("side"), id);
     at("who").replaceChildren(face(expert), make("div", {}, make("h1", {}, expert.name), make("p", { class: "small" }, expert.description)),
-      make("a", { href: `/pages/expert.html#${encodeURIComponent(id)}`, class: "button" }, "About"));
+      !expert.gone && make("a", { href: `/pages/expert.html#${encodeURIComponent(id)}`, class: "button" }, "About"));
     document.title = `${expert.name} — experts`;
     question.placeholder = `Ask ${expert.persona.name}`;
     talks.load(id);
@@ -55,9 +57,25 @@ function begin() {
   talks.mark("");
   remember();
   const { expert } = state;
+  if (expert.gone) {
+    said.replaceChildren(make("p", { class: "greeting note" }, "This expert was deleted. What you said with it can be read and deleted, beside the experts."));
+    return;
+  }
   said.replaceChildren(make("div", { class: "greeting" }, face(expert), make("h2", {}, expert.persona.name),
     make("p", {}, expert.persona.greeting || `Ask me about ${[...(expert.kg_db_ids ?? []), expert.kg_db_id].filter(Boolean)[0]}.`)));
   if (matchMedia("(min-width: 901px)").matches) question.focus(); // on a phone the keyboard would cover the greeting
+}
+
+/** A conversation was deleted; whether it was the last of an expert that is gone, of which nothing is shown then. */
+async function deleted(id) {
+  if (id === state.talk) begin();
+  if (!state.expert.gone) return false;
+  state.left = await leftBehind(at("left"), chosen);
+  markExpert(at("side"), state.expert.id);
+  if (state.left.some((each) => each.id === state.expert.id)) return false;
+  history.replaceState(null, "", "#");
+  await start();
+  return true;
 }
 
 async function openTalk(id, isWanted = true) {
@@ -126,7 +144,7 @@ function answered(message) {
   answer.knows([...(about.trace?.nodes ?? []).filter((node) => node.told), ...(about.citations ?? [])]);
   answer.tell(message.content);
   answer.end();
-  const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : "";
+  const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : about.cut ? CUT : "";
   if (note) under.append(make("p", { class: "note" }, note));
   const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [] };
   finish(under, { trace: about.trace, end, id: message.content ? message.id : "", thought: message.thumb });
@@ -145,9 +163,10 @@ function finish(under, { trace, end, id, thought = null }) {
   const [expert, talk] = [state.expert.id, state.talk];
   const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": String(thought === value), "aria-label": words, title: words, onclick: async (event) => {
     const pressed = event.currentTarget;
+    const back = pressed.getAttribute("aria-pressed") === "true"; // pressed again, it is taken back
     try {
-      await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(talk)}/messages/${encodeURIComponent(id)}/opinion`, { method: "PUT", body: { thumb: value } });
-      for (const each of under.querySelectorAll(".thumb")) each.setAttribute("aria-pressed", String(each === pressed));
+      await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(talk)}/messages/${encodeURIComponent(id)}/opinion`, back ? { method: "DELETE" } : { method: "PUT", body: { thumb: value } });
+      for (const each of under.querySelectorAll(".thumb")) each.setAttribute("aria-pressed", String(each === pressed && !back));
     } catch (error) {
       failed(error);
     }
@@ -215,6 +234,7 @@ async function stream(text, { answer, under }, signal) {
       answer.end();
       const end = { citations: event.citations, named: event.named, false: event.false_citations };
       if (trace && thoughts.trace === trace) thoughts.show(trace, end);
+      if (event.cut) under.append(make("p", { class: "note" }, CUT));
       finish(under, { trace, end, id: answer.text ? event.message_id : "" });
     }
   }
@@ -266,11 +286,17 @@ function addressed() {
   }
 }
 
+async function chosen(id) {
+  await choose(id);
+  view("chat");
+}
+
 async function start() {
   try {
-    const experts = await expertList(at("experts"), async (id) => { await choose(id); view("chat"); }, failed);
+    const experts = await expertList(at("experts"), chosen, failed);
+    state.left = await leftBehind(at("left"), chosen);
     const [id, talk] = addressed();
-    const wanted = id && (experts.some((each) => each.id === id) || (await isThere(id))) ? id : experts[0]?.id;
+    const wanted = id && ([...experts, ...state.left].some((each) => each.id === id) || (await isThere(id))) ? id : experts[0]?.id;
     if (wanted) await choose(wanted, wanted === id ? talk : null);
   } catch (error) {
     failed(error);

@@ -14,8 +14,7 @@ export async function expertList(place, choose, failed) {
   return first;
 
   function add(experts) {
-    place.append(...experts.map((expert) => make("li", {}, make("button", { type: "button", class: "expert", "data-id": expert.id, onclick: () => choose(expert.id) },
-      face(expert), make("span", { class: "expert-words" }, make("strong", {}, expert.name), " ", make("span", { class: "small" }, expert.description || expert.persona.name))))));
+    place.append(...experts.map((expert) => make("li", {}, entry(expert, choose))));
     if (experts.length < EXPERTS) return;
     const more = make("li", {}, button("Show more", async () => {
       try {
@@ -31,11 +30,25 @@ export async function expertList(place, choose, failed) {
   }
 }
 
+/** The experts that were deleted and left conversations of the reader's, each a button; what is told of them is all that is known. */
+export async function leftBehind(place, choose) {
+  const found = await call("/api/conversations?gone=true&limit=200");
+  const experts = [...new Set(found.conversations.map((talk) => talk.expert_id))].map((id) => ({ id, name: id, persona: { name: id }, gone: true,
+    description: "It was deleted; your conversations with it are still yours." }));
+  place.replaceChildren(...experts.map((expert) => make("li", {}, entry(expert, choose))));
+  return experts;
+}
+
+function entry(expert, choose) {
+  return make("button", { type: "button", class: "expert", "data-id": expert.id, onclick: () => choose(expert.id) },
+    face(expert), make("span", { class: "expert-words" }, make("strong", {}, expert.name), " ", make("span", { class: "small" }, expert.description || expert.persona.name)));
+}
+
 let marked = "";
 
 export function markExpert(place, id) {
   marked = id;
-  for (const each of place.querySelectorAll("button")) {
+  for (const each of place.querySelectorAll(".expert")) {
     if (each.dataset.id === id) each.setAttribute("aria-current", "true");
     else each.removeAttribute("aria-current");
   }
@@ -105,7 +118,7 @@ export class Talks {
       this.told.failed(error);
       return;
     }
-    this.told.gone(talk.id);
+    if (await this.told.gone(talk.id)) return; // it was the last that a deleted expert had left
     await this.load(this.expert);
     (this.place.querySelector("button") ?? document.getElementById("new")).focus();
   }

@@ -1,0 +1,134 @@
+"""Graphs as one JSON object, {"nodes": […], "links": […]} or "edges": as NetworkX's node-link data, D3 and vis.js have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.errors import BadInput, described_value
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
+from kgot_lab.graph.given import COLUMNS
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.reading import read_regular, utf8_text
+from kgot_lab.stores.files.edge_lists import distinct_edges
+from kgot_lab.types import Edge, Json, Node
+
+_LISTS = ("links", "edges")
+_SHOWN = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
+
+
+def read_json_graph(path: Path | str) -> PropertyGraph:
+    """The graph in a file of JSON: a snapshot, one node or relationship a line, or one object with nodes and links.
+
+    Raises BadInput, naming the file and the place in it.
+    """
+    path = Path(path)
+    try:
+        text = utf8_text(read_regular(path), path)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read as a graph: {error}") from None
+    whole = _whole(text, path)
+    return read_snapshot(path) if whole is None else node_link_graph(whole, str(path))
+
+
+def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
+    """The graph of an object with "nodes" and "links", or "edges"; `what` names it in an error.
+
+    A node is an object with an id, or an id; its types are `labels`, or else `type`, or else `label`, which beside a `type` is its name.
+    An edge has a source and a target, and perhaps a type, by these or near names (COLUMNS); a node that only edges name is made. Ends that
+    are all numbers and no ids count the nodes from 0, as D3 has them. Raises BadInput with the place.
+    """
+    listed: Any = next((whole[name] for name in _LISTS if name in whole), [])
+    if not isinstance(whole["nodes"], list) or not isinstance(listed, list):
+        raise BadInput(f"{what}: nodes and links are lists, as in {_SHOWN}")
+    nodes = [_node(told, f"{what}, node {number}") for number, told in enumerate(whole["nodes"], start=1)]
+    edges = [_edge(told, f"{what}, link {number}") for number, told in enumerate(listed, start=1)]
+    ids = [node.id for node in nodes]
+    by_place = bool(edges) and _count_nodes(listed, ids)
+    ends = dict(zip(map(str, range(len(ids))), ids, strict=True)) if by_place else {}
+    return PropertyGraph.of(nodes, distinct_edges(_joined(edges, ends)), dangling="add")
+
+
+def _whole(text: str, path: Path) -> Mapping[str, Any] | None:
+    """A text that is one object with nodes; None for a snapshot, and for what is neither, of which a snapshot's reader tells more."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    try:
+        record = json.loads(first)
+        if not isinstance(record, dict) or "nodes" not in record:
+            return None
+    except ValueError:
+        if not text.lstrip().startswith("{") or '"nodes"' not in text:
+            return None
+    except RecursionError:
+        return None
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not JSON: {error}") from None
+    return whole if isinstance(whole, dict) and "nodes" in whole else None
+
+
+def _node(told: Any, where: str) -> Node:
+    if isinstance(told, str | int) and not isinstance(told, bool):
+        return Node(str(told))
+    if not isinstance(told, dict):
+        raise BadInput(f"{where}: a node is an object with an id, not {described_value(told)}; as in {_SHOWN}")
+    about = dict(told)
+    id = next((about.pop(name) for name in ("id", "key", "name") if _is_id(about.get(name))), None)
+    if id is None:
+        raise BadInput(f"{where}: it has no id, which is a text or a number; as in {_SHOWN}")
+    for name in ("labels", "type", "label"):
+        if types := _types(about.get(name)):
+            del about[name]
+            break
+    else:
+        types = ()
+    if "name" not in told and isinstance(about.get("label"), str):
+        about["name"] = about.pop("label")
+    elif "name" in told:
+        about["name"] = told["name"]
+    inner = about.pop("properties", None)
+    return Node(str(id), types, about | inner if isinstance(inner, dict) else about if inner is None else about | {"properties": inner})
+
+
+def _edge(told: Any, where: str) -> Edge:
+    if not isinstance(told, dict):
+        raise BadInput(f"{where}: a link is an object with a source and a target, not {described_value(told)}; as in {_SHOWN}")
+    about = dict(told)
+    ends = []
+    for end in ("source", "target"):
+        name = next((name for name in COLUMNS[end] if _is_id(about.get(name))), None)
+        if name is None:
+            raise BadInput(f"{where}: it has no {end}, which is the id of a node; as in {_SHOWN}")
+        ends.append(str(about.pop(name)))
+    type = next((name for name in (*TYPE_ATTRIBUTES, *COLUMNS["type"]) if isinstance(about.get(name), str) and about[name]), None)
+    key = about.pop("key", "")
+    inner = about.pop("properties", None)
+    called = str(about.pop(type)) if type else str(key) if isinstance(key, str) and key else UNTYPED
+    own = "" if not isinstance(key, str) or key == called else key.removeprefix(f"{called}#")
+    properties: Mapping[str, Json] = about | inner if isinstance(inner, dict) else about
+    return Edge(ends[0], called, ends[1], properties, own)
+
+
+def _count_nodes(listed: Iterable[Mapping[str, Any]], ids: list[str]) -> bool:
+    """Whether the ends of links are numbers that count the nodes, and none of them an id."""
+    ends = [each.get(name) for each in listed for name in ("source", "target")]
+    numbers = {end for end in ends if isinstance(end, int) and not isinstance(end, bool) and 0 <= end < len(ids)}
+    return all(isinstance(end, int) and end in numbers for end in ends) and not {str(end) for end in numbers} & set(ids)
+
+
+def _joined(edges: Iterable[Edge], ends: Mapping[str, str]) -> Iterator[Edge]:
+    for each in edges:
+        yield Edge(ends.get(each.source, each.source), each.type, ends.get(each.target, each.target), each.properties, each.key)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+
+
+def _types(value: object) -> tuple[str, ...]:
+    listed = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return tuple(str(each) for each in listed if isinstance(each, str) and each)
