@@ -20,7 +20,7 @@ from kgot_lab.memory.grounded import EXTRACT, read_triples
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json
 
-DECISIONS = ("tool", "fact", "vote", "statement", "answer")
+ASKED_ABOUT = ("tool", "fact", "vote", "statement", "answer")
 _OTHERS = 3  # wrong choices beside the right one, where the choices are texts
 _DROPPED = 2  # facts of one write that the reader is asked about and that are dropped, at most
 _FEW = 5  # rows up to which a read found few
@@ -60,7 +60,7 @@ def predictions(events: Sequence[Event]) -> list[Prediction]:
     for the model when it writes.
     """
     found = [*_tools(events), *_facts(events), *_votes(events), *_statements(events), *_answer(events)]
-    return sorted(found, key=lambda asked: (asked.before, DECISIONS.index(asked.kind)))
+    return sorted(found, key=lambda asked: (asked.before, ASKED_ABOUT.index(asked.kind)))
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def constant_guess(asked: Iterable[Prediction]) -> ConstantGuess:
     """How far one comes without reading: the share right by always giving the commonest answer."""
     asked = list(asked)
     kinds: dict[str, tuple[int, str, int]] = {}
-    for kind in DECISIONS:
+    for kind in ASKED_ABOUT:
         truths = Counter(each.truth for each in asked if each.kind == kind)
         if truths:
             commonest, times = max(truths.items(), key=lambda item: (item[1], item[0]))
@@ -237,10 +237,16 @@ def _answer(events: Sequence[Event]) -> Iterator[Prediction]:
         others = ["no" if plain_answer(truth) == "yes" else "yes"]
     else:
         parsed = [event.text for event in events[:end] if isinstance(event, Parsed) and event.text]
-        ids = sorted((node.id for node in graph_after(events[:before]).nodes), key=lambda id: (abs(len(id) - len(truth)), _chance(id)))
+        ids = sorted(
+            graph_after(events[:before]).ids, key=lambda id: (_has_digit(id) != _has_digit(truth), abs(len(id) - len(truth)), _chance(id))
+        )
         others = [*parsed, *ids[: 2 * _OTHERS]]
     asked = events[0].question if isinstance(events[0], Started) else ""
     yield _among("answer", (before, end), "What will the answer be?", f"The question was: {asked} {told}", truth, others)
+
+
+def _has_digit(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
 
 
 def _among(kind: str, places: tuple[int, int], asks: str, told: str, truth: str, others: Iterable[str]) -> Prediction:

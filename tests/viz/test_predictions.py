@@ -15,7 +15,7 @@ from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
-from kgot_lab.viz.predictions import DECISIONS, Prediction, constant_guess, predictions
+from kgot_lab.viz.predictions import ASKED_ABOUT, Prediction, constant_guess, predictions
 from kgot_lab.viz.stepper import stepper
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +115,7 @@ def test_the_same_run_is_asked_about_the_same_way_each_time(trace):
 
 
 def test_a_run_that_stops_is_asked_about_as_far_as_it_goes(mended):
-    assert {each.kind for each in predictions(mended[:3])} <= set(DECISIONS) and not of("answer", predictions(mended[:-1]))
+    assert {each.kind for each in predictions(mended[:3])} <= set(ASKED_ABOUT) and not of("answer", predictions(mended[:-1]))
 
 
 # --- it cannot be won with one key ---
@@ -123,7 +123,7 @@ def test_a_run_that_stops_is_asked_about_as_far_as_it_goes(mended):
 
 def test_always_giving_the_commonest_answer_is_right_less_than_three_times_in_five():
     guess = constant_guess(asked for path in TRACES for asked in predictions(load_run(path).events))
-    assert guess.questions > 80 and set(guess.kinds) == set(DECISIONS)
+    assert guess.questions > 80 and set(guess.kinds) == set(ASKED_ABOUT)
     assert guess.share < 0.6 and guess.right_with_key / guess.questions < 0.4
 
 
@@ -131,7 +131,7 @@ def test_the_command_prints_the_share():
     told = runpy.run_path(str(ROOT / "benchmarks" / "constant_guess.py"))
     guess = told["guess_over"](TRACES)
     said = told["told_of_guess"](guess)
-    assert f"{guess.share:.1%}" in said and all(kind in said for kind in DECISIONS)
+    assert f"{guess.share:.1%}" in said and all(kind in said for kind in ASKED_ABOUT)
 
 
 def test_a_constant_guess_is_counted_kind_by_kind():
