@@ -22,7 +22,7 @@ from kgot_lab.experiments.questions.question import Question
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.llm.recorded import Recorder
-from kgot_lab.loop.limits import LOCAL, PATHS, Limits
+from kgot_lab.loop.limits import LOCAL, Limits
 from kgot_lab.loop.telling import line
 from kgot_lab.loop.trace import record
 from kgot_lab.loop.walk import think
@@ -38,6 +38,8 @@ IN_ITS_LANGUAGE = LOCAL.but(reading="statements", unpolled=1, steps=2)  # the mo
 VOTING = LOCAL.but(reading="whole graph", unpolled=1)  # a ballot says INSERT or RETRIEVE first, and then why, or the answer
 LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
     "vote_inserts": ("5ae1e3955542997f29b3c169", VOTING, "in_memory"),
+    "vote_split": ("5ae1e3955542997f29b3c169", VOTING.but(votes=5), "in_memory"),
+    "graph_beats_rag": ("5abace1f554299232ef4a396", VOTING, "in_memory"),
 }
 STORM_RUNS: dict[str, tuple[str, int, Limits, str]] = {}
 

@@ -165,17 +165,30 @@ def _chance(what: object) -> str:
 # --- votes ----------------------------------------------------------------------------------------------------------------
 
 
+_VOTES = (
+    ("INSERT", "INSERT, all agree"), ("RETRIEVE", "RETRIEVE, all agree"),
+    ("not all INSERT", "INSERT, not all agree"), ("though split, RETRIEVE", "RETRIEVE, though not all agree"),
+)  # fmt: skip
+
+
+def _vote(voted: Voted) -> str:
+    """How a vote went, as a value of _VOTES."""
+    place = ("INSERT", "RETRIEVE").index(voted.choice)
+    return _VOTES[place if voted.agreement == 1 else place + 2][0]
+
+
 def _votes(events: Sequence[Event]) -> Iterator[Prediction]:
     start = -1
     for at, event in enumerate(events):
         if start < 0 and _asks(event, "vote"):
             start = at
         elif isinstance(event, Voted) and start >= 0:
-            several = f"At most {event.possible} ballots; RETRIEVE wins with more ballots than INSERT"
             told = "INSERT: facts are missing, so more are fetched. RETRIEVE: the graph gives the answer, so it is read. "
-            told += f"{several if event.possible > 1 else 'One ballot decides'}."
-            choices = (("INSERT", "INSERT"), ("RETRIEVE", "RETRIEVE"))
-            yield Prediction("vote", start, at, "What will the model vote for?", told, choices, event.choice)
+            if event.possible > 1:
+                told += f"At most {event.possible} ballots; RETRIEVE wins with more ballots than INSERT. "
+            yield Prediction(
+                "vote", start, at, "How will the vote go?", told.strip(), _VOTES[: 4 if event.possible > 1 else 2], _vote(event)
+            )
             start = -1
 
 

@@ -179,7 +179,7 @@ def test_the_reader_guesses_at_each_decision_before_it_is_shown_and_the_score_is
     pressed(page, "End")
     expect(on_disk).to_contain_text("Will this fact be kept?")
     pressed(page, "k", "End")
-    expect(on_disk).to_contain_text("What will the model vote for?")
+    expect(on_disk).to_contain_text("How will the vote go?")
     assert at(on_disk) == 11
     expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 1")
     expect(on_disk.get_by_role("button", name="12 asked: vote")).to_be_hidden()
@@ -194,7 +194,7 @@ def test_the_reader_guesses_at_each_decision_before_it_is_shown_and_the_score_is
     expect(on_disk).to_contain_text("What will the answer be?")
     expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 2 of 3")
     on_disk.get_by_role("button", name="17 vote: RETRIEVE").click()
-    expect(on_disk).to_contain_text("Your guess: INSERT. Wrong: RETRIEVE.")
+    expect(on_disk).to_contain_text("Your guess: INSERT, all agree. Wrong: RETRIEVE, all agree.")
 
 
 def test_the_answer_is_guessed_among_others_by_the_number_of_a_choice(page, on_disk):
