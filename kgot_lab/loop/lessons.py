@@ -126,7 +126,7 @@ def _two_hops(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
     for at, event in enumerate(events):
         if isinstance(event, Answered):
             edges = [facts[fact] for fact in event.evidence if fact in facts]
-            if any(_joins(pair, question, event.text, passages) for pair in combinations(edges, 2)):
+            if passages and any(_joins(pair, question, event.text, passages) for pair in combinations(edges, 2)):
                 yield at
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import re
 import runpy
 from pathlib import Path
 
@@ -11,8 +11,7 @@ import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from kgot_lab.bundled import bundled
-from kgot_lab.experiments.questions.hotpotqa import hotpotqa, question_split
-from kgot_lab.loop.events import Answered, Asked, Computed, Forced, Read, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import Answered, Computed, Forced, Read, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.lessons import LESSONS, KnownAnswer, known_of, lessons_of
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.loop.walk import think
@@ -136,9 +135,9 @@ def test_every_event_worth_teaching_happens_in_a_bundled_run():
 def test_what_the_head_of_a_bundled_run_says_of_rag_is_what_was_measured():
     lines = (ROOT / "benchmarks" / "results" / "hotpotqa_develop_rag.jsonl").read_text(encoding="utf-8").splitlines()
     measured = {row["id"]: row for row in map(json.loads, lines[1:])}
-    named = {name: run.about for name, run in RUNS.items() if "rag" in run.about}
-    assert named
-    for about in named.values():
+    named = [run.about for run in RUNS.values() if "rag" in run.about]
+    assert len(named) > 3
+    for about in named:
         row = measured[about["question"]]
         assert (row["answer"], row["gold"]) == (about["rag"]["answer"], about["gold"])
 
@@ -148,14 +147,9 @@ def test_no_bundled_run_is_large():
 
 
 def test_only_questions_to_tune_on_are_shown():
-    split = question_split()
-    kept_back = {question.text.strip() for question in hotpotqa().questions if question.id in (*split["locked"], *split["test"])}
-    assert not kept_back & {run.question.strip() for run in RUNS.values()}
-    assert all(re.fullmatch(r"[0-9a-f]{24}", run.about["question"]) for run in RUNS.values() if "question" in run.about)
-
-
-def test_asked_events_tell_which_model_answered():
-    simulated = {
-        name for name, run in RUNS.items() if any(isinstance(event, Asked) and event.model.startswith("simulated") for event in run.events)
-    }
-    assert all("simulat" in RUNS[name].about["model"].lower() for name in simulated)
+    kept_back: set[str] = set()
+    for folder in ("hotpotqa-train-100", "musique-train-100"):
+        split = json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))
+        rows = map(json.loads, gzip.decompress(bundled(f"{folder}/queries.jsonl.gz").read_bytes()).decode().splitlines())
+        kept_back |= {row["text"].strip() for row in rows if row["_id"] not in split["develop"]}
+    assert len(kept_back) > 100 and not kept_back & {run.question.strip() for run in RUNS.values()}
