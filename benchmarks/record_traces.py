@@ -44,6 +44,7 @@ VOTING = LOCAL.but(reading="whole graph", unpolled=1)  # a ballot says INSERT or
 LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
     "vote_inserts": ("5ae1e3955542997f29b3c169", VOTING, "in_memory"),
     "vote_split": ("5ae1e3955542997f29b3c169", VOTING.but(votes=5), "in_memory"),
+    "rag_beats_graph": ("5ae5dab455429929b08079d2", LOCAL.but(unpolled=1, votes=1, parses=1, tool_tokens=80), "in_memory"),
     "graph_beats_rag": ("5abace1f554299232ef4a396", VOTING, "in_memory"),
 }
 DAYS = "How many days did the winter storm of late January 2026 last?"
