@@ -14,11 +14,11 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again.forks import aligned, change_of, changeable, said
 from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Diff, Json
 from kgot_lab.viz.graph_data import graph_data
+from kgot_lab.viz.predictions import predictions
 from kgot_lab.viz.steps import BY_HAND, asking, entry, settings, verbatim
 
 DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
@@ -36,7 +36,7 @@ def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Seq
     return {
         "events": [{"as": numbers[key]} if key in numbers else _event(events, number, texts, by_hand) for number, key in enumerate(keys)],
         "polls": polls(events),
-        "reads": _reads(events),
+        "questions": [] if known else [asked.as_json() for asked in predictions(events)],
         "graph_at": _graph_at(events, graphs),
         "answer": answer.text if answer else "",
         "forced": bool(answer and answer.forced),
@@ -151,7 +151,7 @@ def repairs_before(events: Sequence[Event], number: int) -> list[Repaired]:
     return found[::-1]
 
 
-# --- votes and reads ------------------------------------------------------------------------------------------------------
+# --- votes --------------------------------------------------------------------------------------------------------------
 
 
 def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
@@ -177,12 +177,6 @@ def _possible(events: Sequence[Event]) -> int:
     """How many ballots a vote of this run may have: one where every ballot would be the same text."""
     limits = next((event.limits for event in events if isinstance(event, Started)), {})
     return int(limits.get("votes", 0)) if limits.get("vote_temperature", 1) else 1
-
-
-def _reads(events: Sequence[Event]) -> list[dict[str, Json]]:
-    """Each statement that was read with: its event, and whether it found rows."""
-    reads = ((number, event) for number, event in enumerate(events) if isinstance(event, Read) and event.statement != WHOLE_GRAPH)
-    return [{"event": number, "found": bool(event.rows), "statement": event.statement} for number, event in reads]
 
 
 # --- graphs ---------------------------------------------------------------------------------------------------------------

@@ -173,24 +173,38 @@ def test_without_python_nothing_offers_to_change_the_run(on_disk):
 # --- predict, then reveal ---
 
 
-def test_the_reader_guesses_before_the_first_ballot_and_the_score_is_kept(page, on_disk):
+def test_the_reader_guesses_at_each_decision_before_it_is_shown_and_the_score_is_kept(page, on_disk):
     on_disk.get_by_role("button", name="Predict").click()
     on_disk.focus()
     pressed(page, "End")
-    expect(on_disk).to_contain_text("What will the model vote for?")
+    expect(on_disk).to_contain_text("Will this fact be kept?")
+    pressed(page, "k", "End")
+    expect(on_disk).to_contain_text("How will the vote go?")
     assert at(on_disk) == 11
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 1")
     expect(on_disk.get_by_role("button", name="12 asked: vote")).to_be_hidden()
     pressed(page, "i", "End")
-    expect(on_disk).to_contain_text("Will this read find rows?")
+    expect(on_disk).to_contain_text("How many rows will this read find?")
     kept(on_disk, "predict")
-    pressed(page, "r")
-    expect(on_disk).to_contain_text("Your guess: Rows. Right.")
-    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 1")
+    pressed(page, "f")
+    expect(on_disk).to_contain_text("Your guess: 1 to 5 rows. Right.")
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 2 of 2")
     expect(on_disk.get_by_role("button", name="14 ballot 1")).to_be_hidden()
     on_disk.get_by_role("button", name="Last").click()
-    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 2")
+    expect(on_disk).to_contain_text("What will the answer be?")
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 2 of 3")
     on_disk.get_by_role("button", name="17 vote: RETRIEVE").click()
-    expect(on_disk).to_contain_text("Your guess: INSERT. Wrong: RETRIEVE.")
+    expect(on_disk).to_contain_text("Your guess: INSERT, all agree. Wrong: RETRIEVE, all agree.")
+
+
+def test_the_answer_is_guessed_among_others_by_the_number_of_a_choice(page, on_disk):
+    on_disk.get_by_role("button", name="Predict").click()
+    on_disk.focus()
+    pressed(page, "End", "k", "End", "r", "End", "f", "End")
+    expect(on_disk).to_contain_text("What will the answer be?")
+    on_disk.locator(".kl-step-question-card").get_by_role("button", name="La Nina contributed").click()
+    pressed(page, "End")
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 4 of 4")
 
 
 def test_keys_of_guesses_do_nothing_where_nothing_is_asked(page, on_disk):

@@ -156,7 +156,7 @@ def test_the_data_of_a_run_stays_small(trace):
     assert len(json.dumps(stepper(trace).live.data)) < 300_000
 
 
-# --- votes, reads, repairs ---
+# --- votes, repairs ---
 
 
 def test_a_vote_is_known_by_its_first_question_its_ballots_and_its_end(mended):
@@ -175,13 +175,6 @@ def test_a_vote_in_which_the_run_stops_is_open(mended):
     cut = mended[: polls(mended)[0]["ballots"][1][0]]
     (poll,) = polls(cut)
     assert poll["end"] == -1 and len(poll["ballots"]) == 1 and poll["possible"] == 5
-
-
-def test_reads_say_whether_they_found_rows(trace):
-    run = stepper(trace).live.data["run"]
-    assert {read["event"]: read["found"] for read in run["reads"]} == {
-        number: bool(event.rows) for number, event in enumerate(trace.events) if isinstance(event, Read)
-    }
 
 
 def test_a_mended_statement_is_shown_with_every_form_it_had_and_why_each_was_refused(mended):

@@ -77,7 +77,7 @@ function stepperView(root, data, tell) {
 
   function guess(value) {
     const question = view.quiz?.asked;
-    if (!question || !(value in question.choices)) return;
+    if (!question?.choices.some((choice) => choice.value === value)) return;
     view.quiz.answer(value);
     view.panes[0].go(question.before);
   }
@@ -162,7 +162,7 @@ function stepKeys(event, view) {
   };
   if (target.closest(".kl-step-list")) Object.assign(acts, { ArrowUp: () => pane.step(-1, true), ArrowDown: () => pane.step(1, true) });
   if (ofPair) Object.assign(acts, { ArrowUp: () => view.pairs.step(pane, -1), ArrowDown: () => view.pairs.step(pane, 1) });
-  if (view.quiz?.asked) for (const value of Object.keys(view.quiz.asked.choices)) acts[value[0].toLowerCase()] = () => view.guess(value);
+  for (const choice of view.quiz?.asked?.choices ?? []) acts[choice.key.toLowerCase()] = () => view.guess(choice.value);
   const act = acts[key.length === 1 ? key.toLowerCase() : key];
   if (!act) return;
   event.preventDefault();
@@ -376,11 +376,8 @@ function stepTally(run, at) {
 
 /** The questions of a run, what was guessed, and how far the reader has come. */
 function stepQuiz(run) {
-  const votes = run.polls.filter((poll) => poll.end >= 0).map((poll) => ({ kind: "vote", before: poll.start, reveal: poll.end, truth: poll.choice,
-    possible: poll.possible, choices: { INSERT: "INSERT", RETRIEVE: "RETRIEVE" } }));
-  const reads = run.reads.map((read) => ({ kind: "read", before: read.event, reveal: read.event, truth: read.found ? "rows" : "none", statement: read.statement,
-    choices: { rows: "Rows", none: "No rows" } }));
-  const questions = [...votes, ...reads].sort((one, other) => one.before - other.before);
+  const questions = run.questions.map((question) => ({ ...question }));
+  const words = (question, value) => question.choices.find((choice) => choice.value === value).words;
   const quiz = { asked: null, reached: 0 };
   const revealed = () => questions.filter((question) => question.guess && question.reveal <= quiz.reached);
 
@@ -396,18 +393,15 @@ function stepQuiz(run) {
   quiz.answer = (value) => { quiz.asked.guess = value; };
   quiz.score = () => `Score: ${revealed().filter((question) => question.guess === question.truth).length} of ${revealed().length}`;
   quiz.verdicts = (at) => revealed().filter((question) => question.reveal === at).map((question) =>
-    `Your guess: ${question.choices[question.guess]}. ${question.guess === question.truth ? "Right." : `Wrong: ${question.choices[question.truth]}.`}`);
+    `Your guess: ${words(question, question.guess)}. ${question.guess === question.truth ? "Right." : `Wrong: ${words(question, question.truth)}.`}`);
   return quiz;
 }
 
 /** A question to the reader, with a button and a key for each guess. */
 function stepQuestion(view, question) {
-  const vote = question.kind === "vote";
-  const ballots = question.possible === 1 ? "One ballot decides" : `At most ${question.possible} ballots; RETRIEVE wins with more ballots than INSERT`;
-  const words = vote ? `INSERT: facts are missing, so more are fetched. RETRIEVE: the graph gives the answer, so it is read. ${ballots}.` : "The statement is about to be run on the graph:";
-  const choices = Object.entries(question.choices).map(([value, name]) => button(`${name} (key ${value[0].toUpperCase()})`, () => view.guess(value)));
-  return [make("div", { class: "kl-step-question-card" }, make("p", { class: "kl-step-big" }, vote ? "What will the model vote for?" : "Will this read find rows?"),
-    make("p", {}, words), !vote && make("pre", {}, question.statement), make("div", { class: "kl-bar" }, ...choices))];
+  const choices = question.choices.map(({ value, words, key }) => button(`${words} (key ${key})`, () => view.guess(value)));
+  return [make("div", { class: "kl-step-question-card" }, make("p", { class: "kl-step-big" }, question.asks),
+    make("p", {}, question.told), question.quoted && make("pre", {}, question.quoted), make("div", { class: "kl-bar" }, ...choices))];
 }
 
 // --- the graph -----------------------------------------------------------------------------------------------------------

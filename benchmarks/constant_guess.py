@@ -1,0 +1,42 @@
+"""Can "Predict, then reveal" be won without reading? The share right by always giving the commonest answer, over the bundled runs.
+
+At each kind of question the commonest answer is that of all bundled runs together, so this is the most that a constant guess can come to.
+python benchmarks/constant_guess.py                  the bundled runs
+python benchmarks/constant_guess.py runs/*.jsonl     any traces
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kgot_lab.bundled import bundled
+from kgot_lab.loop.trace import load_run
+from kgot_lab.viz.predictions import ConstantGuess, constant_guess, predictions
+
+
+def main() -> None:
+    """Print the questions of each kind, their commonest answer, and how often it is right."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="*", type=Path, help="the bundled runs unless named")
+    given = parser.parse_args()
+    print(told_of_guess(guess_over(given.traces or sorted(bundled("traces").glob("*.jsonl")))))
+
+
+def guess_over(paths: list[Path]) -> ConstantGuess:
+    """What a constant guess comes to over some runs."""
+    return constant_guess(asked for path in paths for asked in predictions(load_run(path).events))
+
+
+def told_of_guess(guess: ConstantGuess) -> str:
+    """The shares as lines."""
+    lines = [f"{'question':<10} {'asked':>5}  always        right"]
+    for kind, (asked, commonest, right) in guess.kinds.items():
+        lines.append(f"{kind:<10} {asked:>5}  {commonest:<12}  {right:>3}  {right / asked:.0%}")
+    lines.append(f"{'all':<10} {guess.questions:>5}  {'':<12}  {guess.right:>3}  {guess.share:.1%}")
+    lines.append(f"one key at every question, {guess.best_key}: {guess.right_with_key} of {guess.questions}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
