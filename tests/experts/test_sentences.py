@@ -79,6 +79,16 @@ def test_a_sentence_is_said_once_and_one_without_a_source_cites_nothing():
     )
 
 
+@given(in_pieces(json.dumps({"sentences": [{"source": CACHE.handle, "sentence": f"Pay [1] once. [Source: {CACHE.handle}] Or not."}]})))
+def test_a_sentence_that_names_its_source_itself_is_cited_once(pieces):
+    assert "".join(read(pieces)) == "Pay [1] once. Or not. [Source: cook:Prompt caching]"
+
+
+def test_a_sentence_keeps_the_other_sources_that_it_names():
+    row = {"source": CACHE.handle, "sentence": f"Pay once [Source: {LIMIT.handle}] [or"}
+    assert written({"sentences": [row]}) == f"Pay once [Source: {LIMIT.handle}] [or [Source: {CACHE.handle}]"
+
+
 def test_the_form_lets_a_model_cite_what_it_was_told_and_nothing_else():
     def sentence(may_know_nothing):
         return sentences_schema([CACHE, LIMIT, CACHE], may_know_nothing=may_know_nothing)["properties"]["sentences"]["items"]

@@ -9,7 +9,14 @@ from kgot_lab.experiments.experts.gold import ExpertQuestion, NodeWords, telling
 from kgot_lab.experiments.experts.replies import KeptReply
 from kgot_lab.experts.chat.citations import CITED
 
-OF_CITATIONS = ("citation precision", "citation recall", "false citations", "gold in the context", "limitations in the context")
+OF_CITATIONS = (
+    "citation precision",
+    "citation recall",
+    "false citations",
+    "gold in the context",
+    "limitations in the context",
+    "limitations cited",
+)
 OF_WORDS = ("limitations named", "words of names", "words of descriptions", "says it does not know", "refuses without need", "words said")
 
 _NOT = r"(?:do not|don['’]t|does not|doesn['’]t|did not|didn['’]t|cannot|can['’]?t|could not|couldn['’]t)"
@@ -80,4 +87,5 @@ def _of_citations(question: ExpertQuestion, reply: KeptReply) -> dict[str, float
         found["false citations"] = len(set(reply.false)) / len({*cited, *reply.false})
     if limits:
         found["limitations in the context"] = len(limits & set(reply.limitations)) / len(limits)
+        found["limitations cited"] = len(limits & cited) / len(limits)
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic_core import from_json
 
-from kgot_lab.experts.chat.citations import CitableNode
+from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.types import Json
 
 NO_SOURCE, KNOWS_NOT = "none", "I do not know."
@@ -93,11 +93,19 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _without_its_source(text: str, source: str, done: bool) -> str:
+    """A sentence without the citation of its own source, which stands behind it; while it is written also without what may become one."""
+    if not done and "]" not in text[max(text.rfind("["), 0) :]:
+        text = text[: text.rfind("[")] if "[" in text else text
+    return " ".join(CITED.sub(lambda found: "" if found[1].strip() == source else found[0], text).split())
+
+
 def _written(sentences: list[tuple[str, str]], *, whole: bool) -> str:
     """Sentences as text with their citations; the last one without, while it is written, and not while it may repeat an earlier one."""
     out, said = "", list[str]()
     for place, (source, text) in enumerate(sentences):
         done = whole or place + 1 < len(sentences)
+        text = _without_its_source(text, source, done)
         if text in said or not text or (not done and any(each.startswith(text) for each in said)):
             continue
         said.append(text)

@@ -100,7 +100,8 @@ class ExpertTurn:
         intent = found.intents.best.name if found.intents.best else ""
         sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)
         missing = unsaid_words(looked, found)
-        unsaid = missing.words if missing.most else ()
+        own = tuple(word for word in missing.words if word in self.question)  # and not of the question before it
+        unsaid = (own or missing.words) if missing.most else ()
         remote = self._consulted(config) if unsaid or not found.nodes else ()
         off_topic = missing.every and config.off_topic == "decline" and not any(each.answer for each in remote)
         told = nothing_told(len(found.nodes)) if off_topic else told_context(self.known, found)

@@ -70,10 +70,10 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
     within = [id for id, path in operations.items() if path.endswith("{cid}")]
     listed = paths["/api/experts/{id}/conversations"]["get"]["responses"]["200"]
     listed["links"] = {id: {"operationId": id, "parameters": first} for id in within}
-    (rated,) = (id for id, path in operations.items() if path.endswith("/opinion"))
+    rated = [id for id, path in operations.items() if path.endswith("/opinion")]
     answer = {"path.id": "$request.path.id", "path.cid": "$request.path.cid", "path.mid": "$response.body#/messages/1/id"}
     paths["/api/experts/{id}/conversations/{cid}"]["get"]["responses"]["200"]["links"] = {
-        rated: {"operationId": rated, "parameters": answer}
+        id: {"operationId": id, "parameters": answer} for id in rated
     }
     return told
 
