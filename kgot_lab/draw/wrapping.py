@@ -34,6 +34,20 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     return [*shown[:-1], f"{last} …"], sum(len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1)))
 
 
+def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]:
+    """A text in as few lines of at most this width as can be, and those about equally long; what is over `most` lines is cut."""
+    lines, cut = fitted(text, width, size, most)
+    if len(lines) < 2 or cut:
+        return tuple(lines)
+    longest = max(line_width(word, size) for word in text.split())
+    low, high = min(max(width / 2, longest), width), width
+    while high - low > size / 2:  # the narrowest width that needs no more lines
+        middle = (low + high) / 2
+        fits = len(fitted(text, middle, size, len(lines) + 1)[0]) <= len(lines)
+        low, high = (low, middle) if fits else (middle, high)
+    return tuple(fitted(text, high, size, len(lines))[0])
+
+
 def _cautious(letter: str, size: float) -> float:
     """How wide a letter may be: finer than the average by which texts are measured, for lines that fill a box."""
     finer = 0.4 if letter in BROAD else -0.24 if letter in NARROW else 0.18 if letter.isupper() else 0.0

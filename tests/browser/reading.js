@@ -61,15 +61,16 @@
     const withTitle = (group) => [...group.children].filter((child) => child.querySelector(":scope > title"));
     const lines = groups.flatMap(withTitle).filter((group) => group.querySelector(":scope > path"));
     const drawn = groups.flatMap(withTitle).filter((group) => !group.querySelector(":scope > path"));
-    const captions = groups.filter((group) => [...group.children].length && [...group.children].every((child) => child.tagName === "text")).flatMap((group) => [...group.children]);
+    const isWords = (child) => child.tagName === "text" || (child.children.length > 0 && [...child.children].every((line) => line.tagName === "text"));
+    const captions = groups.filter((group) => group.children.length && [...group.children].every(isWords)).flatMap((group) => [...group.children]);
     const nodes = drawn.map((group) => {
       const box = boxOf(group.querySelector(":scope > circle, :scope > polygon"));
       const id = group.querySelector("title").textContent.split("\n").find((line) => line.startsWith("id: ")).slice(4);
-      return { id, x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2, half: Math.min(box.right - box.left, box.bottom - box.top) / 2, text: [...group.querySelectorAll(":scope > text")].at(-1) };
+      return { id, x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2, half: Math.min(box.right - box.left, box.bottom - box.top) / 2, text: isWords(group.lastElementChild) ? group.lastElementChild : null };
     });
     const names = nodes.filter((node) => node.text?.textContent).map((node) => ({ id: node.id, box: boxOf(node.text) }));
-    const full = (text) => text.replace(/\s+/g, " ").replace(/^[+−~»★] /, "");
-    const left = captions.map((text) => full(text.dataset.words ?? text.textContent));
+    const full = (text) => text.replace(/^[+−~»★✓] ?/, "").replace(/\s+/g, ""); // lines may break within a word
+    const left = captions.map((text) => full(text.textContent));
     const edges = lines.map((group) => {
       const [, from, type, to] = /^(.*?) --\[(.*?)\]--> (.*)$/.exec(group.querySelector("title").textContent.split("\n")[0]);
       const path = group.querySelector("path");

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kgot_lab.draw.graph.paths import links_of
+from kgot_lab.draw.graph.shapes import DIFF, MARKS
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Node
@@ -64,6 +65,11 @@ class Scene:
     all_edges: int
     said: str = ""  # what is marked, in words
 
+    @property
+    def kinds_of_marks(self) -> tuple[str, ...]:
+        """The kinds of marks that a legend has to explain: all of a write, even if it made only some."""
+        return kinds_of_marks(self.said, {*self.node_marks.values(), *self.edge_marks.values()})
+
     def left_out(self, first: str) -> str:
         """What is not drawn, in words, and which nodes came `first`: such as ", the best connected"."""
         said = []
@@ -72,6 +78,12 @@ class Scene:
         if len(self.edges) < self.all_edges:
             said.append(f"Shows {len(self.edges):,} of {self.all_edges:,} edges.")
         return " ".join(said)
+
+
+def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
+    """The kinds of marks that a legend has to explain, given those that there are."""
+    others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF)
+    return others or (DIFF if said else ())
 
 
 def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:

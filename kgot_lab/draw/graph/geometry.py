@@ -1,0 +1,42 @@
+"""Distances and crossings of many points, lines and boxes at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kgot_lab.draw.graph.layout import Mask, Points
+
+
+def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
+    """How far points lie from straight lines; the three broadcast to shape (..., 2), and the result has shape (...)."""
+    along = ends - starts
+    squared = (along * along).sum(axis=-1) + 1e-9
+    share = np.clip(((points - starts) * along).sum(axis=-1) / squared, 0, 1)
+    away = points - starts - share[..., None] * along
+    distances: Points = np.sqrt((away * away).sum(axis=-1))
+    return distances
+
+
+def crossing(a: Points, b: Points, c: Points, d: Points) -> Mask:
+    """Whether the line from a to b crosses the one from c to d; shapes broadcast to (..., 2), lines that only touch do not count."""
+    crosses: Mask = (_side(a, b, c) * _side(a, b, d) < 0) & (_side(c, d, a) * _side(c, d, b) < 0)
+    return crosses
+
+
+def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) -> Points:
+    """Points on curves of second order; three arrays of shape (..., 1, 2) and shares (s,) give shape (..., s, 2)."""
+    t = shares[:, None]
+    found: Points = (1 - t) ** 2 * starts + 2 * t * (1 - t) * controls + t**2 * ends
+    return found
+
+
+def boxes_meet(middles: Points, halves: Points, others: Points, other_halves: Points) -> Points:
+    """How deep boxes lie in each other, 0 where they do not; each is a middle and half its width and height, shape (..., 2)."""
+    room = halves + other_halves - np.abs(middles - others)
+    depth: Points = np.maximum(room.min(axis=-1), 0)
+    return depth
+
+
+def _side(a: Points, b: Points, c: Points) -> Points:
+    side: Points = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])
+    return side
