@@ -19,7 +19,7 @@ from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
 
 IN_PICTURE = 150  # nodes of the static picture
-AROUND_DRAWING = 80  # pixels of the legend and the note of the still picture, which a live view has outside its drawing
+AROUND_DRAWING = 40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 _NAME = 60  # letters of a name in a sentence
 AROUND = 40  # neighbours drawn at once
@@ -65,7 +65,8 @@ class GraphView:
         return Table((about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges")))
 
     def _data(self) -> dict[str, Json]:
-        return data_of(self.view, self._told, self._positions)
+        is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
+        return data_of(self.view, self._told, self._positions, self.picture.plan if is_as_pictured else None)
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         """The answer to what a reader did in the browser."""

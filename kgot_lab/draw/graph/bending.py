@@ -53,7 +53,8 @@ def _around(points: Points, radius: Points, ends: tuple[int, int], base: float, 
     curves = on_curves(start, tried[:, None], end, _SAMPLED)
     strange = np.ones(len(points), dtype=bool)
     strange[list(ends)] = False
-    away = np.linalg.norm(curves[:, :, None] - points[strange], axis=-1).min(axis=1, initial=np.inf) - radius[strange]
+    x, y = points[strange].T
+    away = np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - radius[strange]
     outside = (np.maximum(-curves, 0) + np.maximum(curves - np.array(bounds), 0)).max(axis=(1, 2))
     cost = np.abs(bends - base) / 20 + 100 * (away < _CLEAR).sum(axis=1) + ((1 - away / _BESIDE) * (away < _BESIDE)).sum(axis=1)
     best: Points = tried[int((cost + 10 * (outside > 0) + outside).argmin())]

@@ -9,11 +9,10 @@ from kgot_lab.draw.graph.layout import Mask, Points
 
 def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
     """How far points lie from straight lines; the three broadcast to shape (..., 2), and the result has shape (...)."""
-    along = ends - starts
-    squared = (along * along).sum(axis=-1) + 1e-9
-    share = np.clip(((points - starts) * along).sum(axis=-1) / squared, 0, 1)
-    away = points - starts - share[..., None] * along
-    distances: Points = np.sqrt((away * away).sum(axis=-1))
+    across, down = ends[..., 0] - starts[..., 0], ends[..., 1] - starts[..., 1]  # axis by axis: sums over an axis of two are slow
+    x, y = points[..., 0] - starts[..., 0], points[..., 1] - starts[..., 1]
+    share = np.clip((x * across + y * down) / (across * across + down * down + 1e-9), 0, 1)
+    distances: Points = np.hypot(x - share * across, y - share * down)
     return distances
 
 
@@ -32,8 +31,8 @@ def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) ->
 
 def boxes_meet(middles: Points, halves: Points, others: Points, other_halves: Points) -> Points:
     """How deep boxes lie in each other, 0 where they do not; each is a middle and half its width and height, shape (..., 2)."""
-    room = halves + other_halves - np.abs(middles - others)
-    depth: Points = np.maximum(room.min(axis=-1), 0)
+    across, down = (halves[..., axis] + other_halves[..., axis] - np.abs(middles[..., axis] - others[..., axis]) for axis in (0, 1))
+    depth: Points = np.maximum(np.minimum(across, down), 0)
     return depth
 
 

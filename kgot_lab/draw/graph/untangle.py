@@ -127,9 +127,9 @@ class _Search:
         mine = self.pairs[own]
         far = np.where(mine[:, 0] == node, mine[:, 1], mine[:, 0])
         start, end = places[:, None], self.points[far]
-        length = np.linalg.norm(start - end, axis=-1)
-        level = np.abs(start - end) / (length[..., None] + 1e-6)
-        wide = np.minimum(self.words[own, 0] / (level[..., 0] + 0.05), self.words[own, 1] / (level[..., 1] + 0.05))
+        across, down = np.abs(start[..., 0] - end[:, 0]), np.abs(start[..., 1] - end[:, 1])
+        length = np.hypot(across, down) + 1e-6
+        wide = np.minimum(self.words[own, 0] / (across / length + 0.05), self.words[own, 1] / (down / length + 0.05))
         need = self.radius[node] + self.radius[far] + 16 + wide
         cost = _FAR * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75 + _SHORT * np.maximum(1 - length / need, 0).sum(axis=1)
         rows = np.arange(len(self.points))

@@ -70,7 +70,7 @@ def words_placed(curves: tuple[Points, Points, Points], halves: Points, taken: t
         on_taken = boxes_meet(mine[:, None], half + 1, places, spaces)
         outside = (np.maximum(half - mine, 0) + np.maximum(mine + half - limit, 0)).sum(axis=1)
         others = np.delete(sampled, number, axis=0).reshape(-1, 2)
-        crossed = (np.abs(mine[:, None] - others) < half).all(axis=-1).sum(axis=1)
+        crossed = ((np.abs(mine[:, :1] - others[:, 0]) < half[0]) & (np.abs(mine[:, 1:] - others[:, 1]) < half[1])).sum(axis=1)
         cost[number] += _HARD * (on_taken > 0).sum(axis=1) + on_taken.sum(axis=1) + _HARD * (outside > 0) + _CROSSED * crossed
     chosen, clash = _settled(middles, halves + 1, cost)
     return Worded(middles[np.arange(len(start)), chosen], clash)
