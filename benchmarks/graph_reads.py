@@ -43,7 +43,8 @@ def totals(found: dict[str, dict[str, Reading]]) -> str:
         names, edges = sum(each.names for each in reads), sum(each.edges for each in reads)
         on_others = sum(len(each.overlapping) for each in reads)
         lines.append(
-            f"{way}: {on_others} of {names} names on others ({on_others / max(names, 1):.1%}, worst graph {max(each.overlap for each in reads):.0%}); "
+            f"{way}: {on_others} of {names} names on others ({on_others / max(names, 1):.1%}, "
+            f"worst graph {max(each.overlap for each in reads):.0%}); "
             f"{sum(len(each.cut) for each in reads)} cut; {sum(each.wordless for each in reads)} of {edges} edges wordless at rest, "
             f"{sum(each.mute for each in reads)} mute; {sum(len(each.through) for each in reads)} through a node of others; "
             f"canvas used {sum(each.used for each in reads) / len(reads):.0%}, least {min(each.used for each in reads):.0%}"

@@ -31,6 +31,7 @@
   function live(view) {
     const holder = view.querySelector(".kl-canvas");
     const cy = holder._cyreg.cy;
+    const beside = view.innerText; // the legend and the note
     const zoom = cy.zoom();
     const on = (point) => ({ x: point.x * zoom + cy.pan().x, y: point.y * zoom + cy.pan().y });
     const shown = (element) => element.style("label") && element.numericStyle("text-opacity") > 0 && element.numericStyle("opacity") > 0
@@ -46,7 +47,9 @@
       const [start, end] = [edge.sourceEndpoint(), edge.targetEndpoint()].map(on);
       const controls = (edge.controlPoints() ?? []).map(on);
       const points = edge.isLoop() ? [start, end] : bent(start, controls[0] ?? { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2 }, end);
-      return { id: edge.id(), from: edge.source().id(), to: edge.target().id(), points, words: Boolean(shown(edge)) };
+      const [label, type] = [shown(edge) ? edge.style("label") : "", edge.data("type")];
+      const words = /^\(\d+\)$/.test(label) ? beside.includes(`${label} ${type}`) : Boolean(label) || beside.includes(`every line: ${type}`);
+      return { id: edge.id(), from: edge.source().id(), to: edge.target().id(), points, words };
     });
     return { ...counted({ nodes, names, edges, canvas: { left: 0, top: 0, right: holder.clientWidth, bottom: holder.clientHeight } }),
       silent: edges.filter((edge) => !edge.words).map((edge) => ({ id: edge.id, type: cy.getElementById(edge.id).data("type"),
@@ -76,9 +79,10 @@
       const path = group.querySelector("path");
       const matrix = path.getScreenCTM();
       const points = from === to ? [] : Array.from({ length: Math.ceil(path.getTotalLength() / STEP) + 1 }, (_, n) => path.getPointAtLength(n * STEP).matrixTransform(matrix));
-      const at = left.findIndex((words) => words === full(type) || (words.endsWith("…") && full(type).startsWith(words.slice(0, -1))));
+      const numbered = [...svg.textContent.matchAll(/(\(\d+\)) /g)].filter(([sign]) => svg.textContent.replace(/\s+/g, "").includes(sign.trim() + full(type))).map(([sign]) => sign.trim());
+      const at = left.findIndex((words) => words === full(type) || numbered.includes(words) || (words.endsWith("…") && full(type).startsWith(words.slice(0, -1))));
       if (at >= 0) left.splice(at, 1);
-      return { from, to, points, words: at >= 0 };
+      return { from, to, points, words: at >= 0 || svg.textContent.includes(`every line: ${type}`) };
     });
     return counted({ nodes, names, edges, canvas: { left: frame.left, top: frame.top, right: frame.right, bottom: frame.bottom } });
   }

@@ -58,7 +58,9 @@ def read_live(page: Page, view: GraphView) -> Reading:
     script, _ = page_script()
     page.goto("about:blank")  # a script cannot declare its names twice in one page
     inside = place({**view.live.data, "stands_for": ""})
-    page.set_content(f"<!DOCTYPE html>{element('html', element('body', element('style', Markup(style())), inside, script), lang='en')}")
+    both = element("meta", name="color-scheme", content="light dark")
+    body = element("body", element("style", Markup(style())), inside, script)
+    page.set_content(f"<!DOCTYPE html>{element('html', element('head', both), body, lang='en')}")
     page.wait_for_function("() => document.querySelector('.kl')?.dataset.nodes")
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     found = page.evaluate(f"() => ({READ}).live(document.querySelector('.kl'))")

@@ -9,12 +9,13 @@ from kgot_lab.draw.graph.plan import Drawn, EdgePlan, NodePlan, Plan, plan_of
 from kgot_lab.draw.graph.scene import Scene
 from kgot_lab.draw.graph.shapes import MARKS, ROUND, Curve, NodeLook, Place, Style, badge, curve, look_of, loop, shape, styles
 from kgot_lab.draw.markup import Markup, element, joined, shortened, text_width
+from kgot_lab.draw.wrapping import fitted
 from kgot_lab.types import Edge, Json, Node
 
 FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
-_EDGE = 8.0  # pixels around the drawing
-_ROW = 24.0  # of the legend
-_NOTE = 18.0
+_EDGE = 6.0  # pixels around the drawing
+_ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
+_NOTE, _NOTE_LINES = 15.0, 3
 _TOLD = 300  # letters of a line of a tooltip
 _TOLD_OF_MANY = 60  # with many nodes they would be most of the file
 
@@ -25,18 +26,19 @@ class Paper:
     def __init__(self, scene: Scene, width: int, height: int) -> None:
         self.scene, self.width, self.height = scene, width, height
         self.looks = {label: look_of(number) for number, label in enumerate(scene.labels)}
+        self.drawn = Drawn(scene.nodes, scene.edges, scene.node_marks, scene.edge_marks)
         self.entries, rows = self._legend_entries()
         self.top = _EDGE + _ROW * rows
-        self.low = _NOTE * bool(self.scene.left_out(FIRST))
+        self.low = _NOTE * len(self._note_lines(None))
         self.most = _TOLD_OF_MANY if len(scene.nodes) > 60 else _TOLD
 
     def planned(self, positions: Mapping[str, Place], seed: int) -> Plan:
         """Where everything goes, in pixels of the drawing area."""
-        drawn = Drawn(self.scene.nodes, self.scene.edges, self.scene.node_marks, self.scene.edge_marks)
-        plan = plan_of(drawn, self._area(), positions=positions, seed=seed)
-        if plan.is_silent and not self.low:  # a note has to say so, and needs room
-            self.low = _NOTE
-            plan = plan_of(drawn, self._area(), positions=plan.fractions())
+        plan = plan_of(self.drawn, self._area(), positions=positions, seed=seed)
+        low = _NOTE * len(self._note_lines(plan))
+        if low > self.low:  # what has no room is said below, where there must be room for that
+            self.low = low
+            plan = plan_of(self.drawn, self._area(), positions=plan.fractions())
         return plan
 
     def _area(self) -> tuple[float, float]:
@@ -66,7 +68,8 @@ class Paper:
         if edge.source == edge.target:
             loops = [each.identity for each in self.scene.edges if each.source == each.target == edge.source]
             return loop(one.place, one.radius, loops.index(edge.identity))
-        return curve((one.place, self._rim(edge.source, one)), (other.place, self._rim(edge.target, other)), plan.edges[edge.identity].control)
+        ends = (one.place, self._rim(edge.source, one)), (other.place, self._rim(edge.target, other))
+        return curve(*ends, plan.edges[edge.identity].control)
 
     def _words(self, edge: Edge, planned: EdgePlan, size: float) -> Markup:
         """What an edge says, where there is room for it; the lines of one in a group."""
@@ -113,27 +116,38 @@ class Paper:
         entries = [
             (joined([shape(ROUND, (0, 0), 4), badge(MARKS[word], (0, 0), 4)]), f" {word}") for word in self.scene.kinds_of_marks
         ] + entries
-        made, x, y = [], 20.0, 20.0
+        if self.drawn.type_of_all:
+            bar = element("rect", x=-7, y=-1, width=14, height=1.5, fill=styles(faint=False).colour)
+            entries.append((bar, f"every line: {shortened(self.drawn.type_of_all, 40)}"))
+        made, x, y = [], 20.0, _FIRST_ROW
         for number, (sample, text) in enumerate(entries):
             space = text_width(text, 12) + 42
-            if x + space > self.width - (110 if y > 20 else 10):
-                if y > 20:
+            if x + space > self.width - (110 if y > _FIRST_ROW else 10):
+                if y > _FIRST_ROW:
                     made.append(_text(f"… {len(entries) - number} more", x, y + 4, 12, "#333", anchor="start"))
                     break
-                x, y = 20.0, 20.0 + _ROW
+                x, y = 20.0, _FIRST_ROW + _ROW
             made.append(element("g", sample, transform=f"translate({x:.0f} {y:.0f})"))
             made.append(_text(text, x + (18 if text.startswith(" ") else 13), y + 4, 12, "#333", anchor="start"))
             x += space
-        return made, 0 if not made else 1 + (y > 20)
+        return made, 0 if not made else 1 + (y > _FIRST_ROW)
 
     def legend(self) -> Markup:
         """What the shapes, colours and marks mean."""
         return element("g", *self.entries)
 
     def note(self, plan: Plan) -> Markup:
-        """What is not shown, said in the picture."""
-        hidden = "Some names or words have no room: the table has them all." if plan.is_silent else ""
-        return _text(f"{self.scene.left_out(FIRST)} {hidden}".strip(), 12, self.height - 7, 11, "#333", anchor="start")
+        """What is not shown, or stands here for want of room, said in the picture."""
+        lines = self._note_lines(plan)
+        first = self.height - 7 - _NOTE * (len(lines) - 1)
+        return joined(_text(line, 12, first + _NOTE * number, 11, "#333", anchor="start") for number, line in enumerate(lines))
+
+    def _note_lines(self, plan: Plan | None) -> list[str]:
+        said = [self.scene.left_out(FIRST)]
+        if plan:
+            said += plan.notes
+            said.append("Some names or words have no room: the table has them all." if plan.silent else "")
+        return fitted("  ".join(filter(None, said)), self.width - 24.0, 11, _NOTE_LINES)[0]
 
 
 def _lines(lines: Sequence[str], middle: Place, size: float, colour: str) -> Markup:

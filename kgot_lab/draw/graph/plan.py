@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgot_lab.draw.graph.bending import controls
 from kgot_lab.draw.graph.layout import NodePairs, Points, force_layout
@@ -24,8 +26,11 @@ from kgot_lab.types import Edge, Node
 
 PLANNED = 150  # nodes up to which names and words have places of their own
 MANY_NODES = 60  # from here on all is smaller
+_ATTEMPTS = 3
+_OFTEN = 15  # edges of one type from which on it is said once
 _LEADING = 1.22  # from line to line, by the size of the type
 _STRETCHES = 3  # a stretched drawing has other places for its names, and these may reach less far
+_WIDTHS = (1.0, 0.6, 2.5, 0.0)  # of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
 _LOOP = 4.4  # radii that a loop is high
 
 
@@ -59,18 +64,20 @@ class Plan:
     word_size: float
     nodes: Mapping[str, NodePlan]
     edges: Mapping[Identity, EdgePlan]
+    notes: tuple[str, ...] = ()  # what edges say that have a number for want of room
+    type_of_all: str = ""  # of the edges, if it is said once and not along each
 
     def fractions(self) -> dict[str, Place]:
         """Where the nodes are, as fractions of the area."""
         return {id: (node.place[0] / self.area[0], node.place[1] / self.area[1]) for id, node in self.nodes.items()}
 
     @property
-    def is_silent(self) -> bool:
-        """Whether some name or some words have no room."""
-        return not all(node.named for node in self.nodes.values()) or not all(edge.worded for edge in self.edges.values())
+    def silent(self) -> int:
+        """How many names and words of edges have no room."""
+        return sum(not node.named for node in self.nodes.values()) + sum(not edge.worded for edge in self.edges.values())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drawn:
     """What is to be planned: nodes and edges, their marks, which have names and words in any case, and radii other than by degree."""
 
@@ -81,17 +88,32 @@ class Drawn:
     radii: Mapping[str, float] = field(default_factory=dict)
 
     def words(self, edge: Edge) -> str:
-        """What is written along an edge: its type, with the sign of its mark."""
+        """What is written along an edge: its type, with the sign of its mark; nothing where the legend says it of all edges."""
         mark = self.edge_marks.get(edge.identity)
-        return f"{MARKS[mark].sign} {edge.type}" if mark else edge.type
+        return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
+
+    @cached_property
+    def type_of_all(self) -> str:
+        """The type of all edges, if they are many and have the same one: it need not be said at each."""
+        types = {edge.type for edge in self.edges}
+        return types.pop() if len(types) == 1 and len(self.edges) > _OFTEN else ""
 
 
 def plan_of(drawn: Drawn, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0) -> Plan:
-    """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and moved until all reads."""
-    draft = _Draft(drawn, area)
-    draft.lay_out(positions, seed)
-    draft.write()
-    return draft.plan()
+    """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and moved until all reads.
+
+    Where something finds no room other layouts are tried, and the one with most names and words is taken.
+    """
+    free = not any(node.id in positions for node in drawn.nodes)
+    plans: list[Plan] = []
+    for attempt in range(_ATTEMPTS if free and len(drawn.nodes) <= MANY_NODES else 1):
+        draft = _Draft(drawn, area)
+        draft.lay_out(positions, seed + 1000 * attempt)
+        draft.write()
+        plans.append(draft.plan())
+        if not plans[-1].silent and not plans[-1].notes:
+            break
+    return min(plans, key=lambda plan: (plan.silent, len(plan.notes)))
 
 
 class _Draft:
@@ -108,7 +130,8 @@ class _Draft:
         by_degree = np.minimum((3.5 if small else 6.0) + (1.3 if small else 2.1) * np.sqrt(degree), 11.0 if small else 17.0)
         self.radius: Points = np.array([drawn.radii.get(node.id, by_degree[row[node.id]]) for node in nodes])
         self.names = [balanced(node_caption(node), wide, self.name_size, lines) for node in nodes]
-        self.words = [balanced(drawn.words(edge), 0.8 * wide, self.word_size, 3) for edge in edges]
+        self.word_wide = 0.8 * wide
+        self.words = [balanced(drawn.words(edge), self.word_wide, self.word_size, 3) for edge in edges]
         signed = np.array([1.4 * self.name_size * (node.id in drawn.node_marks) for node in nodes])
         self.name_halves = _halves(self.names, self.name_size)
         self.name_halves[:, 0] += signed / 2
@@ -135,16 +158,40 @@ class _Draft:
 
     def write(self) -> None:
         """Find a place for each name and each edge's words, and a way for each edge."""
-        pairs = self.ends[~self.loops]
-        self.name_at = names_placed(self.points, self.radius, self.name_halves, pairs, self.area)
+        self.name_at = names_placed(self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area)
         self.controls = controls(self.points, self.radius, self.ends, self.area)
-        shown = ~self.name_at.clash
+        self.word_at = np.zeros((len(self.edges), 2))
+        self.notes: list[str] = []
+        self.silent = np.array([bool(lines) for lines in self.words], dtype=bool)
+        for wide in _WIDTHS:  # what found no room is tried again as broader or narrower lines
+            rows = np.flatnonzero(self.silent)
+            if not wide:
+                self._number(rows)
+            elif wide != 1:
+                for row in rows.tolist():
+                    self.words[row] = balanced(self.drawn.words(self.edges[row]), wide * self.word_wide, self.word_size, 4)
+            self.word_halves = _halves(self.words, self.word_size)
+            if len(rows):
+                self._write_along(rows)
+
+    def _number(self, rows: NDArray[np.intp]) -> None:
+        """Give edges numbers instead of words, one for each type, and say in notes what they stand for."""
+        types = dict.fromkeys(self.edges[row].type for row in rows.tolist())
+        numbers = {type: f"({number})" for number, type in enumerate(types, 1)}
+        self.notes = [f"{number} {type}" for type, number in numbers.items()]
+        for row in rows.tolist():
+            self.words[row] = (numbers[self.edges[row].type],)
+
+    def _write_along(self, rows: NDArray[np.intp]) -> None:
+        """Find a place for the words of some edges, off everything that has one."""
+        shown, said = ~self.name_at.clash, ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
         discs = np.stack([self.radius, self.radius], axis=1) + 1
-        places = np.concatenate([self.points, self.name_at.middles[shown]])
-        spaces = np.concatenate([discs, self.name_halves[shown]])
+        places = np.concatenate([self.points, self.name_at.middles[shown], self.word_at[said]])
+        spaces = np.concatenate([discs, self.name_halves[shown], self.word_halves[said]])
         start, end = self.points[self.ends[:, 0]], self.points[self.ends[:, 1]]
-        top = np.stack([np.zeros(len(start)), self.loops * _LOOP * self.radius[self.ends[:, 0]]], axis=1) if len(start) else start
-        self.word_at = words_placed((start - top, self.controls - top, end - top), self.word_halves, (places, spaces), self.area)
+        up = np.stack([np.zeros(len(start)), self.loops * _LOOP * self.radius[self.ends[:, 0]]], axis=1)
+        found = words_placed((start - up, self.controls - up, end - up), self.word_halves, rows, (places, spaces), self.area)
+        self.word_at[rows], self.silent[rows] = found.middles, found.clash
 
     def plan(self) -> Plan:
         """The finished plan."""
@@ -155,10 +202,10 @@ class _Draft:
             nodes[node.id] = NodePlan((x, y), float(self.radius[number]), self.names[number], (a - x, b - y), named)
         edges = {}
         for number, edge in enumerate(self.edges):
-            control, at = self.controls[number].tolist(), self.word_at.middles[number].tolist()
-            worded = not self.word_at.clash[number] or edge.identity in self.drawn.edge_marks
+            control, at = self.controls[number].tolist(), self.word_at[number].tolist()
+            worded = not self.silent[number] or edge.identity in self.drawn.edge_marks
             edges[edge.identity] = EdgePlan((control[0], control[1]), self.words[number], (at[0], at[1]), worded)
-        return Plan(self.area, self.name_size, self.word_size, nodes, edges)
+        return Plan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes), self.drawn.type_of_all)
 
     # --- what the steps are given ---
 

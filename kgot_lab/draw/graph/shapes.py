@@ -90,7 +90,7 @@ class Curve:
 
 
 def curve(start: tuple[Place, float], end: tuple[Place, float], control: Place) -> Curve:
-    """A curve of second order between two nodes, each given by its middle and its radius, with its control point; straight if that is halfway."""
+    """A curve of second order between two nodes, each given by its middle and radius; straight if the control point is halfway."""
     first, last = _towards(start[0], control, start[1] + 1), _towards(end[0], control, end[1] + 3)
     neck = _towards(last, control, 7)
     return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control))

@@ -14,7 +14,9 @@ _ROUNDS = 5
 _GAP = 3.0  # pixels between a node and its name
 _SIDES = np.array([(0, 1), (0, -1), (1, 0), (-1, 0), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8), (-0.8, -0.8)])
 _LIKED = np.array([0.0, 0.5, 0.6, 0.6, 1.0, 1.0, 1.2, 1.2])  # the same sides, by how soon they are chosen
-_SHARES = np.array([0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.2, 0.8])  # of a line, where its words may stand
+_SHARES = np.array(
+    [0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.15, 0.85]
+)  # of a line, where its words may stand
 _HARD, _CROSSED = 30.0, 1.0
 
 
@@ -52,9 +54,19 @@ def names_placed(points: Points, radius: Points, halves: Points, pairs: NodePair
     return Worded(middles[np.arange(count), chosen], clash)
 
 
-def words_placed(curves: tuple[Points, Points, Points], halves: Points, taken: tuple[Points, Points], bounds: tuple[float, float]) -> Worded:
-    """A place on each curve (start, control, end; shape (m, 2) each) for its words, or just beside it, off boxes that are taken."""
-    start, control, end = curves
+def words_placed(
+    curves: tuple[Points, Points, Points],
+    halves: Points,
+    rows: NDArray[np.intp],
+    taken: tuple[Points, Points],
+    bounds: tuple[float, float],
+) -> Worded:
+    """A place for the words of some rows on their curves, or just beside them, off boxes that are taken.
+
+    Of all curves there are start, control and end, shape (m, 2) each, and half the width and height of the words.
+    """
+    start, control, end = (points[rows] for points in curves)
+    halves = halves[rows]
     on = on_curves(start[:, None], control[:, None], end[:, None], _SHARES)
     along = end - start
     across = np.stack([-along[:, 1], along[:, 0]], axis=1) / (np.hypot(*along.T)[:, None] + 1e-9)
@@ -62,14 +74,15 @@ def words_placed(curves: tuple[Points, Points, Points], halves: Points, taken: t
     middles = np.concatenate([on, on + aside[:, None], on - aside[:, None]], axis=1)
     liked = np.abs(_SHARES - 0.5) * 3
     cost = np.tile(np.concatenate([liked, liked + 0.8, liked + 0.8]), (len(start), 1))
-    sampled = on_curves(start[:, None], control[:, None], end[:, None], np.linspace(0.05, 0.95, 15))
+    one, two, three = (points[:, None] for points in curves)
+    sampled = on_curves(one, two, three, np.linspace(0.05, 0.95, 15))
     places, spaces = taken
     limit = np.array(bounds)
-    for number in range(len(start)):
+    for number, row in enumerate(rows.tolist()):
         mine, half = middles[number], halves[number]
         on_taken = boxes_meet(mine[:, None], half + 1, places, spaces)
         outside = (np.maximum(half - mine, 0) + np.maximum(mine + half - limit, 0)).sum(axis=1)
-        others = np.delete(sampled, number, axis=0).reshape(-1, 2)
+        others = np.delete(sampled, row, axis=0).reshape(-1, 2)
         crossed = ((np.abs(mine[:, :1] - others[:, 0]) < half[0]) & (np.abs(mine[:, 1:] - others[:, 1]) < half[1])).sum(axis=1)
         cost[number] += _HARD * (on_taken > 0).sum(axis=1) + on_taken.sum(axis=1) + _HARD * (outside > 0) + _CROSSED * crossed
     chosen, clash = _settled(middles, halves + 1, cost)
@@ -90,11 +103,12 @@ def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.
             chosen[number] = int(own.argmin())
         if (chosen == before).all():
             break
-    left = [
-        cost[number, chosen[number]] >= _HARD or bool(_on_words(middles, halves, chosen, number)[chosen[number]] >= _HARD)
-        for number in rows.tolist()
-    ]
-    return chosen, np.array(left, dtype=bool)
+    places = middles[rows, chosen]
+    depth = boxes_meet(places[:, None], halves[:, None], places, halves)
+    clash = cost[rows, chosen] >= _HARD
+    for number in rows.tolist():  # of two that lie on each other the first stays
+        clash[number] |= bool((depth[number, :number][~clash[:number]] > 0).any())
+    return chosen, clash
 
 
 def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number: int) -> Points:

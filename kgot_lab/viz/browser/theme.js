@@ -1,12 +1,18 @@
 // Light or dark, as what is around a view; and a drawing that is never left blank.
 
-/** Whether what lies behind an element is dark: the first background that is not see-through, or the page's own. */
+/** Whether what lies behind an element is dark: the first background that is not see-through, or the paper of the page itself. */
 function isDark(place) {
+  const parts = (element) => getComputedStyle(element).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0, 0];
+  const dark = ([red, green, blue]) => 0.299 * red + 0.587 * green + 0.114 * blue < 128;
   for (let element = place.parentElement; element; element = element.parentElement) {
-    const [red, green, blue, opacity = 1] = (getComputedStyle(element).backgroundColor.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
-    if (opacity > 0.5) return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
+    const found = parts(element);
+    if ((found[3] ?? 1) > 0.5) return dark(found);
   }
-  return getComputedStyle(document.documentElement).colorScheme.includes("dark") && matchMedia("(prefers-color-scheme: dark)").matches;
+  const probe = make("span", { style: "background: Canvas; display: none" });
+  document.documentElement.append(probe);
+  const found = parts(probe);
+  probe.remove();
+  return dark(found);
 }
 
 /** Give a view the theme of what is around it, now and whenever that changes; it hears of a change as an event "kl-theme". */
