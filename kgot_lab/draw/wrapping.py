@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 
 from kgot_lab.draw.markup import text_width
@@ -34,6 +35,7 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     return [*shown[:-1], f"{last} …"], sum(len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1)))
 
 
+@lru_cache(maxsize=4096)  # each step of a run asks for the same names again
 def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]:
     """A text in as few lines of at most this width as can be, and those about equally long; what is over `most` lines is cut."""
     lines, cut = fitted(text, width, size, most)

@@ -149,9 +149,10 @@ def show_graph(
     """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
 
     It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a pandas table of edges.
-    `highlight` is the write that led to the graph, or a path as the ids of its nodes; `positions` keeps nodes where an earlier view's
+    `highlight` is the write that led to the graph, a path as the ids of its nodes, or a run, whose answer and what that rests on are
+    then marked; `positions` keeps nodes where an earlier view's
     `picture` had them; `height` is in pixels; a graph of more than `most` nodes is drawn as communities, which open. Raises BadInput and
-    UnknownName for a path that is not in the graph.
+    UnknownName for a path that is not in the graph, or a run without an answer.
     """
     graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")

@@ -68,7 +68,8 @@ def svg(
     positions: Mapping[str, Place] | None = None,
     labels: Sequence[str] = (),
 ) -> Picture:
-    """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, or a path: ids of nodes in order.
+    """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, a path, as the ids of its nodes
+    in order, or a run, for its answer.
 
     At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture had them, and
     `labels`, in the order in which that picture has them, keep their colours and shapes.

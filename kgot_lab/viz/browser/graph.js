@@ -148,7 +148,7 @@ function graphView(root, data, tell) {
   }
 
   function legend() {
-    const marks = (state.data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${MARK_WORDS[mark] ?? mark}`));
+    const marks = (state.data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
     if (state.data.type_of_all) marks.push(make("span", { class: "kl-mark" }, `every line: ${state.data.type_of_all}`));
     const held = [...kinds.children].indexOf(document.activeElement);
     kinds.replaceChildren(...state.data.legend.map((kind) => {

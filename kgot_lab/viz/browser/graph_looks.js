@@ -2,7 +2,6 @@
 
 const SHAPES = { 0: "ellipse", 3: "triangle", 4: "rectangle", 5: "pentagon", 6: "hexagon" };
 const MARK_SIGNS = { added: "+", removed: "−", changed: "~", path: "»", answer: "★", evidence: "✓" };
-const MARK_WORDS = { answer: "the answer", evidence: "what it rests on" };
 
 function nodeData(node, degree, planned) {
   const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
