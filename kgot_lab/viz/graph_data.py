@@ -10,6 +10,7 @@ import numpy as np
 
 from kgot_lab.draw.graph.bundles import EdgeBundle
 from kgot_lab.draw.graph.collapse import Community, View, collapsed
+from kgot_lab.draw.graph.communities import THE_REST, WITHOUT_EDGES
 from kgot_lab.draw.graph.places import places_of
 from kgot_lab.draw.graph.plan import PLANNED, Drawn, EdgePlan, NodePlan, Plan, plan_of
 from kgot_lab.draw.graph.scene import Highlight, Marked, kinds_of_marks, marked, node_caption
@@ -97,14 +98,18 @@ def _group(community: Community, view: View, places: Mapping[str, Place]) -> dic
 
 
 def _named(community: Community, view: View) -> str:
-    """What a community is called: its best connected node, and how many it hides."""
-    best = view.graph.nodes[int(view.whole.members[view.whole.number(community.id)][0])]
-    return f"{shortened(node_caption(best), CAPTION)} ({community.hidden:,} nodes)"
+    """What a community is called: by its best connected nodes, and how many it hides; what is no community is called so."""
+    count = f"({community.hidden:,} nodes)"
+    if community.kind in (WITHOUT_EDGES, THE_REST):
+        return f"{'without edges' if community.kind == WITHOUT_EDGES else 'small parts, not joined'} {count}"
+    best = view.whole.members[view.whole.number(community.id)][:2].tolist()
+    return f"{', '.join(shortened(node_caption(view.graph.nodes[row]), CAPTION) for row in best)} {count}"
 
 
 def _size(community: Community, view: View) -> float:
     """The pixels from side to side of a community drawn as one: its area grows with the number of nodes it hides."""
-    return 8 + 34 * sqrt(community.hidden / max(other.hidden for other in view.communities))
+    largest = max((each.hidden for each in view.communities if each.kind not in (WITHOUT_EDGES, THE_REST)), default=0)
+    return 8 + 34 * sqrt(min(community.hidden / max(largest, 1), 1.0)) * (0.5 if community.kind in (WITHOUT_EDGES, THE_REST) else 1)
 
 
 def _thing(id: str, text: str, about: list[str], look: NodeLook, places: Mapping[str, Place]) -> dict[str, Json]:

@@ -53,16 +53,22 @@ class Reading:
         return len(self.overlapping) / max(self.names, 1)
 
 
-def read_live(page: Page, view: GraphView) -> Reading:
-    """Draw a view on an empty page and count, and point at each edge that has no words at rest."""
+def put(page: Page, view: GraphView, *, before: str = "", drawn: bool = True) -> None:
+    """A live view on a page that is light or dark as the reader has it, in a place of a style; and wait until it is drawn."""
     script, _ = page_script()
     page.goto("about:blank")  # a script cannot declare its names twice in one page
-    inside = place({**view.live.data, "stands_for": ""})
+    inside = element("div", place({**view.live.data, "stands_for": ""}), style=before)
     both = element("meta", name="color-scheme", content="light dark")
     body = element("body", element("style", Markup(style())), inside, script)
     page.set_content(f"<!DOCTYPE html>{element('html', element('head', both), body, lang='en')}")
-    page.wait_for_function("() => document.querySelector('.kl')?.dataset.nodes")
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    if drawn:
+        page.wait_for_function("() => document.querySelector('.kl')?.dataset.nodes")
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def read_live(page: Page, view: GraphView) -> Reading:
+    """Draw a view on an empty page and count, and point at each edge that has no words at rest."""
+    put(page, view)
     found = page.evaluate(f"() => ({READ}).live(document.querySelector('.kl'))")
     return _reading(found, sum(not _said(page, edge) for edge in found["silent"]))
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgot_lab.draw.grounds import grounds
 from kgot_lab.draw.graph.paths import links_of
 from kgot_lab.draw.graph.shapes import DIFF, MARKS
+from kgot_lab.draw.grounds import grounds
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.trace import Trace
