@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from browser.lab import expect
@@ -47,7 +49,7 @@ def test_the_live_view_has_its_nodes_where_the_still_picture_has_them(wide):
         still = [view.picture.plan.nodes[id].place[axis] for id in ids]
         live = [place[along] for place in drawn]
         order = sorted(range(len(ids)), key=lambda row: still[row])
-        assert all(live[one] <= live[other] + 0.5 for one, other in zip(order, order[1:], strict=False))
+        assert all(live[one] <= live[other] + 0.5 for one, other in pairwise(order))
 
 
 def painted(page) -> int:

@@ -42,7 +42,8 @@ def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Commun
     """At most so many communities of a graph: by the Louvain method, or, without scikit-network, by first label or connected part.
 
     Each is connected, but for two: the nodes without edges, and the rest, in which the smallest are gathered. One that holds more
-    than half of all nodes is divided by first label, if that gives few. The same graph has the same communities. Raises BadInput for `most` below 1.
+    than half of all nodes is divided by first label, if that gives few. The same graph has the same communities.
+    Raises BadInput for `most` below 1.
     """
     return communities_of(_links(graph), first_labels(graph)[0], most=most)
 
