@@ -1,6 +1,6 @@
 """How well the bundled graphs read, live and still, measured in Chromium at 1280 x 800.
 
-python benchmarks/graph_reads.py              prints the table and writes results/graph_reads.json
+python benchmarks/graph_reads.py              prints the table and writes results/views/graph_reads.json
 python benchmarks/graph_reads.py --quick      prints it, writes nothing
 python benchmarks/graph_reads.py --only town  those whose names hold a word; writes nothing
 python benchmarks/graph_reads.py --pictures runs/reads   a screenshot of each, live and still, in light and dark
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from browser.reading import Reading
 
 HERE = Path(__file__).parent
-REPORT = HERE / "results" / "graph_reads.json"
+REPORT = HERE / "results" / "views" / "graph_reads.json"
 AIM = "aim: 0 through, under 5 % on others, 0 mute, 85 % used"
 
 

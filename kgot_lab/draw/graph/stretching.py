@@ -25,11 +25,12 @@ def _on_diagonal(points: Points) -> Points:
     """Points that lie nearly on a line along one axis, sheared so that the line becomes a diagonal."""
     wide, tall = np.ptp(points, axis=0)
     middle = points.mean(axis=0)
+    sheared: Points = points.copy()
     if tall < _FLAT * wide:
-        return points + np.stack([np.zeros(len(points)), (points[:, 0] - middle[0]) * (1 - tall / wide)], axis=1)
-    if wide < _FLAT * tall:
-        return points + np.stack([(points[:, 1] - middle[1]) * (1 - wide / tall), np.zeros(len(points))], axis=1)
-    return points
+        sheared[:, 1] += (points[:, 0] - middle[0]) * (1 - tall / wide)
+    elif wide < _FLAT * tall:
+        sheared[:, 0] += (points[:, 1] - middle[1]) * (1 - wide / tall)
+    return sheared
 
 
 def _fitted(line: Points, before: Points, after: Points, length: float) -> Points:
@@ -39,5 +40,6 @@ def _fitted(line: Points, before: Points, after: Points, length: float) -> Point
         scale = (low + high) / 2
         span = (scale * line + after).max() - (scale * line - before).min()
         low, high = (scale, high) if span < length else (low, scale)
-    placed = low * line
-    return placed + (length - (placed + after).max() - (placed - before).min()) / 2
+    placed: Points = low * line
+    placed += (length - (placed + after).max() - (placed - before).min()) / 2
+    return placed
