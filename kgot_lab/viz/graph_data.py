@@ -12,7 +12,7 @@ from kgot_lab.draw.graph.bundles import EdgeBundle
 from kgot_lab.draw.graph.collapse import Community, View, collapsed
 from kgot_lab.draw.graph.communities import THE_REST, WITHOUT_EDGES
 from kgot_lab.draw.graph.places import places_of
-from kgot_lab.draw.graph.plan import PLANNED, Drawn, EdgePlan, NodePlan, Plan, plan_of
+from kgot_lab.draw.graph.plan import PLANNED, Drawn, EdgePlan, NodePlan, Plan, drawing_plan
 from kgot_lab.draw.graph.scene import Highlight, Marked, kinds_of_marks, marked, node_caption
 from kgot_lab.draw.graph.shapes import ROUND, NodeLook, Place, look_of
 from kgot_lab.draw.markup import shortened
@@ -44,7 +44,7 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: Plan
     numbers = {label: number for number, label in enumerate(told.labels)}
     groups = {community.id: community for community in view.communities if community.hidden}
     if plan is None and len(view.nodes) <= PLANNED and len(view.edges) + len(view.bundles) <= _LINES_PLANNED:
-        plan = plan_of(_drawn(view, told, groups), AREA, positions=positions)
+        plan = drawing_plan(_drawn(view, told, groups), AREA, positions=positions)
     places = plan.fractions() if plan else places_of(view, positions=positions, aspect=ASPECT)
     more = _more(view)
     nodes = [

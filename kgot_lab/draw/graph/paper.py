@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.draw.graph.plan import Drawn, EdgePlan, NodePlan, Plan, plan_of
+from kgot_lab.draw.graph.plan import Drawn, EdgePlan, NodePlan, Plan, drawing_plan
 from kgot_lab.draw.graph.scene import Scene
 from kgot_lab.draw.graph.shapes import MARKS, ROUND, Curve, NodeLook, Place, Style, badge, curve, look_of, loop, shape, styles
 from kgot_lab.draw.markup import Markup, element, joined, shortened, text_width
@@ -34,11 +34,11 @@ class Paper:
 
     def planned(self, positions: Mapping[str, Place], seed: int) -> Plan:
         """Where everything goes, in pixels of the drawing area."""
-        plan = plan_of(self.drawn, self._area(), positions=positions, seed=seed)
+        plan = drawing_plan(self.drawn, self._area(), positions=positions, seed=seed)
         low = _NOTE * len(self._note_lines(plan))
         if low > self.low:  # what has no room is said below, where there must be room for that
             self.low = low
-            plan = plan_of(self.drawn, self._area(), positions=plan.fractions())
+            plan = drawing_plan(self.drawn, self._area(), positions=plan.fractions())
         return plan
 
     def _area(self) -> tuple[float, float]:

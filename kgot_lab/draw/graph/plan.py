@@ -99,7 +99,7 @@ class Drawn:
         return types.pop() if len(types) == 1 and len(self.edges) > _OFTEN else ""
 
 
-def plan_of(drawn: Drawn, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0) -> Plan:
+def drawing_plan(drawn: Drawn, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0) -> Plan:
     """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and moved until all reads.
 
     Where something finds no room other layouts are tried, and the one with most names and words is taken.

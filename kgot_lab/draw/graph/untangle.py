@@ -131,7 +131,7 @@ class _Search:
         length = np.hypot(across, down) + 1e-6
         wide = np.minimum(self.words[own, 0] / (across / length + 0.05), self.words[own, 1] / (down / length + 0.05))
         need = self.radius[node] + self.radius[far] + 16 + wide
-        cost = _FAR * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75 + _SHORT * np.maximum(1 - length / need, 0).sum(axis=1)
+        cost: Points = _FAR * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75 + _SHORT * np.maximum(1 - length / need, 0).sum(axis=1)
         rows = np.arange(len(self.points))
         strange = (rows != node) & (rows != far[:, None])  # of each line, the nodes that are none of its ends
         away = distance_to_lines(self.points, start[:, :, None], end[:, None])
