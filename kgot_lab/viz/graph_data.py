@@ -12,7 +12,7 @@ from kgot_lab.draw.graph.bundles import EdgeBundle
 from kgot_lab.draw.graph.collapse import Community, View, collapsed
 from kgot_lab.draw.graph.communities import THE_REST, WITHOUT_EDGES
 from kgot_lab.draw.graph.places import places_of
-from kgot_lab.draw.graph.plan import PLANNED, Drawn, EdgePlan, NodePlan, Plan, drawing_plan
+from kgot_lab.draw.graph.plan import PLANNED, DrawingPlan, DrawingTask, EdgePlan, NodePlan, drawing_plan
 from kgot_lab.draw.graph.scene import Highlight, Marked, kinds_of_marks, marked, node_caption
 from kgot_lab.draw.graph.shapes import ROUND, NodeLook, Place, look_of
 from kgot_lab.draw.markup import shortened
@@ -36,7 +36,7 @@ def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[st
     return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
 
 
-def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: Plan | None = None) -> dict[str, Json]:
+def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None) -> dict[str, Json]:
     """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not.
 
     A small one has a plan: that of its still picture, if one is given, or else a new one, in which nodes keep their `positions`.
@@ -135,11 +135,11 @@ def _bundle(bundle: EdgeBundle, most: int) -> dict[str, Json]:
 # --- plans ----------------------------------------------------------------------------------------------------------------
 
 
-def _drawn(view: View, told: Marked, groups: Mapping[str, Community]) -> Drawn:
+def _drawn(view: View, told: Marked, groups: Mapping[str, Community]) -> DrawingTask:
     """What is to be planned of a view: a group has a node of its size and with its name, a bundle an edge."""
     nodes = [Node(node.id, (), {"name": _named(groups[node.id], view)}) if node.id in groups else node for node in view.nodes]
     radii = {id: _size(group, view) / 2 for id, group in groups.items()}
-    return Drawn(nodes, _edges_of(view), told.nodes, told.edges, radii)
+    return DrawingTask(nodes, _edges_of(view), told.nodes, told.edges, radii)
 
 
 def _edges_of(view: View) -> list[Edge]:

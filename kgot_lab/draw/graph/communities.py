@@ -143,7 +143,7 @@ def _each_connected(found: _Numbers, links: Ints) -> _Numbers:
 
 
 def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) -> tuple[_Numbers, bool]:
-    """The groups with one that holds more than half of all nodes divided by label, if few connected ones come of it; and if that was done."""
+    """The groups with one that holds more than half of all nodes divided by label, if that gives few connected ones; and if it was done."""
     values, sizes = np.unique(found, return_counts=True)
     giant = values[sizes > len(found) / 2]
     within = np.isin(found, giant)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.draw.graph.plan import Drawn, EdgePlan, NodePlan, Plan, drawing_plan
+from kgot_lab.draw.graph.plan import DrawingPlan, DrawingTask, EdgePlan, NodePlan, drawing_plan
 from kgot_lab.draw.graph.scene import Scene
 from kgot_lab.draw.graph.shapes import MARKS, ROUND, Curve, NodeLook, Place, Style, badge, curve, look_of, loop, shape, styles
 from kgot_lab.draw.markup import Markup, element, joined, shortened, text_width
 from kgot_lab.draw.wrapping import fitted
 from kgot_lab.types import Edge, Json, Node
 
-FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
+WHICH_FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
 _EDGE = 6.0  # pixels around the drawing
 _ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
 _NOTE, _NOTE_LINES = 15.0, 3
@@ -26,13 +26,13 @@ class Paper:
     def __init__(self, scene: Scene, width: int, height: int) -> None:
         self.scene, self.width, self.height = scene, width, height
         self.looks = {label: look_of(number) for number, label in enumerate(scene.labels)}
-        self.drawn = Drawn(scene.nodes, scene.edges, scene.node_marks, scene.edge_marks)
+        self.drawn = DrawingTask(scene.nodes, scene.edges, scene.node_marks, scene.edge_marks)
         self.entries, rows = self._legend_entries()
         self.top = _EDGE + _ROW * rows
         self.low = _NOTE * len(self._note_lines(None))
         self.most = _TOLD_OF_MANY if len(scene.nodes) > 60 else _TOLD
 
-    def planned(self, positions: Mapping[str, Place], seed: int) -> Plan:
+    def planned(self, positions: Mapping[str, Place], seed: int) -> DrawingPlan:
         """Where everything goes, in pixels of the drawing area."""
         plan = drawing_plan(self.drawn, self._area(), positions=positions, seed=seed)
         low = _NOTE * len(self._note_lines(plan))
@@ -46,7 +46,7 @@ class Paper:
 
     # --- drawing ---
 
-    def drawing(self, plan: Plan) -> list[Markup]:
+    def drawing(self, plan: DrawingPlan) -> list[Markup]:
         """Lines, then nodes, then words, so that words stay readable."""
         lines = [self._line(edge, plan) for edge in self.scene.edges]
         words = [self._words(edge, plan.edges[edge.identity], plan.word_size) for edge in self.scene.edges]
@@ -54,7 +54,7 @@ class Paper:
         moved = {"transform": f"translate({_EDGE:.0f} {self.top:.0f})"}
         return [element("g", *filter(None, part), **moved) for part in (lines, words, nodes) if any(part)]
 
-    def _line(self, edge: Edge, plan: Plan) -> Markup:
+    def _line(self, edge: Edge, plan: DrawingPlan) -> Markup:
         style, path = self._edge_style(edge), self._curve(edge, plan)
         return element(
             "g",
@@ -63,7 +63,7 @@ class Paper:
             element("polygon", points=path.arrow, fill=style.colour),
         )
 
-    def _curve(self, edge: Edge, plan: Plan) -> Curve:
+    def _curve(self, edge: Edge, plan: DrawingPlan) -> Curve:
         one, other = plan.nodes[edge.source], plan.nodes[edge.target]
         if edge.source == edge.target:
             loops = [each.identity for each in self.scene.edges if each.source == each.target == edge.source]
@@ -77,7 +77,7 @@ class Paper:
             return Markup()
         return _lines(planned.lines, planned.at, size, self._edge_style(edge).ink)
 
-    def _node(self, node: Node, plan: Plan) -> Markup:
+    def _node(self, node: Node, plan: DrawingPlan) -> Markup:
         mark, planned = self.scene.node_marks.get(node.id), plan.nodes[node.id]
         told = element("title", _full_node(node, mark or "", self.most))
         parts = [told, shape(self._look(node), planned.place, planned.radius, ghost=mark == "removed")]
@@ -136,14 +136,14 @@ class Paper:
         """What the shapes, colours and marks mean."""
         return element("g", *self.entries)
 
-    def note(self, plan: Plan) -> Markup:
+    def note(self, plan: DrawingPlan) -> Markup:
         """What is not shown, or stands here for want of room, said in the picture."""
         lines = self._note_lines(plan)
         first = self.height - 7 - _NOTE * (len(lines) - 1)
         return joined(_text(line, 12, first + _NOTE * number, 11, "#333", anchor="start") for number, line in enumerate(lines))
 
-    def _note_lines(self, plan: Plan | None) -> list[str]:
-        said = [self.scene.left_out(FIRST)]
+    def _note_lines(self, plan: DrawingPlan | None) -> list[str]:
+        said = [self.scene.left_out(WHICH_FIRST)]
         if plan:
             said += plan.notes
             said.append("Some names or words have no room: the table has them all." if plan.silent else "")

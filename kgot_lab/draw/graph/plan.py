@@ -56,7 +56,7 @@ class EdgePlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DrawingPlan:
     """The plan of a drawing area of some size; `name_size` and `word_size` are those of the type."""
 
     area: tuple[float, float]
@@ -78,7 +78,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawingTask:
     """What is to be planned: nodes and edges, their marks, which have names and words in any case, and radii other than by degree."""
 
     nodes: Sequence[Node]
@@ -99,13 +99,13 @@ class Drawn:
         return types.pop() if len(types) == 1 and len(self.edges) > _OFTEN else ""
 
 
-def drawing_plan(drawn: Drawn, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0) -> Plan:
+def drawing_plan(drawn: DrawingTask, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0) -> DrawingPlan:
     """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and moved until all reads.
 
     Where something finds no room other layouts are tried, and the one with most names and words is taken.
     """
     free = not any(node.id in positions for node in drawn.nodes)
-    plans: list[Plan] = []
+    plans: list[DrawingPlan] = []
     for attempt in range(_ATTEMPTS if free and len(drawn.nodes) <= MANY_NODES else 1):
         draft = _Draft(drawn, area)
         draft.lay_out(positions, seed + 1000 * attempt)
@@ -119,7 +119,7 @@ def drawing_plan(drawn: Drawn, area: tuple[float, float], *, positions: Mapping[
 class _Draft:
     """A plan in the making; rows are nodes and edges in the order given."""
 
-    def __init__(self, drawn: Drawn, area: tuple[float, float]) -> None:
+    def __init__(self, drawn: DrawingTask, area: tuple[float, float]) -> None:
         self.drawn, self.area = drawn, area
         self.nodes, self.edges = nodes, edges = drawn.nodes, drawn.edges
         row = {node.id: number for number, node in enumerate(nodes)}
@@ -193,7 +193,7 @@ class _Draft:
         found = words_placed((start - up, self.controls - up, end - up), self.word_halves, rows, (places, spaces), self.area)
         self.word_at[rows], self.silent[rows] = found.middles, found.clash
 
-    def plan(self) -> Plan:
+    def plan(self) -> DrawingPlan:
         """The finished plan."""
         nodes = {}
         for number, node in enumerate(self.nodes):
@@ -205,7 +205,7 @@ class _Draft:
             control, at = self.controls[number].tolist(), self.word_at[number].tolist()
             worded = not self.silent[number] or edge.identity in self.drawn.edge_marks
             edges[edge.identity] = EdgePlan((control[0], control[1]), self.words[number], (at[0], at[1]), worded)
-        return Plan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes), self.drawn.type_of_all)
+        return DrawingPlan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes), self.drawn.type_of_all)
 
     # --- what the steps are given ---
 

@@ -66,7 +66,8 @@ def _answered(graph: PropertyGraph, run: Trace) -> Marked:
     held = {edge.identity for edge in graph.edges}
     facts = [edge for edge in told.telling if edge.identity in held]
     nodes = {told.hub: "answer"} if told.hub_is_answer and told.hub in graph else {}
-    said = f"The answer: {told.answer}. It rests on {counted(len(facts), 'fact')}." if facts else f"The answer: {told.answer}."
+    rests = f" It rests on {counted(len(facts), 'fact')}." if facts else ""
+    said = f"The answer: {told.answer.strip().rstrip('.')}.{rests}"
     return Marked(graph, nodes, {edge.identity: "evidence" for edge in facts}, said)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kgot_lab.draw.graph.paper import FIRST, Paper
-from kgot_lab.draw.graph.plan import Plan
+from kgot_lab.draw.graph.paper import WHICH_FIRST, Paper
+from kgot_lab.draw.graph.plan import DrawingPlan
 from kgot_lab.draw.graph.scene import Highlight, Scene, marked, scene_of
 from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.markup import Markup, element, image, keyed, shortened
@@ -29,7 +29,7 @@ class Picture:
     all_nodes: int
     all_edges: int
     alt: str  # what it shows, in words
-    plan: Plan = field(repr=False, compare=False)  # where everything is in it; a live view begins with the same
+    plan: DrawingPlan = field(repr=False, compare=False)  # where everything is in it; a live view begins with the same
     source: tuple[PropertyGraph, Highlight] = field(repr=False, compare=False)  # what was to be drawn, also what found no room
 
     def table(self, *, limit: int = 50) -> Table:
@@ -100,4 +100,4 @@ def _description(scene: Scene) -> str:
     facts = (f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}" for e in scene.edges[:20])
     change = f"{scene.said} " * bool(scene.said)
     more = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
-    return f"{change}{scene.left_out(FIRST)} Edges: {'; '.join(facts) or 'none'}{more}."
+    return f"{change}{scene.left_out(WHICH_FIRST)} Edges: {'; '.join(facts) or 'none'}{more}."
