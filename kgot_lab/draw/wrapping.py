@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 
 from kgot_lab.draw.markup import text_width
@@ -32,6 +33,21 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     last = next(wrapped(lines[most - 1], width - 1.4 * size, size), "")  # room for the mark of what is left out
     shown = [*lines[: most - 1], last]
     return [*shown[:-1], f"{last} …"], sum(len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1)))
+
+
+@lru_cache(maxsize=4096)  # each step of a run asks for the same names again
+def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]:
+    """A text in as few lines of at most this width as can be, and those about equally long; what is over `most` lines is cut."""
+    lines, cut = fitted(text, width, size, most)
+    if len(lines) < 2 or cut:
+        return tuple(lines)
+    longest = max(line_width(word, size) for word in text.split())
+    low, high = min(max(width / 2, longest), width), width
+    while high - low > size / 2:  # the narrowest width that needs no more lines
+        middle = (low + high) / 2
+        fits = len(fitted(text, middle, size, len(lines) + 1)[0]) <= len(lines)
+        low, high = (low, middle) if fits else (middle, high)
+    return tuple(fitted(text, high, size, len(lines))[0])
 
 
 def _cautious(letter: str, size: float) -> float:

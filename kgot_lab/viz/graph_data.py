@@ -10,9 +10,11 @@ import numpy as np
 
 from kgot_lab.draw.graph.bundles import EdgeBundle
 from kgot_lab.draw.graph.collapse import Community, View, collapsed
+from kgot_lab.draw.graph.communities import THE_REST, WITHOUT_EDGES
 from kgot_lab.draw.graph.places import places_of
-from kgot_lab.draw.graph.scene import Highlight, Marked, marked, node_caption
-from kgot_lab.draw.graph.shapes import DIFF, ROUND, NodeLook, Place, look_of
+from kgot_lab.draw.graph.plan import PLANNED, DrawingPlan, DrawingTask, EdgePlan, NodePlan, drawing_plan
+from kgot_lab.draw.graph.scene import Highlight, Marked, kinds_of_marks, marked, node_caption
+from kgot_lab.draw.graph.shapes import ROUND, NodeLook, Place, look_of
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import cell
 from kgot_lab.graph import PropertyGraph
@@ -23,6 +25,8 @@ CAPTION = 24  # letters below a node
 _LINE = 300  # letters of a line that one sees on pointing at something
 ASPECT = 1.5  # width of the unit square over its height
 _NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
+AREA = (780.0, 440.0)  # pixels for which a live view is planned that has no still picture; a smaller one is drawn smaller
+_LINES_PLANNED = 4 * PLANNED
 GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
 
 
@@ -32,11 +36,16 @@ def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[st
     return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
 
 
-def data_of(view: View, told: Marked, positions: Mapping[str, Place]) -> dict[str, Json]:
-    """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not."""
+def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None) -> dict[str, Json]:
+    """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not.
+
+    A small one has a plan: that of its still picture, if one is given, or else a new one, in which nodes keep their `positions`.
+    """
     numbers = {label: number for number, label in enumerate(told.labels)}
     groups = {community.id: community for community in view.communities if community.hidden}
-    places = places_of(view, positions=positions, aspect=ASPECT)
+    if plan is None and len(view.nodes) <= PLANNED and len(view.edges) + len(view.bundles) <= _LINES_PLANNED:
+        plan = drawing_plan(_drawn(view, told, groups), AREA, positions=positions)
+    places = plan.fractions() if plan else places_of(view, positions=positions, aspect=ASPECT)
     more = _more(view)
     nodes = [
         _group(groups[node.id], view, places) if node.id in groups else _node(node, numbers, places) | {"more": more.get(node.id, 0)}
@@ -45,16 +54,23 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place]) -> dict[st
     for made in nodes:
         made["mark"] = told.nodes.get(made["id"], "")
         made["group"] = view.community_of(made["id"]) if view.communities and made["id"] not in groups else ""
+        if plan:
+            made |= _node_plan(plan.nodes[made["id"]])
     most = max((bundle.count for bundle in view.bundles), default=1)
-    marks = {*told.nodes.values(), *told.edges.values()}
+    edges = [*(_edge(edge, told) for edge in view.edges), *(_bundle(bundle, most) for bundle in view.bundles)]
+    for made, edge in zip(edges, _edges_of(view), strict=True):
+        if plan and edge.identity in plan.edges:
+            made |= _edge_plan(plan.edges[edge.identity], plan.area)
     return {
         "title": f"A graph with {len(told.graph):,} nodes and {len(told.graph.edges):,} edges",
         "nodes": nodes,
-        "edges": [*(_edge(edge, told) for edge in view.edges), *(_bundle(bundle, most) for bundle in view.bundles)],
+        "edges": edges,
         "legend": _legend([node for node in view.nodes if node.id not in groups], numbers),
-        "marks": ["path"] if "path" in marks else list(DIFF) if told.said else [],
-        "note": " ".join(filter(None, (told.said, _inside(view, told), view.note))),
+        "marks": list(kinds_of_marks(told.said, {*told.nodes.values(), *told.edges.values()})),
+        "note": " ".join(filter(None, (told.said, _inside(view, told), view.note, *(plan.notes if plan else ())))),
+        "type_of_all": plan.type_of_all if plan else "",
         "aspect": ASPECT,
+        "plan": {"width": plan.area[0], "height": plan.area[1], "name": plan.name_size, "word": plan.word_size} if plan else None,
         "total": len(told.graph) if view.communities else 0,
     }
 
@@ -68,14 +84,32 @@ def _node(node: Node, numbers: Mapping[str, int], places: Mapping[str, Place]) -
 def _group(community: Community, view: View, places: Mapping[str, Place]) -> dict[str, Json]:
     """A community drawn as one, named after its best connected node; its area grows with the number of nodes it hides."""
     sizes = sorted((other.hidden for other in view.communities), reverse=True)
-    best = view.graph.nodes[int(view.whole.members[view.whole.number(community.id)][0])]
     about = [f"{community.hidden:,} of its {community.size:,} nodes are drawn as one", f"{community.edges:,} edges between these"]
     about += [f"{label}: {count:,}" for label, count in community.labels[:6]]
     made = _thing(community.id, community.title, about, GROUP, places)
-    named = f"{shortened(node_caption(best), CAPTION)}\n{community.hidden:,} nodes"
     small = community.hidden < sizes[min(_NAMED, len(sizes)) - 1]
-    size = 8 + 34 * sqrt(community.hidden / sizes[0])
-    return made | {"kind": "(group)", "caption": named, "community": community.id, "size": size, "small": small}
+    return made | {
+        "kind": "(group)",
+        "caption": _named(community, view),
+        "community": community.id,
+        "size": _size(community, view),
+        "small": small,
+    }
+
+
+def _named(community: Community, view: View) -> str:
+    """What a community is called: by its best connected nodes, and how many it hides; what is no community is called so."""
+    count = f"({community.hidden:,} nodes)"
+    if community.kind in (WITHOUT_EDGES, THE_REST):
+        return f"{'without edges' if community.kind == WITHOUT_EDGES else 'small parts, not joined'} {count}"
+    best = view.whole.members[view.whole.number(community.id)][:2].tolist()
+    return f"{', '.join(shortened(node_caption(view.graph.nodes[row]), CAPTION) for row in best)} {count}"
+
+
+def _size(community: Community, view: View) -> float:
+    """The pixels from side to side of a community drawn as one: its area grows with the number of nodes it hides."""
+    largest = max((each.hidden for each in view.communities if each.kind not in (WITHOUT_EDGES, THE_REST)), default=0)
+    return 8 + 34 * sqrt(min(community.hidden / max(largest, 1), 1.0)) * (0.5 if community.kind in (WITHOUT_EDGES, THE_REST) else 1)
 
 
 def _thing(id: str, text: str, about: list[str], look: NodeLook, places: Mapping[str, Place]) -> dict[str, Json]:
@@ -96,6 +130,34 @@ def _bundle(bundle: EdgeBundle, most: int) -> dict[str, Json]:
     caption = f"{bundle.count:,}" if bundle.count > most / 2 else ""
     named = {"type": bundle.title, "caption": caption, "hover": about, "mark": "", "width": 0.6 + 4 * bundle.count / most}
     return {"source": bundle.source, "target": bundle.target, "bundle": True} | named
+
+
+# --- plans ----------------------------------------------------------------------------------------------------------------
+
+
+def _drawn(view: View, told: Marked, groups: Mapping[str, Community]) -> DrawingTask:
+    """What is to be planned of a view: a group has a node of its size and with its name, a bundle an edge."""
+    nodes = [Node(node.id, (), {"name": _named(groups[node.id], view)}) if node.id in groups else node for node in view.nodes]
+    radii = {id: _size(group, view) / 2 for id, group in groups.items()}
+    return DrawingTask(nodes, _edges_of(view), told.nodes, told.edges, radii)
+
+
+def _edges_of(view: View) -> list[Edge]:
+    """The edges of a view, and one for each bundle, called as the line is."""
+    most = max((bundle.count for bundle in view.bundles), default=1)
+    return [*view.edges, *(Edge(each.source, _bundle(each, most)["caption"], each.target, key=" bundle") for each in view.bundles)]
+
+
+def _node_plan(planned: NodePlan) -> dict[str, Json]:
+    """How large a node is, and where its name is in how many lines: pixels from its middle to the name's."""
+    beside = [round(along, 1) for along in planned.beside]
+    return {"size": round(2 * planned.radius, 1), "caption": "\n".join(planned.lines), "beside": beside, "named": planned.named}
+
+
+def _edge_plan(planned: EdgePlan, area: Place) -> dict[str, Json]:
+    """The bend of an edge, and where its words are, as fractions of the area."""
+    control, at = ([round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in (planned.control, planned.at))
+    return {"caption": "\n".join(planned.lines), "control": control, "at": at, "worded": planned.worded}
 
 
 def _more(view: View) -> dict[str, int]:

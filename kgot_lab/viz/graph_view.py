@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kgot_lab.draw.graph.collapse import View, closed, collapsed, opened, revealed
 from kgot_lab.draw.graph.paths import links_of, shortest_path
+from kgot_lab.draw.graph.plan import PLANNED
 from kgot_lab.draw.graph.scene import Highlight, Marked, marked
 from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
@@ -19,7 +20,7 @@ from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
 
 IN_PICTURE = 150  # nodes of the static picture
-AROUND_DRAWING = 80  # pixels of the legend and the note of the still picture, which a live view has outside its drawing
+AROUND_DRAWING = 40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 _NAME = 60  # letters of a name in a sentence
 AROUND = 40  # neighbours drawn at once
@@ -35,6 +36,7 @@ class GraphView:
         if self.view.communities:
             changed = sorted(told.touched, key=lambda id: (id not in told.nodes, *self._connected(id)))
             self.view = revealed(self.view, changed[: most // 2])
+        self._placed: Mapping[str, Place] = {}  # where a view of groups has what it draws
         self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._heard)
 
     @property
@@ -65,7 +67,12 @@ class GraphView:
         return Table((about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges")))
 
     def _data(self) -> dict[str, Json]:
-        return data_of(self.view, self._told, self._positions)
+        if self.view.communities and len(self.view.nodes) <= PLANNED:
+            data = data_of(self.view, self._told, {**self._placed, **self._positions})
+            self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
+            return data
+        is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
+        return data_of(self.view, self._told, self._positions, self.picture.plan if is_as_pictured else None)
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         """The answer to what a reader did in the browser."""
@@ -76,8 +83,10 @@ class GraphView:
                 near = self._hidden_around(id)
                 return self._shown(revealed(self.view, near), f"{len(near)} neighbours of {self._name(id)} now drawn")
             case {"open": str(community)} if community in self.view.whole.ids:
+                self._placed = {}  # what is opened, and all around it, is laid out anew
                 return self._shown(opened(self.view, community), "Opened: its nodes are drawn by themselves.")
             case {"close": str(id)} if id in self.graph and self.view.communities:
+                self._placed = {}
                 return self._shown(closed(self.view, self.view.community_of(id)), "Closed: drawn as one again.")
             case {"path": [str(start), str(end)]}:
                 return self._path(start, end)
@@ -88,8 +97,9 @@ class GraphView:
     def _shown(self, view: View, said: str) -> dict[str, Json]:
         """Another view of the graph for the browser, and for whoever shows this object again."""
         self.view = view
-        self.live.data = {**self.live.data, **self._data()}
-        return {"graph": self._data(), "said": said}
+        data = self._data()
+        self.live.data = {**self.live.data, **data}
+        return {"graph": data, "said": said}
 
     def _found(self, text: str, after: str) -> Json:
         """The next node whose text, id or properties hold a text, of all that there are."""
@@ -148,9 +158,10 @@ def show_graph(
     """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
 
     It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a pandas table of edges.
-    `highlight` is the write that led to the graph, or a path as the ids of its nodes; `positions` keeps nodes where an earlier view's
+    `highlight` is the write that led to the graph, a path as the ids of its nodes, or a run, whose answer and what that rests on are
+    then marked; `positions` keeps nodes where an earlier view's
     `picture` had them; `height` is in pixels; a graph of more than `most` nodes is drawn as communities, which open. Raises BadInput and
-    UnknownName for a path that is not in the graph.
+    UnknownName for a path that is not in the graph, or a run without an answer.
     """
     graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")

@@ -104,7 +104,7 @@ def script() -> str:
     """The functions of every view as one script, without a door: nothing happens until one of them is called."""
     vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read('cytoscape.min.js')}\n"
     views = ", ".join(f"{name}: {name}View" for name in VIEWS)
-    files = "\n".join(_read(f"{name}.js") for name in ("page", *VIEWS))
+    files = "\n".join(_read(f"{name}.js") for name in ("page", "theme", "graph_frame", "graph_looks", *VIEWS))
     return f"{vendored}return module.exports; }})();\n{files}\nconst VIEWS = {{ {views} }};\n"
 
 

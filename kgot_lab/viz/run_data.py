@@ -15,7 +15,7 @@ from kgot_lab.loop.again.forks import aligned, change_of, changeable, said
 from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.telling import caption
-from kgot_lab.loop.trace import graph_after
+from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Diff, Json
 from kgot_lab.viz.graph_data import graph_data
 from kgot_lab.viz.predictions import predictions
@@ -190,9 +190,9 @@ class _Graphs:
         self.graphs: list[Json] = []
         self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
 
-    def add(self, graph: PropertyGraph, highlight: Diff | None = None) -> int:
+    def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
         """Take a graph in; its number."""
-        drawn, shown = self._drawn(graph), highlight and self._shown(highlight)
+        drawn, shown = self._drawn(graph), self._shown(highlight) if isinstance(highlight, Diff) else highlight
         data = graph_data(drawn, shown, self.positions)
         data["note"] = f"Shows {len(drawn):,} of {len(graph):,} nodes." if len(drawn) < len(graph) else ""
         for kind in ("nodes", "edges"):
@@ -220,15 +220,17 @@ class _Graphs:
 
 
 def _graph_at(events: Sequence[Event], graphs: _Graphs) -> list[int]:
-    """Which graph belongs to each event: at a write with the change marked, after it without."""
+    """Which graph belongs to each event: at a write with the change marked, after it without, at the answer with that marked."""
     graph = graph_after(events[:1])  # what the run began with
     now = graphs.add(graph)
     found = []
-    for event in events:
+    for number, event in enumerate(events):
         if isinstance(event, Wrote):
             graph = graph.apply(event.diff)
             found.append(graphs.add(graph, event.diff))
             now = graphs.add(graph)
+        elif isinstance(event, Answered):
+            found.append(graphs.add(graph, Trace("", "", tuple(events[: number + 1]))))
         else:
             found.append(now)
     return found

@@ -161,7 +161,9 @@ def _text_of(event: Event) -> str:
 def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
     """A run in one picture: the question, each step in a line, the answer, what forks came to, and the last graph."""
     events = run.events
-    drawn = svg(graph, limit=DRAWN_OF_RUN, positions=positions, width=_WIDTH, height=GRAPH_HEIGHT)
+    is_answered = any(isinstance(event, Answered) for event in events)
+    mark = run if is_answered else None
+    drawn = svg(graph, highlight=mark, limit=DRAWN_OF_RUN, positions=positions, width=_WIDTH, height=GRAPH_HEIGHT)
     lines = [*_lines(events), *_of_forks(run, forks)]
     tops = [10 + _LINE * (number + 1) for number in range(len(lines))]
     texts = (_text(line, float(y)) for line, y in zip(lines, tops, strict=True))

@@ -107,8 +107,21 @@ def test_many_small_parts_do_not_force_a_large_one_into_a_single_community():
 
 
 def test_one_community_that_is_nearly_everything_is_divided_by_label():
-    found = communities(of_columns(60, [(0, row) for row in range(1, 60)], ("Person", "City", "Book")))
+    complete = np.argwhere(np.triu(np.ones((60, 60)), 1))
+    found = communities(of_columns(60, complete, ("Person", "City", "Book")))
     assert np.bincount(found.of).tolist() == [20, 20, 20] and "by first label" in found.how
+
+
+def test_a_community_is_connected_even_if_labels_would_divide_it():
+    star = of_columns(60, [(0, row) for row in range(1, 60)], ("Person", "City", "Book"))
+    assert np.bincount(communities(star).of).tolist() == [60]
+    for graph in (LARGE, MIDDLE):
+        found = communities(graph)
+        links = np.stack([graph.sources, graph.targets])
+        for number in range(len(found)):
+            rows = np.flatnonzero(found.of == number)
+            inside = links[:, (found.of[links[0]] == number) & (found.of[links[1]] == number)]
+            assert len(set(connected_parts(inside, len(graph))[rows].tolist())) == 1
 
 
 def test_there_are_never_more_communities_than_asked_for():

@@ -56,10 +56,15 @@ def test_a_picture_names_every_node_and_edge_in_full():
     assert repr(picture) == "<Picture: 3 of 3 nodes, 3 of 3 edges>" and picture._repr_svg_() == picture.svg
 
 
-def test_a_long_text_is_shortened_in_the_picture_and_whole_in_the_tooltip():
+def test_a_long_name_is_whole_in_several_lines():
     picture = svg(PropertyGraph.of([Node("a long name that goes on and on and on")]))
+    assert " ".join(texts(picture)).strip() == "a long name that goes on and on and on"
+
+
+def test_a_text_of_more_than_four_lines_is_shortened_in_the_picture_and_whole_in_the_tooltip():
+    picture = svg(PropertyGraph.of([Node("a long name that goes on and on" * 9)]))
     assert any(text.endswith("…") for text in texts(picture))
-    assert "a long name that goes on and on and on" in picture.svg
+    assert "a long name that goes on and on" * 9 in picture.svg
 
 
 def test_an_empty_graph_says_so():

@@ -17,7 +17,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.again.replay import Fork, Resources
-from kgot_lab.loop.events import Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import Answered, Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.loop.walk import think
@@ -110,6 +110,8 @@ def test_the_graph_at_each_event_is_the_graph_that_the_writes_gave(trace):
             added = {node.id for node in event.diff.added_nodes}
             assert {nodes[at] for at, mark in node_marks.items() if mark == "added"} == added
             assert len(edge_marks) == len(event.diff.added_edges) + len(event.diff.removed_edges) + len(event.diff.changed_edges)
+        elif isinstance(event, Answered):
+            assert set(node_marks.values()) <= {"answer"} and set(edge_marks.values()) <= {"evidence"}
         else:
             assert not node_marks and not edge_marks
 

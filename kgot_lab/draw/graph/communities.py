@@ -41,8 +41,9 @@ class Communities:
 def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Communities:
     """At most so many communities of a graph: by the Louvain method, or, without scikit-network, by first label or connected part.
 
-    Nodes without edges make one; one that holds more than half of all nodes is divided by first label; the smallest are gathered
-    as the rest. The same graph has the same communities. Raises BadInput for `most` below 1.
+    Each is connected, but for two: the nodes without edges, and the rest, in which the smallest are gathered. One that holds more
+    than half of all nodes is divided by first label, if that gives few. The same graph has the same communities.
+    Raises BadInput for `most` below 1.
     """
     return communities_of(_links(graph), first_labels(graph)[0], most=most)
 
@@ -57,7 +58,7 @@ def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIE
     except NotInstalled as missing:
         found, how = _by_label_or_part(labels, links, lonely)
         how = f"{how}, not by the Louvain method: {missing}"
-    found, divided = _giant_divided(found, labels)
+    found, divided = _giant_divided(_each_connected(found, links), labels, links, most)
     return _gathered(found, lonely, most, how + ", and the largest by first label" * divided)
 
 
@@ -135,14 +136,22 @@ def _by_label_or_part(labels: _Numbers, links: Ints, lonely: NDArray[np.bool_]) 
     return np.where(lonely, -1, connected_parts(links, len(labels))), "by connected part"
 
 
-def _giant_divided(found: _Numbers, labels: _Numbers) -> tuple[_Numbers, bool]:
-    """The groups with one that holds more than half of all nodes divided by label, and whether that was done."""
+def _each_connected(found: _Numbers, links: Ints) -> _Numbers:
+    """The groups with each that falls into parts divided into these; nodes without edges stay together."""
+    inside = links[:, found[links[0]] == found[links[1]]]
+    return np.where(found < 0, -1, connected_parts(inside, len(found)))
+
+
+def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) -> tuple[_Numbers, bool]:
+    """The groups with one that holds more than half of all nodes divided by label, if that gives few connected ones; and if it was done."""
     values, sizes = np.unique(found, return_counts=True)
     giant = values[sizes > len(found) / 2]
     within = np.isin(found, giant)
     if not within.any() or len(np.unique(labels[within])) == 1:
         return found, False
-    return np.where(within, found.max(initial=0) + 1 + labels, found), True
+    divided = _each_connected(np.where(within, found.max(initial=0) + 1 + labels, found), links)
+    few = len(np.unique(divided[within])) <= max(most, len(np.unique(labels[within])))
+    return (divided, True) if few else (found, False)
 
 
 def _gathered(found: _Numbers, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kgot_lab.draw.graph.paths import links_of
+from kgot_lab.draw.graph.shapes import DIFF, MARKS
+from kgot_lab.draw.grounds import grounds
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.trace import Trace
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node
 
 EDGES_PER_NODE = 4  # more would be a black cloud
 
 _Identity = tuple[str, str, str, str]
-Highlight = Diff | Sequence[str] | None  # a write, or a path: the ids of its nodes in order
+Highlight = Diff | Sequence[str] | Trace | None  # a write; a path, as the ids of its nodes in order; or a run, for its answer
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A graph together with what a write took away, and the marks of nodes and edges: "added", "removed", "changed" or "path"."""
+    """A graph together with what a write took away, and the marks of nodes and edges, which are keys of MARKS."""
 
     graph: PropertyGraph
     nodes: Mapping[str, str]
@@ -39,7 +43,12 @@ class Marked:
 
 
 def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
-    """A graph with what a write or a path marks in it; raises UnknownName and BadInput for a path that is not in the graph."""
+    """A graph with what a write, a path or the answer of a run marks in it.
+
+    Raises UnknownName and BadInput for a path that is not in the graph, BadInput for a run without an answer.
+    """
+    if isinstance(highlight, Trace):
+        return _answered(graph, highlight)
     if highlight is None or (not isinstance(highlight, Diff) and not highlight):
         return Marked(graph, {}, {}, "")
     if isinstance(highlight, Diff):
@@ -49,6 +58,17 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
     names = [graph.node(id).text for id in highlight]
     edges = links_of(graph, highlight)
     return Marked(graph, dict.fromkeys(highlight, "path"), {edge.identity: "path" for edge in edges}, f"The path: {' – '.join(names)}.")
+
+
+def _answered(graph: PropertyGraph, run: Trace) -> Marked:
+    """A graph with the answer of a run, where it is a node, and the few facts that the answer rests on."""
+    told = grounds(run)
+    held = {edge.identity for edge in graph.edges}
+    facts = [edge for edge in told.telling if edge.identity in held]
+    nodes = {told.hub: "answer"} if told.hub_is_answer and told.hub in graph else {}
+    rests = f" It rests on {counted(len(facts), 'fact')}." if facts else ""
+    said = f"The answer: {told.answer.strip().rstrip('.')}.{rests}"
+    return Marked(graph, nodes, {edge.identity: "evidence" for edge in facts}, said)
 
 
 @dataclass(frozen=True)
@@ -64,6 +84,11 @@ class Scene:
     all_edges: int
     said: str = ""  # what is marked, in words
 
+    @property
+    def kinds_of_marks(self) -> tuple[str, ...]:
+        """The kinds of marks that a legend has to explain: all of a write, even if it made only some."""
+        return kinds_of_marks(self.said, {*self.node_marks.values(), *self.edge_marks.values()})
+
     def left_out(self, first: str) -> str:
         """What is not drawn, in words, and which nodes came `first`: such as ", the best connected"."""
         said = []
@@ -72,6 +97,12 @@ class Scene:
         if len(self.edges) < self.all_edges:
             said.append(f"Shows {len(self.edges):,} of {self.all_edges:,} edges.")
         return " ".join(said)
+
+
+def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
+    """The kinds of marks that a legend has to explain, given those that there are."""
+    others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF)
+    return others or (DIFF if said else ())
 
 
 def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:

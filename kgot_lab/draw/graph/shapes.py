@@ -43,6 +43,8 @@ MARKS = {
     "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
     "changed": Style("#C28600", "#8A5F00", 2.6, "2 3", "~"),
     "path": Style("#0072B2", "#005A8C", 3.4, None, "»"),
+    "answer": Style("#A8457F", "#8A3268", 3.4, None, "★"),
+    "evidence": Style("#0072B2", "#005A8C", 3.0, None, "✓"),
 }
 DIFF = ("added", "removed", "changed")  # the marks of a write
 
@@ -81,49 +83,27 @@ def badge(mark: Style, place: Place, radius: float) -> Markup:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line from node to node: its SVG path, its arrow head, and places along it for a caption, best first."""
+    """A line from node to node: its SVG path and its arrow head."""
 
     path: str
     arrow: str
-    spots: tuple[Place, ...]
 
 
-@dataclass(frozen=True)
-class Rim:
-    """What a line keeps clear of at a node: a disc, and the caption below it, `half` wide to each side and `depth` deep from the middle."""
-
-    radius: float
-    half: float
-    depth: float
-
-    def away(self, place: Place, goal: Place, gap: float) -> Place:
-        """The place, on the way from a node to a goal, where the node and its caption end."""
-        length = math.hypot(goal[0] - place[0], goal[1] - place[1]) or 1.0
-        across, down = abs(goal[0] - place[0]) / length, (goal[1] - place[1]) / length
-        through = min(self.depth / down if down > 0 else 0.0, self.half / across if across else math.inf)
-        behind_caption = through * down > self.radius
-        return _towards(place, goal, min(through if behind_caption else self.radius, length / 2) + gap)
-
-
-def curve(start: Place, end: Place, bend: float, rims: tuple[Rim, Rim]) -> Curve:
-    """A quadratic curve whose middle lies `bend` / 2 beside the straight line; it ends where both nodes and their captions end."""
-    (x0, y0), (x1, y1) = start, end
-    length = math.hypot(x1 - x0, y1 - y0) or 1.0
-    control = (x0 + x1) / 2 - (y1 - y0) / length * bend, (y0 + y1) / 2 + (x1 - x0) / length * bend
-    first, last = rims[0].away(start, control, 1), rims[1].away(end, control, 3)
+def curve(start: tuple[Place, float], end: tuple[Place, float], control: Place) -> Curve:
+    """A curve of second order between two nodes, each given by its middle and radius; straight if the control point is halfway."""
+    first, last = _towards(start[0], control, start[1] + 1), _towards(end[0], control, end[1] + 3)
     neck = _towards(last, control, 7)
-    spots = tuple(_on_curve(first, control, last, share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74))
-    return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control), spots)
+    return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control))
 
 
 def loop(place: Place, radius: float, number: int) -> Curve:
     """A loop above a node; further ones are larger."""
     x, y = place
-    size = 3 * radius + 12 * number
+    size = 2.2 * radius + 12 * number
     first, last = (x - 0.5 * radius, y - radius), (x + 0.5 * radius, y - radius - 2)
     one, other = (x - size, y - 2 * size), (x + size, y - 2 * size)
     path = f"M{_point(first)} C{_point(one)} {_point(other)} {_point(_towards(last, other, 7))}"
-    return Curve(path, _arrow(last, other), ((x, y - 1.55 * size - radius / 4),))
+    return Curve(path, _arrow(last, other))
 
 
 @dataclass(frozen=True)
@@ -145,20 +125,9 @@ class Box:
         return 2 * abs(self.x - other.x) < self.width + other.width and 2 * abs(self.y - other.y) < self.height + other.height
 
 
-def free_spots(line: Curve, width: float, height: float, taken: Sequence[Box]) -> tuple[Box, ...]:
-    """Room for a caption on a curve: those of its spots where nothing is."""
-    boxes = (Box.around(spot, width, height) for spot in line.spots)
-    return tuple(box for box in boxes if not any(box.touches(other) for other in taken))
-
-
 def _towards(start: Place, goal: Place, distance: float) -> Place:
     length = math.hypot(goal[0] - start[0], goal[1] - start[1]) or 1.0
     return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (goal[1] - start[1]) / length * distance
-
-
-def _on_curve(start: Place, control: Place, end: Place, share: float) -> Place:
-    a, b, c = (1 - share) ** 2, 2 * share * (1 - share), share**2
-    return a * start[0] + b * control[0] + c * end[0], a * start[1] + b * control[1] + c * end[1]
 
 
 def _arrow(tip: Place, origin: Place) -> str:

@@ -1,10 +1,7 @@
 // A graph that can be moved, searched and filtered; positions come from Python and stay.
 
-const SHAPES = { 0: "ellipse", 3: "triangle", 4: "rectangle", 5: "pentagon", 6: "hexagon" };
-const MARK_SIGNS = { added: "+", removed: "−", changed: "~", path: "»" };
-const MANY_EDGES = 40; // from here on a caption needs a closer look: it shows on zooming in, on the picked node, and on what a write changed
+const MANY_EDGES = 40; // of a graph without a plan: from here on their words need a closer look
 const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: what there is time to draw
-const FEW_NODES = 60; // up to here every name is to be read at first sight
 const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
 
 /** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
@@ -33,7 +30,7 @@ function graphView(root, data, tell) {
 
   function start() {
     state.cy = cytoscape({
-      container: canvas, style: graphStyle(), layout: { name: "preset" }, elements: [],
+      container: canvas, style: graphStyle(state.data.plan, canvas), layout: { name: "preset" }, elements: [],
       minZoom: 0.03, maxZoom: 6, boxSelectionEnabled: false, hideEdgesOnViewport: state.data.edges.length > HAIR_EDGES,
     });
     state.cy.on("tap", "node", (event) => {
@@ -44,44 +41,58 @@ function graphView(root, data, tell) {
     state.cy.on("tap", () => drawing.focus({ preventScroll: true })); // so that the keys work on
     state.cy.on("dbltap", "node", () => state.again && neighbours());
     state.cy.on("mouseover", "node, edge", (event) => pointAt(event.target, event.renderedPosition));
-    state.cy.on("mouseout", "node, edge", () => { hover.hidden = true; });
-    state.cy.on("pan zoom", () => { hover.hidden = true; });
-    state.cy.on("zoom", () => legible());
+    state.cy.on("mouseout", "node, edge", () => pointAway());
+    state.cy.on("pan zoom", () => pointAway());
+    state.cy.on("pan zoom", () => legible());
     draw(true);
-    state.watcher = new ResizeObserver(() => { if (drawing.clientWidth && state.fitted === eye()) fit(); }); // unless the reader looked elsewhere
-    state.watcher.observe(drawing);
+    state.stops = staying(drawing, { sized: () => resized(), themed: () => restyle() });
+  }
+
+  /** The canvas has another size, or may have lost what it showed while it was out of sight. */
+  function resized() {
+    state.cy.resize();
+    if (state.fitted === eye()) fit(); // unless the reader looked elsewhere
+    else state.cy.forceRender();
+  }
+
+  function restyle() {
+    state.cy.style(graphStyle(state.data.plan, canvas));
+    arrange();
+    legible();
+    state.cy.forceRender();
   }
 
   /** Put the data on screen; nodes that were moved by hand stay where the hand left them. */
   function draw(fresh) {
     const { cy } = state;
+    const { nodes, edges, plan, total } = state.data;
     drawing.setAttribute("aria-label", `${state.data.title}. Arrow keys go from node to node, Enter shows neighbours, plus and minus zoom.`);
     note.textContent = state.data.note ?? "";
     legend();
     if (state.table) showTable(true);
     if (!cy) return;
-    const aspect = state.data.aspect ?? 1.5;
+    const degree = new Map();
+    for (const edge of edges) for (const end of [edge.source, edge.target]) degree.set(end, (degree.get(end) ?? 0) + 1);
     const moved = new Map(fresh ? [] : cy.nodes(".moved").map((node) => [node.id(), node.position()]));
-    const dense = state.data.edges.length > 400;
-    const small = (state.data.height ?? 460) * 1.05;
-    const unit = Math.max(small, ROOM * Math.sqrt(state.data.total || state.data.nodes.length)); // with groups: the room that all nodes would need
-    const many = state.data.edges.length > MANY_EDGES;
-    const hair = state.data.edges.length > HAIR_EDGES;
-    const known = new Set(fresh ? state.data.nodes.map((node) => node.id) : cy.nodes().map((node) => node.id()));
+    const [dense, many, hair] = [!plan && edges.length > 400, !plan && edges.length > MANY_EDGES, edges.length > HAIR_EDGES];
+    const known = new Set(fresh ? nodes.map((node) => node.id) : cy.nodes().map((node) => node.id()));
+    const replanned = Boolean(total && plan) || state.planned !== Boolean(plan);
+    state.planned = Boolean(plan);
+    cy.style(graphStyle(plan, canvas));
     cy.batch(() => {
       cy.elements().remove();
-      cy.add(state.data.nodes.map((node) => ({ group: "nodes", data: nodeData(node),
-        position: moved.get(node.id) ?? { x: node.x * unit * aspect, y: node.y * unit },
-        classes: [node.mark, moved.has(node.id) && "moved", node.community && "community"].filter(Boolean).join(" ") })));
-      cy.add(state.data.edges.map((edge, number) => ({ group: "edges", data: edgeData(edge, number),
-        classes: [edge.mark, dense && "plain", many && "many", edge.bundle && "bundle", hair && !edge.mark && !edge.bundle && "hair"].filter(Boolean).join(" ") })));
+      cy.add(nodes.map((node) => ({ group: "nodes", data: nodeData(node, degree.get(node.id) ?? 0, plan), position: moved.get(node.id) ?? { x: 0, y: 0 },
+        classes: [node.mark, moved.has(node.id) && "moved", node.community && "community", plan && "planned"].filter(Boolean).join(" ") })));
+      cy.add(edges.map((edge) => ({ group: "edges", data: edgeData(edge, plan),
+        classes: [edge.mark, plan && edge.control ? "planned" : "", dense && "plain", many && "many", edge.bundle && "bundle", hair && !edge.mark && !edge.bundle && "hair"].filter(Boolean).join(" ") })));
       hideKinds();
     });
     cy.nodes().on("dragfree", (event) => event.target.addClass("moved"));
     markWay();
-    if (fresh) fit();
+    if (fresh || replanned) fit();
+    else arrange();
     legible();
-    const opened = state.data.nodes.filter((node) => node.group && state.data.total && !known.has(node.id)).map((node) => node.id);
+    const opened = plan ? [] : nodes.filter((node) => node.group && total && !known.has(node.id)).map((node) => node.id);
     if (opened.length > 1) cy.fit(cy.nodes().filter((node) => opened.includes(node.id())), 60);
     if (state.picked && !cy.getElementById(state.picked).length) unpick();
     else if (state.picked) pick(state.picked, true);
@@ -89,38 +100,56 @@ function graphView(root, data, tell) {
     root.dataset.edges = String(cy.edges().length);
   }
 
-  /** Groups and their bundles have the same size on screen from near and from afar. */
-  function legible() {
-    const zoom = state.cy.zoom();
-    if (!state.data.total) return readable(zoom);
-    state.cy.batch(() => {
-      for (const node of state.cy.nodes(".community")) {
-        const size = node.data("size") / zoom;
-        node.style({ width: size, height: size, "font-size": node.data("font") / zoom, "text-margin-y": 4 / zoom, "text-outline-width": 2 / zoom, "border-width": 3 / zoom });
-      }
-      for (const edge of state.cy.edges(".bundle")) edge.style({ width: edge.data("width") / zoom, "font-size": 11 / zoom });
+  /** Put every node, line and word where it belongs on a canvas of this size. */
+  function arrange() {
+    const { cy } = state;
+    const { nodes, edges, plan, framed } = state.data;
+    if (plan) {
+      state.frame = graphFrame(plan, framed ?? nodes, drawing.clientWidth, drawing.clientHeight);
+    } else {
+      const aspect = state.data.aspect ?? 1.5;
+      const unit = Math.max((state.data.height ?? 460) * 1.05, ROOM * Math.sqrt(state.data.total || nodes.length)); // with groups: the room that all nodes would need
+      state.frame = { zoom: 0, place: (at) => ({ x: at.x * unit * aspect, y: at.y * unit }) };
+    }
+    const { place } = state.frame;
+    const ends = new Map(nodes.map((node) => [node.id, place(node)]));
+    cy.batch(() => cy.nodes().not(".moved").positions((node) => ends.get(node.id())));
+    if (!plan) return;
+    const drawn = cy.edges();
+    cy.batch(() => edges.forEach((edge, n) => {
+      if (!edge.control || edge.source === edge.target) return;
+      const { weight, aside } = bendOf(ends.get(edge.source), ends.get(edge.target), place({ x: edge.control[0], y: edge.control[1] }));
+      const isBent = Math.abs(aside) > 1;
+      drawn[n].toggleClass("bent", isBent).toggleClass("even", !isBent);
+      if (isBent) drawn[n].style({ "control-point-distances": aside, "control-point-weights": weight });
+    }));
+    edges.forEach((edge, n) => {
+      if (!edge.at || edge.source === edge.target || drawn[n].connectedNodes(".moved").length) return;
+      const [middle, wanted] = [drawn[n].midpoint(), place({ x: edge.at[0], y: edge.at[1] })];
+      drawn[n].scratch({ wx: wanted.x - middle.x, wy: wanted.y - middle.y });
+      drawn[n].style({ "text-margin-x": wanted.x - middle.x, "text-margin-y": wanted.y - middle.y });
     });
+    uncrowd(cy, plan);
   }
 
-  /** Words of a small graph never get smaller than on paper: from afar they keep their size on screen. */
-  function readable(zoom) {
-    if (state.data.nodes.length > FEW_NODES) return;
-    const scale = 1 / Math.min(1, zoom);
-    state.cy.style().selector("node").style({ "font-size": 12 * scale, "text-outline-width": 2 * scale, "text-max-width": 130 * scale })
-      .selector("edge").style({ "font-size": 10.5 * scale, "text-outline-width": 2 * scale, "text-max-width": 120 * scale }).update();
-    state.cy.batch(() => state.cy.edges().forEach((edge) => { edge.data("caption", fitting(edge, zoom)); }));
-  }
-
-  /** An edge's words where it is long enough for them; else the sign of its mark. */
-  function fitting(edge, zoom) {
-    const [from, to] = [edge.source().position(), edge.target().position()];
-    const room = Math.hypot(from.x - to.x, from.y - to.y) * Math.min(1, zoom) - 34;
-    const words = edge.data("words");
-    return edge.isLoop() || room > Math.min(120, 5.6 * words.length) ? words : edge.data("sign");
+  /** In a graph without a plan names, groups and their bundles have the same size on screen from near and from afar. */
+  function legible() {
+    if (state.data.plan || state.naming) return;
+    state.naming = requestAnimationFrame(() => {
+      state.naming = 0;
+      if (state.cy.destroyed()) return;
+      const zoom = state.cy.zoom();
+      state.cy.batch(() => {
+        for (const node of state.cy.nodes(".community")) node.style({ width: node.data("size") / zoom, height: node.data("size") / zoom, "border-width": 3 / zoom });
+        for (const edge of state.cy.edges(".bundle")) edge.style({ width: edge.data("width") / zoom, "font-size": 11 / zoom });
+      });
+      nameSome(state.cy, 12);
+    });
   }
 
   function legend() {
     const marks = (state.data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
+    if (state.data.type_of_all) marks.push(make("span", { class: "kl-mark" }, `every line: ${state.data.type_of_all}`));
     const held = [...kinds.children].indexOf(document.activeElement);
     kinds.replaceChildren(...state.data.legend.map((kind) => {
       const shown = !state.hiddenKinds.has(kind.label);
@@ -179,12 +208,21 @@ function graphView(root, data, tell) {
   }
 
   function pointAt(element, place) {
+    pointAway();
+    element.addClass("pointed");
+    if (element.isNode()) element.connectedEdges().addClass("pointed").connectedNodes().addClass("pointed");
+    else element.connectedNodes().addClass("pointed");
     hover.textContent = [element.data("text"), ...element.data("hover")].filter(Boolean).join("\n");
     hover.hidden = false;
     const left = Math.min(place.x + 12, drawing.clientWidth - hover.offsetWidth - 6);
     const below = place.y + 16 + hover.offsetHeight < drawing.clientHeight;
     hover.style.left = `${Math.max(4, left)}px`;
     hover.style.top = `${Math.max(4, below ? place.y + 16 : place.y - hover.offsetHeight - 10)}px`;
+  }
+
+  function pointAway() {
+    hover.hidden = true;
+    state.cy.elements(".pointed").removeClass("pointed");
   }
 
   /** Pick the next node whose text, id or properties hold what is searched; where most nodes are not drawn, Python looks through all. */
@@ -266,10 +304,13 @@ function graphView(root, data, tell) {
   function eye() { return JSON.stringify([state.cy.zoom(), state.cy.pan()]); }
 
   function fit() {
-    state.cy?.resize();
-    state.cy?.fit(undefined, 34);
-    if (state.cy && state.cy.zoom() > 1.15) state.cy.zoom({ level: 1.15, renderedPosition: { x: drawing.clientWidth / 2, y: drawing.clientHeight / 2 } });
-    if (state.cy) state.fitted = eye();
+    const { cy } = state;
+    if (!cy) return;
+    cy.resize();
+    arrange();
+    if (state.data.plan) cy.viewport({ zoom: state.frame.zoom, pan: { x: 0, y: 0 } });
+    else cy.fit(undefined, 34);
+    state.fitted = eye();
   }
 
   function keyboard(event) {
@@ -312,70 +353,8 @@ function graphView(root, data, tell) {
       }
       if (message.said) say(message.said);
     },
-    destroy() { stop(); state.watcher?.disconnect(); state.cy?.destroy(); },
+    destroy() { stop(); state.stops?.(); state.cy?.destroy(); },
     /** The Cytoscape instance, for those who build on this view and for tests. */
     get cytoscape() { return state.cy; },
   };
-}
-
-function nodeData(node) {
-  const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
-  return { id: node.id, text: plain(node.text), caption: plain(sign + node.caption), kind: node.kind, hover: node.hover.map(plain), colour: node.colour,
-    shape: SHAPES[node.corners] ?? "ellipse", size: node.size ?? 20, font: node.community ? (node.small ? 8 : 13) : 13, more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
-}
-
-function edgeData(edge, number) {
-  const sign = MARK_SIGNS[edge.mark] ? `${MARK_SIGNS[edge.mark]} ` : "";
-  return { source: edge.source, target: edge.target, type: plain(edge.type), hover: edge.hover.map(plain), text: plain(edge.type),
-    caption: plain(sign + edge.caption), words: plain(sign + edge.caption), sign, width: edge.width ?? 1.5, font: 11 };
-}
-
-/** A small picture of how the nodes of a type look. */
-function swatch(kind) {
-  const space = "http://www.w3.org/2000/svg";
-  const drawing = document.createElementNS(space, "svg");
-  drawing.setAttribute("class", "kl-swatch");
-  drawing.setAttribute("viewBox", "-8 -8 16 16");
-  drawing.setAttribute("aria-hidden", "true");
-  const shape = document.createElementNS(space, kind.corners ? "polygon" : "circle");
-  if (kind.corners) {
-    const turn = kind.corners === 4 ? Math.PI / 4 : -Math.PI / 2;
-    const corner = (number) => turn + (2 * Math.PI * number) / kind.corners;
-    const points = Array.from({ length: kind.corners }, (_, number) => `${6.5 * Math.cos(corner(number))},${6.5 * Math.sin(corner(number))}`);
-    shape.setAttribute("points", points.join(" "));
-  } else shape.setAttribute("r", "6");
-  shape.setAttribute("fill", kind.colour);
-  shape.setAttribute("stroke", "#333");
-  drawing.append(shape);
-  return drawing;
-}
-
-function graphStyle() {
-  const text = { "font-family": "Helvetica, Arial, sans-serif", color: "#111", "text-outline-color": "#fff", "text-outline-width": 2 };
-  return [
-    { selector: "node", style: { ...text, label: "data(caption)", "font-size": "data(font)", "background-color": "data(colour)", shape: "data(shape)",
-      width: "data(size)", height: "data(size)", "border-width": 1, "border-color": "#333", "text-valign": "bottom", "text-margin-y": 4,
-      "text-wrap": "ellipsis", "text-max-width": 150, "min-zoomed-font-size": 7 } },
-    { selector: "edge", style: { ...text, label: "data(caption)", "font-size": "data(font)", color: "#444", width: "data(width)", "line-color": "#8a8a8a",
-      "target-arrow-color": "#8a8a8a", "target-arrow-shape": "triangle", "curve-style": "bezier", "control-point-step-size": 46,
-      "text-rotation": "autorotate", "text-wrap": "ellipsis", "text-max-width": 130, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
-    { selector: "edge.many", style: { "min-zoomed-font-size": 15 } },
-    { selector: "edge.near, edge.many.added, edge.many.removed, edge.many.changed, edge.many.path", style: { "min-zoomed-font-size": 6, "z-index": 15 } },
-    { selector: "edge.hair", style: { "curve-style": "haystack", "target-arrow-shape": "none", "line-opacity": 0.35, width: 1, label: "" } },
-    { selector: "edge.hair.near", style: { "line-opacity": 1, "line-color": "#444", label: "data(caption)" } },
-    { selector: "edge.bundle", style: { "target-arrow-shape": "none", "line-color": "#b5b5b5", "line-opacity": 0.7 } },
-    { selector: "edge.plain", style: { "curve-style": "straight", "line-opacity": 0.55, "arrow-scale": 0.7 } },
-    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 100000, "min-zoomed-font-size": 7.5 } },
-    { selector: "node.added", style: { "border-color": "#009E73", "border-width": 4, color: "#00614A" } },
-    { selector: "node.removed", style: { "border-color": "#B34D00", "border-width": 4, "border-style": "dashed", "background-opacity": 0.4, color: "#9C4400" } },
-    { selector: "node.changed", style: { "border-color": "#C28600", "border-width": 5, "border-style": "dotted", color: "#8A5F00" } },
-    { selector: "edge.added", style: { "line-color": "#009E73", "target-arrow-color": "#009E73", width: 3, color: "#00614A", "line-opacity": 1 } },
-    { selector: "edge.removed", style: { "line-color": "#B34D00", "target-arrow-color": "#B34D00", width: 2.5, "line-style": "dashed", color: "#9C4400", "line-opacity": 1 } },
-    { selector: "edge.changed", style: { "line-color": "#C28600", "target-arrow-color": "#C28600", width: 3, "line-style": "dotted", color: "#8A5F00", "line-opacity": 1 } },
-    { selector: "node.path", style: { "border-color": "#0072B2", "border-width": 4, color: "#005A8C" } },
-    { selector: "edge.path", style: { "line-color": "#0072B2", "target-arrow-color": "#0072B2", width: 4, color: "#005A8C", "line-opacity": 1 } },
-    { selector: ".way", style: { "line-color": "#0072B2", "target-arrow-color": "#0072B2", width: 5, "border-color": "#0072B2", "border-width": 5, "z-index": 20, "line-opacity": 1 } },
-    { selector: "node.way", style: { width: "data(size)" } },
-    { selector: "node.picked", style: { "border-color": "#111", "border-width": 5, "z-index": 30 } },
-  ];
 }

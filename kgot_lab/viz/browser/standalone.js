@@ -3,5 +3,6 @@ for (const place of document.querySelectorAll("[data-view]")) {
   const data = JSON.parse(place.querySelector("script[type='application/json']").textContent);
   const root = make("div", { class: "kl" });
   place.append(root);
+  followTheme(root);
   VIEWS[data.view](root, data, null);
 }

@@ -3,7 +3,6 @@
 const STEP_SPEEDS = { "½×": 3000, "1×": 1500, "3×": 500 }; // milliseconds that an event stays
 const STEP_SIGNS = { INSERT: "I", RETRIEVE: "R", "": "–" };
 const STEP_UNHEARD = 8000; // milliseconds without a word of Python after which a fork is given up
-const STEP_ROOM = 16000; // square pixels in which a node and its captions can be read at full size
 const STEP_MANY = 15; // nodes beyond which what a write did not change steps back
 const STEP_STRIP = { Wrote: "wrote", Voted: "voted", Ballot: "ballot", Answered: "answered", Refused: "refused", Failed: "refused", Repaired: "refused" };
 
@@ -406,11 +405,11 @@ function stepQuestion(view, question) {
 
 // --- the graph -----------------------------------------------------------------------------------------------------------
 
-/** A graph put together from the nodes and edges it shares with other graphs. */
-function stepGraphData(from, number, shape) {
+/** A graph put together from the nodes and edges it shares with other graphs; where `framed` nodes go says where its own do. */
+function stepGraphData(from, number, framed) {
   const graph = from.graphs[number];
   const whole = (kind, marks) => graph[kind].map((item, place) => ({ ...from[kind][item], mark: marks[place] ?? "" }));
-  return { ...graph, ...shape, nodes: whole("nodes", graph.node_marks), edges: whole("edges", graph.edge_marks) };
+  return { ...graph, framed, nodes: whole("nodes", graph.node_marks), edges: whole("edges", graph.edge_marks) };
 }
 
 /** The graph at an event, in a view where no node ever moves; at the ends of two runs, with what differs between them. */
@@ -420,7 +419,7 @@ function stepGraph(view, pane, fork) {
   const place = make("div", { class: "kl-step-graph" });
   const element = make("div", { class: "kl-step-graph-box" }, make("div", { class: "kl-step-panel-head" }, caption, tools), place);
   const sources = fork ? [view.runs[0], fork, fork.ends] : [pane.run];
-  const graph = { view: null, shown: null, shape: {}, touched: false };
+  const graph = { view: null, shown: null, framed: sources.flatMap((source) => source.nodes.filter((node) => node.beside)) };
 
   const atEnd = () => Boolean(fork) && pane.at === pane.last;
   const wanted = () => (atEnd() ? [fork.ends, fork.ends.of[pane.number ? 1 : 0]] : [pane.run, pane.run.graph_at[pane.at]]);
@@ -428,6 +427,7 @@ function stepGraph(view, pane, fork) {
   function words() {
     if (atEnd()) return pane.number ? "At the end: + is only in the fork" : "At the end: − is not in the fork";
     if (stepEvent(view, pane.number, pane.at).kind === "Wrote") return "The graph with what this write changed";
+    if (stepEvent(view, pane.number, pane.at).kind === "Answered") return "The graph with the answer and what it rests on";
     const [source, number] = wanted();
     return source.graphs[number].nodes.length ? "The graph so far" : "The graph is empty so far";
   }
@@ -438,11 +438,11 @@ function stepGraph(view, pane, fork) {
     if (graph.shown && graph.shown[0] === source && graph.shown[1] === number) return;
     graph.shown = [source, number];
     if (graph.view) redraw();
-    else start(stepGraphData(source, number, graph.shape));
+    else start(stepGraphData(source, number, graph.framed));
   }
 
   function redraw() {
-    const drawn = stepGraphData(...graph.shown, graph.shape);
+    const drawn = stepGraphData(...graph.shown, graph.framed);
     graph.view.update({ graph: drawn });
     if (graph.view.cytoscape && drawn.nodes.length > STEP_MANY) stepQuiet(graph.view.cytoscape);
   }
@@ -452,22 +452,8 @@ function stepGraph(view, pane, fork) {
     const drawing = place.querySelector(".kl-drawing");
     graph.stop = whenLaidOut(drawing, () => {
       const cy = graph.view.cytoscape;
-      cy.on("dragpan scrollzoom pinchzoom", () => { graph.touched = true; });
       cy.on("tap", (event) => { if (event.target === cy) place.querySelector(".kl-facts").replaceChildren(); });
-      graph.watcher = new ResizeObserver(() => fill(cy, drawing));
-      graph.watcher.observe(drawing); // which also hears of the size there is now
     });
-  }
-
-  /** Spread the graph over the room there is, unless the reader has begun to look around in it. */
-  function fill(cy, drawing) {
-    const [width, tall] = [drawing.clientWidth - 130, drawing.clientHeight - 70];
-    if (cy.destroyed() || width < 20 || tall < 20) return;
-    cy.resize();
-    if (graph.touched || cy.nodes(".moved").length) return;
-    graph.shape = stepShape(sources, width, tall);
-    redraw();
-    stepFrame(cy, sources.flatMap((source) => source.nodes), graph.shape);
   }
 
   function showTools(shown) {
@@ -477,15 +463,8 @@ function stepGraph(view, pane, fork) {
 
   return {
     element, show, get cytoscape() { return graph.view?.cytoscape; },
-    destroy: () => { graph.stop?.(); graph.watcher?.disconnect(); graph.view?.destroy(); },
+    destroy: () => { graph.stop?.(); graph.view?.destroy(); },
   };
-}
-
-/** One scale for all graphs of a run, that of the largest: the more nodes, the smaller; the graph view makes it of `height` and `aspect`. */
-function stepShape(sources, width, tall) {
-  const most = Math.max(...sources.flatMap((source) => source.graphs.map((graph) => graph.nodes.length)), 1);
-  const zoom = Math.min(0.95, Math.max(0.6, Math.sqrt((width * tall) / (most * STEP_ROOM))));
-  return { height: Math.max(tall / zoom, ROOM * Math.sqrt(most)) / 1.05, aspect: Math.min(4, Math.max(0.8, width / tall)) };
 }
 
 /** Let what did not change step back, so that in a large graph the change is what one reads; pointing at a line still names it. */
@@ -495,16 +474,6 @@ function stepQuiet(cy) {
   const others = cy.elements().not(marked).not(marked.connectedNodes());
   others.style("opacity", 0.45);
   others.edges().style("text-opacity", 0);
-}
-
-/** Set the eye so that the places of all nodes are in sight, also of those to come. */
-function stepFrame(cy, nodes, shape) {
-  if (!nodes.length) return;
-  const unit = shape.height * 1.05;
-  const [xs, ys] = [nodes.map((node) => node.x * unit * shape.aspect), nodes.map((node) => node.y * unit)];
-  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const zoom = Math.min((cy.width() - 120) / Math.max(right - left, 1), (cy.height() - 60) / Math.max(bottom - top, 1), 1.1);
-  cy.viewport({ zoom, pan: { x: (cy.width() - zoom * (left + right)) / 2, y: (cy.height() - 10 - zoom * (top + bottom)) / 2 } });
 }
 
 // --- forks ---------------------------------------------------------------------------------------------------------------

@@ -41,9 +41,9 @@ export default {
     const view = VIEWS[data.view](root, data, (message) => model.send(message));
     const hear = (message) => view.update(message);
     model.on("msg:custom", hear);
-    const release = ownKeys(root);
+    const [release, forget] = [ownKeys(root), followTheme(root)];
     let restore = () => {};
     const stop = whenLaidOut(root, () => { restore = takePlace(el, data.stands_for); model.send({ live: true }); });
-    return () => { stop(); release(); model.off("msg:custom", hear); view.destroy(); restore(); };
+    return () => { stop(); release(); forget(); model.off("msg:custom", hear); view.destroy(); restore(); };
   },
 };

@@ -1,0 +1,112 @@
+// Where a planned graph goes on a canvas of any size, and which words there is room for.
+
+const FRAME_EDGE = 6; // pixels of the screen around the drawing
+const SMALLEST = 0.75; // of the planned size: what has to be smaller loses words instead, which come back on pointing
+const LARGEST = 1.3;
+const LEADING = 1.15; // from line to line, by the size of the type
+
+/** How wide a text of one line is, in pixels, in the type of every graph. */
+const wideText = (() => {
+  const context = document.createElement("canvas").getContext("2d");
+  const known = new Map();
+  return (text, size) => {
+    if (!known.has(text)) context.font = "100px Helvetica, Arial, sans-serif", known.set(text, context.measureText(text).width / 100);
+    return known.get(text) * size;
+  };
+})();
+
+/** Half the width and height of a text of one line or several. */
+function halfBox(text, size) {
+  const lines = text.split("\n");
+  return { x: Math.max(...lines.map((line) => wideText(line, size))) / 2, y: (lines.length * size * LEADING) / 2 };
+}
+
+/** A scale for each axis with which nodes, names and all, span the canvas though they keep their sizes; and how far one looks at it from. */
+function graphFrame(plan, nodes, width, height) {
+  const zoom = Math.min(LARGEST, Math.max(SMALLEST, Math.min(width / plan.width, height / plan.height)));
+  const reach = nodes.map((node) => {
+    const half = node.named ? halfBox(node.caption, plan.name) : { x: 0, y: 0 };
+    const own = node.size / 2 + 1;
+    return { x: [Math.max(own, half.x - node.beside[0]), Math.max(own, half.x + node.beside[0])], y: [Math.max(own, half.y - node.beside[1]), Math.max(own, half.y + node.beside[1])] };
+  });
+  const axis = (name, length) => {
+    const room = (length - 2 * FRAME_EDGE) / zoom;
+    const ends = (scale) => [Math.min(...nodes.map((node, n) => scale * node[name] - reach[n][name][0])), Math.max(...nodes.map((node, n) => scale * node[name] + reach[n][name][1]))];
+    let [low, high] = [0, 50 * room];
+    for (let turn = 0; turn < 50; turn += 1) {
+      const scale = (low + high) / 2;
+      const [first, last] = ends(scale);
+      if (last - first < room) low = scale; else high = scale;
+    }
+    const [first, last] = ends(low);
+    return { scale: low, shift: FRAME_EDGE / zoom + (room - first - last) / 2 };
+  };
+  const [x, y] = nodes.length ? [axis("x", width), axis("y", height)] : [{ scale: 1, shift: 0 }, { scale: 1, shift: 0 }];
+  return { zoom, place: (at) => ({ x: x.shift + x.scale * at.x, y: y.shift + y.scale * at.y }) };
+}
+
+/** How an edge is bent toward its planned control point: how far along it, and how far aside. */
+function bendOf(from, to, control) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const length = Math.hypot(dx, dy) || 1;
+  const along = ((control.x - from.x) * dx + (control.y - from.y) * dy) / length;
+  return { weight: along / length, aside: ((control.y - from.y) * dx - (control.x - from.x) * dy) / length };
+}
+
+const meeting = (a, b) => Math.abs(a.x - b.x) < a.half.x + b.half.x - 1 && Math.abs(a.y - b.y) < a.half.y + b.half.y - 1;
+
+/** Take the words that lie on something out of sight until one points there: less important ones first; boxes are in pixels of the plan. */
+function uncrowd(cy, plan) {
+  const discs = cy.nodes().map((node) => ({ id: node.id(), ...node.position(), half: { x: node.data("size") / 2, y: node.data("size") / 2 } }));
+  const kept = [];
+  const important = (one, other) => Boolean(other.data("marked")) - Boolean(one.data("marked")) || other.data("size") - one.data("size");
+  cy.batch(() => {
+    for (const node of cy.nodes().sort(important)) {
+      const at = node.position();
+      const box = { x: at.x + node.data("bx"), y: at.y + node.data("by"), half: halfBox(node.data("caption"), plan.name) };
+      const isFree = node.data("marked") || (node.data("named") && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => disc.id !== node.id() && meeting(box, disc)));
+      node.toggleClass("quiet", !isFree);
+      if (isFree) kept.push(box);
+    }
+    for (const edge of cy.edges()) {
+      const at = edge.midpoint();
+      const box = { x: at.x + (edge.scratch("wx") ?? 0), y: at.y + (edge.scratch("wy") ?? 0), half: halfBox(edge.data("caption"), plan.word) };
+      const isFree = edge.data("marked") || (edge.data("worded") && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => meeting(box, disc)));
+      edge.toggleClass("quiet", !isFree);
+      if (isFree) kept.push(box);
+    }
+  });
+}
+
+/** Name as many nodes of a graph without a plan as there is room for at this zoom, groups and best connected ones first. */
+function nameSome(cy, size) {
+  const zoom = cy.zoom();
+  const [pan, width, height] = [cy.pan(), cy.width(), cy.height()];
+  const cells = new Map(); // boxes by the squares of the screen they touch, so that each is compared with its neighbours only
+  const squares = (box) => {
+    const found = [];
+    for (let x = Math.floor((box.x - box.half.x) / 60); x <= Math.floor((box.x + box.half.x) / 60); x += 1)
+      for (let y = Math.floor((box.y - box.half.y) / 30); y <= Math.floor((box.y + box.half.y) / 30); y += 1) found.push(`${x} ${y}`);
+    return found;
+  };
+  const isTaken = (box, id) => squares(box).some((square) => (cells.get(square) ?? []).some((other) => other.id !== id && meeting(box, other)));
+  const take = (box) => squares(box).forEach((square) => cells.has(square) ? cells.get(square).push(box) : cells.set(square, [box]));
+  const seen = cy.nodes(":visible").filter((node) => {
+    const at = node.position();
+    return at.x * zoom + pan.x > 0 && at.x * zoom + pan.x < width && at.y * zoom + pan.y > 0 && at.y * zoom + pan.y < height;
+  });
+  const onScreen = (node) => ({ x: node.position().x * zoom + pan.x, y: node.position().y * zoom + pan.y });
+  const half = (node) => (node.width() * zoom) / 2;
+  seen.forEach((node) => take({ id: node.id(), ...onScreen(node), half: { x: half(node), y: half(node) } }));
+  const rank = (node) => (node.hasClass("picked") ? 1e9 : 0) + (node.data("marked") ? 1e6 : 0) + (node.data("community") ? 1e4 : 0) + node.data("size");
+  cy.batch(() => {
+    cy.nodes(".named").removeClass("named");
+    for (const node of seen.sort((one, other) => rank(other) - rank(one))) {
+      const [at, text] = [onScreen(node), halfBox(node.data("caption"), size)];
+      const box = { id: node.id(), x: at.x, y: at.y + half(node) + 3 + text.y, half: text };
+      if (at.x - text.x < 0 || at.x + text.x > width || box.y + text.y > height || isTaken(box, node.id())) continue;
+      take(box);
+      node.addClass("named").style({ "font-size": size / zoom, "text-outline-width": 2 / zoom, "text-margin-y": 3 / zoom });
+    }
+  });
+}
