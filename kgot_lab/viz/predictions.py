@@ -173,7 +173,7 @@ _VOTES = (
 
 def _vote(voted: Voted) -> str:
     """How a vote went, as a value of _VOTES."""
-    place = ("INSERT", "RETRIEVE").index(voted.choice)
+    place = 0 if voted.choice == "INSERT" else 1
     return _VOTES[place if voted.agreement == 1 else place + 2][0]
 
 

@@ -125,16 +125,24 @@ def test_the_name_of_a_mark_can_be_read_on_its_disc():
     assert all(contrast("#FFFFFF", mark.ink) >= READABLE for mark in MARKS.values())
 
 
+def variable(name):
+    """A colour of the light theme by the name that the live views give it."""
+    return re.search(rf"--kl-{name}: (#\w+);", style())[1]
+
+
 def test_the_ring_around_what_has_the_focus_and_the_rims_of_controls_stand_out_from_the_paper():
     rings = re.findall(r":focus-visible \{ outline: (?:[3-9]px) solid (#\w+)", style())
-    rims = re.findall(r"\.kl-button \{[^}]*border: 1px solid (#\w+)", style())
-    assert rings and rims and all(contrast(colour) >= VISIBLE for colour in (*rings, *rims))
+    assert ".kl-button {" in style() and "border: 1px solid var(--kl-border)" in style()
+    rims = [variable("border")]
+    assert rings and all(contrast(colour) >= VISIBLE for colour in (*rings, *rims))
 
 
 def test_a_live_graph_has_the_marks_of_its_picture():
     for name, mark in MARKS.items():
-        said = re.search(rf'"edge\.{name}", style: \{{[^}}]*"line-color": "(#\w+)"[^}}]*color: "(#\w+)"', script())
-        assert said and (said[1].upper(), said[2].upper()) == (mark.colour, mark.ink)
+        assert (variable(f"{name}-line").upper(), variable(name).upper()) == (mark.colour, mark.ink)
+        dashes = re.search(rf"MARK_DASHES = \{{.*?\b{name}: \[([\d, ]+)\]", script())
+        assert name == "changed" or (dashes[1].replace(",", "") if dashes else None) == mark.dashes
+        assert f'{name}: "{mark.sign}"' in script()
 
 
 def test_lanes_are_told_apart_in_colour_and_by_their_pattern():

@@ -43,8 +43,8 @@ MARKS = {
     "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
     "changed": Style("#C28600", "#8A5F00", 2.6, "2 3", "~"),
     "path": Style("#0072B2", "#005A8C", 3.4, None, "»"),
-    "answer": Style("#A8457F", "#8A3268", 3.4, None, "★"),
-    "evidence": Style("#0072B2", "#005A8C", 3.0, None, "✓"),
+    "answer": Style("#A8457F", "#8A3268", 3.4, "12 3", "★"),
+    "evidence": Style("#5B2A86", "#4A2270", 3.0, "4 2 1 2", "✓"),
 }
 DIFF = ("added", "removed", "changed")  # the marks of a write
 

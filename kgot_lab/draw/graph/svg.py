@@ -86,7 +86,7 @@ def svg(
     )  # fmt: skip
     said = f"{_title(scene)}. {_description(scene)}"
     counts = len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges
-    return Picture(keyed(drawing), {**(positions or {}), **plan.fractions()}, *counts, said, plan, (graph, highlight))
+    return Picture(keyed(drawing), {**plan.fractions(), **(positions or {})}, *counts, said, plan, (graph, highlight))
 
 
 def _title(scene: Scene) -> str:

@@ -1,6 +1,7 @@
 // How the nodes and edges of a graph look, in light and in dark.
 
 const SHAPES = { 0: "ellipse", 3: "triangle", 4: "rectangle", 5: "pentagon", 6: "hexagon" };
+const MARK_DASHES = { removed: [7, 4], answer: [12, 3], evidence: [4, 2, 1, 2] }; // those of the still picture
 const MARK_SIGNS = { added: "+", removed: "−", changed: "~", path: "»", answer: "★", evidence: "✓" };
 
 function nodeData(node, degree, planned) {
@@ -49,7 +50,7 @@ function graphStyle(plan, place) {
     const style = dashes ? "dashed" : dots ? "dotted" : mark === "answer" ? "double" : "solid";
     return [
       { selector: `node.${mark}`, style: { "border-color": bright, "border-width": mark === "answer" ? 7 : 4, "border-style": style, color: dark, "background-opacity": dashes ? 0.4 : 1 } },
-      { selector: `edge.${mark}`, style: { "line-color": bright, "target-arrow-color": bright, width: 3, "line-style": style === "double" ? "solid" : style, color: dark, "line-opacity": 1 } },
+      { selector: `edge.${mark}`, style: { "line-color": bright, "target-arrow-color": bright, width: 3, "line-style": dots ? "dotted" : MARK_DASHES[mark] ? "dashed" : "solid", "line-dash-pattern": MARK_DASHES[mark] ?? [6, 3], color: dark, "line-opacity": 1 } },
     ];
   });
   return [
