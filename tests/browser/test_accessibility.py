@@ -90,7 +90,7 @@ def as_question(page, watch, folder):
     view = as_stepper(page, watch, folder)
     view.get_by_role("button", name="Predict, then reveal").press("Enter")
     view.get_by_label("Event", exact=True).fill("20")
-    expect(view).to_contain_text("What will the model vote for?")
+    expect(view).to_contain_text("Will this fact be kept?")
     return view
 
 
@@ -151,7 +151,7 @@ def test_a_graph_in_a_window_that_becomes_narrow_is_still_all_there(page, watch,
 
 def test_the_focus_stays_in_the_view_when_what_had_it_goes_away(page, watch, tmp_path):
     view = as_question(page, watch, tmp_path)
-    view.get_by_role("button", name="INSERT (key I)").press("Enter")
+    view.get_by_role("button", name="Kept (key K)").press("Enter")
     assert "What happened" in focused(view)
     view = as_graph(page, watch, tmp_path)
     view.get_by_role("button", name="no label").press("Enter")
