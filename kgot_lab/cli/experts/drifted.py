@@ -12,21 +12,19 @@ from kgot_lab.cli.experts.opening import desk_at
 from kgot_lab.cli.remembering import print_rows
 from kgot_lab.text.counted import counted
 
-_DAYS, _MOST = 90, 3650  # as the route has them: importing them would read the graphs' room at every command
-
 
 def tell_drift(
     expert: Annotated[str, typer.Argument(help="the id of an expert, as `kgot-lab experts list` shows it")],
     store: StoreOfExperts = None,
     graphs: FolderOfGraphs = None,
-    days: Annotated[int, typer.Option("--days", min=1, max=_MOST, help="how far back what people said counts")] = _DAYS,
+    days: Annotated[int | None, typer.Option("--days", min=1, help="how far back what people said counts, 90 unless told")] = None,
     words: Annotated[bool, typer.Option("--words", help="show what people said, too")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were if the value is right."""
-    from kgot_lab.experts.learning.drifting import drift_of_expert
+    from kgot_lab.experts.learning.drifting import DRIFT_DAYS, drift_of_expert
 
-    reports = drift_of_expert(desk_at(graphs, store).office, expert, days=days)
+    reports = drift_of_expert(desk_at(graphs, store).office, expert, days=days or DRIFT_DAYS)
     rows = [
         {
             "graph": name,

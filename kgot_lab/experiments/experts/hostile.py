@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from kgot_lab.experiments.experts.replies import add_row_to_file, rows_on_file
 from kgot_lab.experts.chat.happening import ConversationStarted, TokenTold
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import open_experts
@@ -117,17 +117,13 @@ def planted_in_turn(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def kept_outcomes(path: Path) -> list[PlantedOutcome]:
-    """The outcomes on file, without a last line that was not written to its end."""
-    return [PlantedOutcome(**json.loads(line)) for line in path.read_bytes().split(b"\n")[:-1]] if path.exists() else []
+    """The outcomes on file, without a last line that was not written to its end; raises BadInput for another file."""
+    return rows_on_file(path, lambda row: PlantedOutcome(**row))
 
 
 def keep_outcome(path: Path, outcome: PlantedOutcome) -> None:
-    """Add an outcome to a file, behind the last line that is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
-        whole = path.read_bytes()
-        file.truncate(whole.rfind(b"\n") + 1)
-        file.write(json.dumps(asdict(outcome)).encode() + b"\n")
+    """Add an outcome to a file, which is made if it is not there."""
+    add_row_to_file(path, asdict(outcome))
 
 
 def planted_outcome(llm: LLM, channel: str, text: str) -> PlantedOutcome:

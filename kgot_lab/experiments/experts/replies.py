@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
 Arm = Literal["graph", "plain"]
 ARMS: tuple[Arm, ...] = ("graph", "plain")
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True)
@@ -43,23 +44,35 @@ class KeptReply:
 
 def kept_replies(path: Path) -> list[KeptReply]:
     """The replies on file, none where there is no file; a last line that a kill cut off is left out. Raises BadInput for another file."""
-    if not path.exists():
-        return []
-    lines = path.read_bytes().split(b"\n")[:-1]  # what stands behind the last end of a line was not written to its end
-    try:
-        return [_reply(json.loads(line)) for line in lines]
-    except (ValueError, TypeError, KeyError) as error:
-        raise BadInput(f"{path.name} does not hold replies ({error}): restore a copy, or put it away") from None
+    return rows_on_file(path, _reply)
 
 
 def keep_reply(path: Path, reply: KeptReply) -> None:
     """Add a reply to a file, which is made if it is not there."""
+    add_row_to_file(path, asdict(reply))
+
+
+def rows_on_file(path: Path, made: Callable[[Any], _Row]) -> list[_Row]:
+    """What is made of each line of a file of JSON; none where there is no file, and none of a last line that was not written to its end.
+
+    Raises BadInput where a line is not what it is to be.
+    """
+    if not path.exists():
+        return []
+    try:
+        return [made(json.loads(line)) for line in path.read_bytes().split(b"\n")[:-1]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadInput(f"{path.name} does not hold replies ({error}): restore a copy, or put it away") from None
+
+
+def add_row_to_file(path: Path, row: Mapping[str, Any]) -> None:
+    """Add a line of JSON to a file, which is made if it is not there, behind its last whole line; it is on the disk then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         whole = path.read_bytes()
         if whole and not whole.endswith(b"\n"):
             file.truncate(whole.rfind(b"\n") + 1)
-        file.write(json.dumps(asdict(reply), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        file.write(json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
         file.flush()
         os.fsync(file.fileno())
 
