@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kgot_lab.experiments.experts.replies import add_row_to_file, rows_on_file
+from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experts.chat.happening import ConversationStarted, TokenTold
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import open_experts
@@ -118,12 +118,12 @@ def planted_in_turn(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 def kept_outcomes(path: Path) -> list[PlantedOutcome]:
     """The outcomes on file, without a last line that was not written to its end; raises BadInput for another file."""
-    return rows_on_file(path, lambda row: PlantedOutcome(**row))
+    return whole_lines(path, lambda row: PlantedOutcome(**row))
 
 
 def keep_outcome(path: Path, outcome: PlantedOutcome) -> None:
     """Add an outcome to a file, which is made if it is not there."""
-    add_row_to_file(path, asdict(outcome))
+    add_line(path, asdict(outcome))
 
 
 def planted_outcome(llm: LLM, channel: str, text: str) -> PlantedOutcome:

@@ -44,15 +44,15 @@ class KeptReply:
 
 def kept_replies(path: Path) -> list[KeptReply]:
     """The replies on file, none where there is no file; a last line that a kill cut off is left out. Raises BadInput for another file."""
-    return rows_on_file(path, _reply)
+    return whole_lines(path, _reply)
 
 
 def keep_reply(path: Path, reply: KeptReply) -> None:
     """Add a reply to a file, which is made if it is not there."""
-    add_row_to_file(path, asdict(reply))
+    add_line(path, asdict(reply))
 
 
-def rows_on_file(path: Path, made: Callable[[Any], _Row]) -> list[_Row]:
+def whole_lines(path: Path, made: Callable[[Any], _Row]) -> list[_Row]:
     """What is made of each line of a file of JSON; none where there is no file, and none of a last line that was not written to its end.
 
     Raises BadInput where a line is not what it is to be.
@@ -65,7 +65,7 @@ def rows_on_file(path: Path, made: Callable[[Any], _Row]) -> list[_Row]:
         raise BadInput(f"{path.name} does not hold replies ({error}): restore a copy, or put it away") from None
 
 
-def add_row_to_file(path: Path, row: Mapping[str, Any]) -> None:
+def add_line(path: Path, row: Mapping[str, Any]) -> None:
     """Add a line of JSON to a file, which is made if it is not there, behind its last whole line; it is on the disk then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
