@@ -201,6 +201,14 @@ def test_several_graphs_are_one_with_ids_in_namespaces_and_edges_across():
     assert several.graph.neighbours("python:cache", "out", ["requires"])[0].target == "testing:cache"
 
 
+def test_nodes_that_are_called_by_their_ids_alone_keep_their_names_and_are_one_hit_where_two_graphs_know_them():
+    graphs = {name: PropertyGraph.of([Node("Kiln", ("tool",)), Node(name, ("tool",))]) for name in ("pottery", "bakery")}
+    first = intent_search(SeveralGraphs.of(graphs), "Kiln", config=RetrievalConfig(expand_depth=0)).nodes[0]
+    assert first.name == "Kiln" and set(first.sources) == {"pottery:Kiln", "bakery:Kiln"}
+    titled = SeveralGraphs.of({"books": PropertyGraph.of([Node("b1", (), {"title": "Clay"})])})
+    assert titled.graph.node("books:b1").properties == {"title": "Clay"}
+
+
 def test_one_thing_in_two_graphs_is_one_hit_that_cites_both():
     result = intent_search(SeveralGraphs.of({"python": PYTHON, "testing": TESTING}, ACROSS), "caching")
     (same,) = [node for node in result.nodes if node.name.casefold() == "caching"]

@@ -10,7 +10,8 @@ import numpy as np
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import GraphIndex
-from kgot_lab.types import Edge, Ranking
+from kgot_lab.methods.node_texts import node_name
+from kgot_lab.types import Edge, Node, Ranking
 
 SEPARATOR = ":"
 MergedHit = tuple[str, float, tuple[str, ...]]  # the id, the score, and the ids of all nodes that are the same thing
@@ -41,7 +42,7 @@ class SeveralGraphs:
             if name not in graphs:
                 raise UnknownName("graph", str(name), graphs)
             require_amount(weight, f"the weight of the graph {name}", some=True)
-        nodes = [replace(node, id=namespaced(name, node.id)) for name, graph in graphs.items() for node in graph.nodes]
+        nodes = [_with_namespace(name, node) for name, graph in graphs.items() for node in graph.nodes]
         edges = [
             replace(edge, source=namespaced(name, edge.source), target=namespaced(name, edge.target))
             for name, graph in graphs.items()
@@ -60,6 +61,12 @@ class SeveralGraphs:
 def namespaced(name: str, id: str) -> str:
     """The id of a node among several graphs."""
     return f"{name}{SEPARATOR}{id}"
+
+
+def _with_namespace(name: str, node: Node) -> Node:
+    """A node among several graphs; one that is called by its id alone goes on being called so, without the namespace."""
+    called = node.properties if node_name("", node.properties) else {**node.properties, "name": node.id}
+    return replace(node, id=namespaced(name, node.id), properties=called)
 
 
 def merged_hits(several: SeveralGraphs | None, index: GraphIndex, ranking: Ranking, limit: int) -> list[MergedHit]:
