@@ -37,6 +37,11 @@ def test_a_table_of_edges_is_read_whatever_its_columns_are_called(tmp_path, name
     assert form_written_here(tmp_path / name) == ""
 
 
+def test_a_line_ends_where_a_file_says_so_and_at_no_other_separator(tmp_path):
+    graph = read(tmp_path, "g.csv", "source,type,target\nada\u2028lovelace,knows,bob\x0bof york\n")
+    assert [(edge.source, edge.target) for edge in graph.edges] == [("ada\u2028lovelace", "bob\x0bof york")]
+
+
 def test_cells_may_hold_the_delimiter_and_rows_may_say_one_thing_twice(tmp_path):
     graph = read(tmp_path, "g.csv", 'source,target,said\na,b,"one, two\nlines"\na,b,again\na,c,007\na,d,0.5\n')
     assert [(edge.target, edge.key, edge.properties["said"]) for edge in graph.edges] == [

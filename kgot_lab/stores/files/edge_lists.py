@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -48,7 +49,7 @@ def distinct_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
 
 
 def _edges(text: str, path: Path) -> Iterator[Edge]:
-    rows = csv.reader(text.splitlines(keepends=True), delimiter=_delimiter(text, path), strict=True)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text, path), strict=True)
     columns: list[str] = []
     places: dict[str, int] = {}
     try:
