@@ -23,7 +23,7 @@ ROOMS["65_what_an_npc_knows"] = 4  # a world, a town and its evening to put into
 ROOMS["67_news_that_matters"] = 3  # a graph of investments, and a month of news with its reader and its score
 ROOMS["72_a_newcomer_to_code"] = 4  # a folder read, questions by name, and an editor
 ROOMS["70_asking_a_graph"] = 4  # the methods, their search, and what puts claims to locked queries
-ROOMS["75_an_expert"] = 3  # trials of two configurations, and a model that is a script
+ROOMS["75_an_expert"] = 4  # trials of two configurations, a model that is a script, and how "I do not know" is counted
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -84,7 +84,7 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
     named = re.findall(
         r'bundled_file\("(benchmarks/[^"]+)"\)', "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code"))
     )
-    assert len(named) == 11 and all(bundled(name).exists() for name in named)
+    assert len(named) == 12 and all(bundled(name).exists() for name in named)
     monkeypatch.setattr("kgot_lab.bundled._CHECKOUT", tmp_path)  # as where the package is installed without its checkout
     with pytest.raises(BadInput, match="comes with a checkout of the project and not with the installed package: clone it"):
         bundled(named[0])
