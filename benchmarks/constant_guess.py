@@ -12,7 +12,8 @@ from pathlib import Path
 
 from kgot_lab.bundled import bundled
 from kgot_lab.loop.trace import load_run
-from kgot_lab.viz.predictions import ConstantGuess, constant_guess, predictions
+from kgot_lab.viz.stepping.constant_guess import ConstantGuess, constant_guess
+from kgot_lab.viz.stepping.predictions import predictions
 
 
 def main() -> None:

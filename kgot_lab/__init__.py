@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kgot_lab.viz.explorer import explore
     from kgot_lab.viz.html import html
     from kgot_lab.viz.probe import doctor
-    from kgot_lab.viz.stepper import stepper
+    from kgot_lab.viz.stepping.stepper import stepper
 
 __version__ = "0.1.0"
 
@@ -61,7 +61,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "graph_after": "loop.trace",
     "expert": "front.expert",
     "show": "front.show",
-    "stepper": "viz.stepper",
+    "stepper": "viz.stepping.stepper",
     "explore": "viz.explorer",
     "compare_texts": "analogy.delta_edges",
     "html": "viz.html",

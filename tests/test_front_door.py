@@ -30,7 +30,7 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.opening import resolved
 from kgot_lab.viz.explorer import Lanes
 from kgot_lab.viz.graph_view import GraphView
-from kgot_lab.viz.stepper import Stepper
+from kgot_lab.viz.stepping.stepper import Stepper
 
 QUESTION = "Where was Ada Lovelace born?"
 

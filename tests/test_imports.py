@@ -53,7 +53,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"experts.doors"}, {"experiments.experts"}],
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}, {"draw.methods"}],
     [{"examine"}],
-    [{"viz"}],
+    [{"viz", "viz.stepping"}],  # pages show a run, too
     [{"viz.claims"}, {"viz.worlds"}],
     [{"viz.editing"}, {"viz.experts"}],  # write down as claims does
     [{"front"}],  # what the front door does in one line: ask, show

@@ -42,7 +42,7 @@ from kgot_lab.viz.editing import edit
 from kgot_lab.viz.experts import show_talk, show_thought
 from kgot_lab.viz.graph_view import show_graph
 from kgot_lab.viz.guesses import guess_first
-from kgot_lab.viz.stepper import stepper
+from kgot_lab.viz.stepping.stepper import stepper
 from kgot_lab.viz.worlds.seen import seen_graph
 
 

@@ -14,7 +14,7 @@ from kgot_lab.viz.html import html
 from kgot_lab.viz.page import page
 from kgot_lab.viz.probe import doctor
 from kgot_lab.viz.side_by_side import side_by_side
-from kgot_lab.viz.stepper import stepper
+from kgot_lab.viz.stepping.stepper import stepper
 
 __all__ = [
     "GraphView", "Lanes", "Picture", "Table", "doctor", "exercise", "explore", "explore_dataset", "export", "html", "page", "pipeline",

@@ -13,7 +13,7 @@ from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
 from kgot_lab.viz.page import page
 from kgot_lab.viz.recall import recall_page
-from kgot_lab.viz.stepper import stepper
+from kgot_lab.viz.stepping.stepper import stepper
 from kgot_lab.writing import write_whole
 
 

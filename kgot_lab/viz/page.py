@@ -17,7 +17,7 @@ from kgot_lab.loop.telling import sentence_told
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.live import page_script, place, style
-from kgot_lab.viz.steps import entry, folded, verbatim
+from kgot_lab.viz.stepping.steps import entry, folded, verbatim
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
 

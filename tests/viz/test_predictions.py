@@ -15,8 +15,10 @@ from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
-from kgot_lab.viz.predictions import ASKED_ABOUT, Prediction, constant_guess, predictions
-from kgot_lab.viz.stepper import stepper
+from kgot_lab.viz.stepping.constant_guess import constant_guess
+from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, Prediction
+from kgot_lab.viz.stepping.predictions import predictions
+from kgot_lab.viz.stepping.stepper import stepper
 
 ROOT = Path(__file__).parents[2]
 TRACES = sorted(bundled("traces").glob("*.jsonl"))

@@ -27,8 +27,8 @@ from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.live import place
-from kgot_lab.viz.run_data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
-from kgot_lab.viz.stepper import Stepper, stepper
+from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
+from kgot_lab.viz.stepping.stepper import Stepper, stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
 TOOL = search(ADA, bm25(ADA), k=2)

@@ -6,7 +6,7 @@ const STEP_UNHEARD = 8000; // milliseconds without a word of Python after which 
 const STEP_MANY = 15; // nodes beyond which what a write did not change steps back
 const STEP_STRIP = { Wrote: "wrote", Voted: "voted", Ballot: "ballot", Answered: "answered", Refused: "refused", Failed: "refused", Repaired: "refused" };
 
-/** The stepper: `data` as made by kgot_lab.viz.stepper; `tell` sends a message to Python, or is null on a page of its own. */
+/** The stepper: `data` as made by kgot_lab.viz.stepping.stepper; `tell` sends a message to Python, or is null on a page of its own. */
 function stepperView(root, data, tell) {
   const view = { runs: [data.run, ...data.forks], chosen: 0, panes: [], active: null, quiz: null, drafts: new Map(), editing: null, tell, data };
   const predict = button("Predict, then reveal", () => startQuiz(!view.quiz), { class: "kl-button kl-mode", "aria-pressed": "false" });

@@ -6,51 +6,20 @@ that the right one stands in no place more often than in another.
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from kgot_lab.evaluation.answers import f1
 from kgot_lab.loop.events import Answered, Asked, Chose, Event, Failed, Parsed, Read, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.insert import proper
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.grounded import EXTRACT, read_triples
 from kgot_lab.text.words import plain_answer
-from kgot_lab.types import Json
+from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, OTHERS, Prediction, among, chance
 
-ASKED_ABOUT = ("tool", "fact", "vote", "statement", "answer")
-_OTHERS = 3  # wrong choices beside the right one, where the choices are texts
 _DROPPED = 2  # facts of one write that the reader is asked about and that are dropped, at most
 _FEW = 5  # rows up to which a read found few
-_ALIKE = 0.5  # the F1 from which two texts say the same
-_LONGEST = 160  # letters of a choice
 _NOTHING = "nothing: it reads what is there"
 _ANSWERING = ("parse", "guess", "forced answer", "path", "wide", "compared")
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A question to the reader: asked before event `before`, answered when event `reveal` is reached.
-
-    `choices` are (value, words); `truth` is the value of the right one. `quoted` is a text of the run that the question is about.
-    """
-
-    kind: str
-    before: int
-    reveal: int
-    asks: str
-    told: str
-    choices: tuple[tuple[str, str], ...]
-    truth: str
-    quoted: str = ""
-
-    def as_json(self) -> dict[str, Json]:
-        """The question for a page, with a key for each choice: the first letter of its value, or its number."""
-        choices = [{"value": value, "words": words, "key": value[0].upper()} for value, words in self.choices]
-        told = {"kind": self.kind, "before": self.before, "reveal": self.reveal, "asks": self.asks, "told": self.told}
-        return {**told, "quoted": self.quoted, "choices": choices, "truth": self.truth}
 
 
 def predictions(events: Sequence[Event]) -> list[Prediction]:
@@ -61,36 +30,6 @@ def predictions(events: Sequence[Event]) -> list[Prediction]:
     """
     found = [*_tools(events), *_facts(events), *_votes(events), *_statements(events), *_answer(events)]
     return sorted(found, key=lambda asked: (asked.before, ASKED_ABOUT.index(asked.kind)))
-
-
-@dataclass(frozen=True)
-class ConstantGuess:
-    """How often one is right with the same guess each time: at each kind of question its commonest answer, or one key at all of them."""
-
-    questions: int
-    right: int  # with the commonest answer of each kind
-    best_key: str
-    right_with_key: int
-    kinds: Mapping[str, tuple[int, str, int]]  # of each kind: how many questions, the commonest answer, how often it is right
-
-    @property
-    def share(self) -> float:
-        """The share right by always giving the commonest answer, 0 to 1."""
-        return self.right / self.questions if self.questions else 0.0
-
-
-def constant_guess(asked: Iterable[Prediction]) -> ConstantGuess:
-    """How far one comes without reading: the share right by always giving the commonest answer."""
-    asked = list(asked)
-    kinds: dict[str, tuple[int, str, int]] = {}
-    for kind in ASKED_ABOUT:
-        truths = Counter(each.truth for each in asked if each.kind == kind)
-        if truths:
-            commonest, times = max(truths.items(), key=lambda item: (item[1], item[0]))
-            kinds[kind] = truths.total(), commonest, times
-    keys = Counter(each.truth[0].upper() for each in asked)
-    key, times = max(keys.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-    return ConstantGuess(len(asked), sum(times for _, _, times in kinds.values()), key, times, kinds)
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------------
@@ -107,7 +46,7 @@ def _tools(events: Sequence[Event]) -> Iterator[Prediction]:
         others = [_NOTHING, *(name for name in names if name and name not in looked_up)]
         more = f" It makes {len(looked_up)} calls; which is the first?" if len(looked_up) > 1 else ""
         told = f"Facts are missing. The model chooses what to look up with {_tool_names(events)}.{more}"
-        yield _among("tool", (before, at), "What will it look up next?", told, truth, others)
+        yield among("tool", (before, at), "What will it look up next?", told, truth, others)
 
 
 def _tool_names(events: Sequence[Event]) -> str:
@@ -146,8 +85,8 @@ def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
 
 def _kept_or_dropped(written: Sequence[tuple[str, str]], dropped: set[str], places: tuple[int, int]) -> Iterator[Prediction]:
     first, wrote = places
-    lost = sorted((pair for pair in dict(written).items() if pair[0] in dropped), key=_chance)[:_DROPPED]
-    kept = sorted((pair for pair in dict(written).items() if pair[0] not in dropped), key=_chance)[:1]
+    lost = sorted((pair for pair in dict(written).items() if pair[0] in dropped), key=chance)[:_DROPPED]
+    kept = sorted((pair for pair in dict(written).items() if pair[0] not in dropped), key=chance)[:1]
     told = "A fact is kept if its sentence says it: all words of what stands last, and one of what stands first. The model wrote:"
     for fact, sentence in sorted([*lost, *kept], key=lambda pair: written.index(pair)):
         is_kept = fact not in dropped
@@ -155,11 +94,6 @@ def _kept_or_dropped(written: Sequence[tuple[str, str]], dropped: set[str], plac
             "fact", first, wrote if is_kept else first, "Will this fact be kept?", told,
             (("kept", "Kept"), ("dropped", "Dropped")), "kept" if is_kept else "dropped", f"{fact}\n\nfrom the sentence\n{sentence}",
         )  # fmt: skip
-
-
-def _chance(what: object) -> str:
-    """A draw that is the same each time."""
-    return hashlib.sha256(str(what).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 # --- votes ----------------------------------------------------------------------------------------------------------------
@@ -251,24 +185,12 @@ def _answer(events: Sequence[Event]) -> Iterator[Prediction]:
     else:
         parsed = [event.text for event in events[:end] if isinstance(event, Parsed) and event.text]
         ids = sorted(
-            graph_after(events[:before]).ids, key=lambda id: (_has_digit(id) != _has_digit(truth), abs(len(id) - len(truth)), _chance(id))
+            graph_after(events[:before]).ids, key=lambda id: (_has_digit(id) != _has_digit(truth), abs(len(id) - len(truth)), chance(id))
         )
-        others = [*parsed, *ids[: 2 * _OTHERS]]
+        others = [*parsed, *ids[: 2 * OTHERS]]
     asked = events[0].question if isinstance(events[0], Started) else ""
-    yield _among("answer", (before, end), "What will the answer be?", f"The question was: {asked} {told}", truth, others)
+    yield among("answer", (before, end), "What will the answer be?", f"The question was: {asked} {told}", truth, others)
 
 
 def _has_digit(text: str) -> bool:
     return any(letter.isdigit() for letter in text)
-
-
-def _among(kind: str, places: tuple[int, int], asks: str, told: str, truth: str, others: Iterable[str]) -> Prediction:
-    """A question whose choices are texts: the right one and a few others that say something else, in an order that a hash draws."""
-    texts = [truth]
-    for other in sorted(set(others), key=_chance):
-        if len(texts) <= _OTHERS and plain_answer(other) and all(f1(other, text) < _ALIKE for text in texts):
-            texts.append(other)
-    order = sorted(texts, key=lambda text: _chance((places, text, truth)))
-    shown = [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in order]
-    choices = tuple((str(number), text) for number, text in enumerate(shown, start=1))
-    return Prediction(kind, *places, asks, told, choices, str(order.index(truth) + 1))

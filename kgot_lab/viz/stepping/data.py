@@ -18,8 +18,8 @@ from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Diff, Json
 from kgot_lab.viz.graph_data import graph_data
-from kgot_lab.viz.predictions import predictions
-from kgot_lab.viz.steps import BY_HAND, asking, entry, settings, verbatim
+from kgot_lab.viz.stepping.predictions import predictions
+from kgot_lab.viz.stepping.steps import BY_HAND, asking, entry, settings, verbatim
 
 DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
 
