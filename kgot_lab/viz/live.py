@@ -28,6 +28,10 @@ VIEWS = (
     "talk",
 )  # each a file NAME.js with a function NAMEView(root, data, tell)
 
+_SHARED = (
+    "page", "theme", "graph_frame", "graph_looks", "stepping/events", "stepping/quiz", "stepping/panel", "stepping/graph", "stepping/forks",
+)  # fmt: skip
+
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
 
 
@@ -104,7 +108,7 @@ def script() -> str:
     """The functions of every view as one script, without a door: nothing happens until one of them is called."""
     vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read('cytoscape.min.js')}\n"
     views = ", ".join(f"{name}: {name}View" for name in VIEWS)
-    files = "\n".join(_read(f"{name}.js") for name in ("page", "theme", "graph_frame", "graph_looks", *VIEWS))
+    files = "\n".join(_read(f"{name}.js") for name in (*_SHARED, *VIEWS))
     return f"{vendored}return module.exports; }})();\n{files}\nconst VIEWS = {{ {views} }};\n"
 
 

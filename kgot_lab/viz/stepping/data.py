@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import groupby
 
 from kgot_lab.draw.graph.shapes import Place
-from kgot_lab.draw.graph.svg import svg
 from kgot_lab.draw.markup import Markup, element, joined
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again.forks import aligned, change_of, changeable, said
 from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.telling import caption
-from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.types import Diff, Json
-from kgot_lab.viz.graph_data import graph_data
+from kgot_lab.loop.trace import graph_after
+from kgot_lab.types import Json, Usage
+from kgot_lab.viz.stepping.graphs import RunGraphs, graph_at
+from kgot_lab.viz.stepping.grounds import grounds
 from kgot_lab.viz.stepping.predictions import predictions
 from kgot_lab.viz.stepping.steps import BY_HAND, asking, entry, settings, verbatim
-
-DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
 
 
 def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1) -> dict[str, Json]:
@@ -29,7 +26,7 @@ def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Seq
 
     `by_hand` is the number of the event that a person wrote, if one did.
     """
-    texts, graphs = _Texts(), _Graphs(positions)
+    texts, graphs = _Texts(), RunGraphs(positions)
     numbers = {text: number for number, text in reversed(list(enumerate(said(known))))}
     keys = said(events)
     answer = next((event for event in events if isinstance(event, Answered)), None)
@@ -37,7 +34,9 @@ def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Seq
         "events": [{"as": numbers[key]} if key in numbers else _event(events, number, texts, by_hand) for number, key in enumerate(keys)],
         "polls": polls(events),
         "questions": [] if known else [asked.as_json() for asked in predictions(events)],
-        "graph_at": _graph_at(events, graphs),
+        "graph_at": graph_at(events, graphs),
+        "steps": step_costs(events),
+        "grounds": grounds(events, texts.number),
         "answer": answer.text if answer else "",
         "forced": bool(answer and answer.forced),
         "finished": answer is not None,
@@ -48,7 +47,7 @@ def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Seq
 
 def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place]) -> dict[str, Json]:
     """A fork as JSON, beside the run it was made from: what differs, what it cost, and both last graphs with the difference marked."""
-    was, graphs = graph_after(events), _Graphs(positions)
+    was, graphs = graph_after(events), RunGraphs(positions)
     difference = was.diff(fork.graph)
     lost = replace(difference, added_nodes=(), added_edges=())
     gained = replace(difference, removed_nodes=(), removed_edges=())
@@ -66,16 +65,6 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
         "stopped": fork.stopped,
         "pairs": [[one, other, None not in (one, other) and keys[0][one or 0] == keys[1][other or 0]] for one, other in pairs],
     }
-
-
-def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
-    """One place for each node of some graphs, at most `DRAWN`: laid out for the last graph; nodes with a known place stay there."""
-    positions = dict(svg(graphs[-1], limit=DRAWN_OF_RUN, positions=known).positions)
-    edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
-    everything = PropertyGraph.of({node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values())
-    placed = [id for id in everything.ids if id in positions]
-    missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN_OF_RUN - len(placed))]
-    return dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions).positions) if missing else positions
 
 
 # --- events ---------------------------------------------------------------------------------------------------------------
@@ -151,6 +140,18 @@ def repairs_before(events: Sequence[Event], number: int) -> list[Repaired]:
     return found[::-1]
 
 
+def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
+    """For each step in order: its number, how many times a model was asked in it, and the tokens and seconds that took."""
+    found = []
+    for step, group in groupby(events, key=lambda event: event.step):
+        asked = [event.usage for event in group if isinstance(event, Asked)]
+        total = Usage.total(asked)
+        found.append(
+            {"step": step, "calls": len(asked), "tokens": total.prompt_tokens + total.completion_tokens, "seconds": round(total.seconds, 1)}
+        )
+    return found
+
+
 # --- votes --------------------------------------------------------------------------------------------------------------
 
 
@@ -177,63 +178,6 @@ def _possible(events: Sequence[Event]) -> int:
     """How many ballots a vote of this run may have: one where every ballot would be the same text."""
     limits = next((event.limits for event in events if isinstance(event, Started)), {})
     return int(limits.get("votes", 0)) if limits.get("vote_temperature", 1) else 1
-
-
-# --- graphs ---------------------------------------------------------------------------------------------------------------
-
-
-class _Graphs:
-    """Graphs as the browser draws them; a node or an edge that several of them share is kept once."""
-
-    def __init__(self, positions: Mapping[str, Place]) -> None:
-        self.positions = positions
-        self.graphs: list[Json] = []
-        self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
-
-    def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
-        """Take a graph in; its number."""
-        drawn, shown = self._drawn(graph), self._shown(highlight) if isinstance(highlight, Diff) else highlight
-        data = graph_data(drawn, shown, self.positions)
-        data["note"] = f"Shows {len(drawn):,} of {len(graph):,} nodes." if len(drawn) < len(graph) else ""
-        for kind in ("nodes", "edges"):
-            marks = {number: item.pop("mark") for number, item in enumerate(data[kind])}
-            data[kind] = [self._number(kind, item) for item in data[kind]]
-            data[f"{kind[:-1]}_marks"] = {number: mark for number, mark in marks.items() if mark}
-        self.graphs.append(data)
-        return len(self.graphs) - 1
-
-    def data(self) -> dict[str, Json]:
-        """All graphs, and the nodes and edges they are made of."""
-        return {"graphs": self.graphs, **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()}}
-
-    def _number(self, kind: str, item: Json) -> int:
-        return self._parts[kind].setdefault(json.dumps(item, default=str), len(self._parts[kind]))
-
-    def _drawn(self, graph: PropertyGraph) -> PropertyGraph:
-        return graph if all(id in self.positions for id in graph.ids) else graph.subgraph(id for id in graph.ids if id in self.positions)
-
-    def _shown(self, diff: Diff) -> Diff:
-        """What of a diff can be drawn: what it took away is drawn too, if it has a place."""
-        nodes = tuple(node for node in diff.removed_nodes if node.id in self.positions)
-        edges = tuple(edge for edge in diff.removed_edges if edge.source in self.positions and edge.target in self.positions)
-        return replace(diff, removed_nodes=nodes, removed_edges=edges)
-
-
-def _graph_at(events: Sequence[Event], graphs: _Graphs) -> list[int]:
-    """Which graph belongs to each event: at a write with the change marked, after it without, at the answer with that marked."""
-    graph = graph_after(events[:1])  # what the run began with
-    now = graphs.add(graph)
-    found = []
-    for number, event in enumerate(events):
-        if isinstance(event, Wrote):
-            graph = graph.apply(event.diff)
-            found.append(graphs.add(graph, event.diff))
-            now = graphs.add(graph)
-        elif isinstance(event, Answered):
-            found.append(graphs.add(graph, Trace("", "", tuple(events[: number + 1]))))
-        else:
-            found.append(now)
-    return found
 
 
 # --- forks ----------------------------------------------------------------------------------------------------------------

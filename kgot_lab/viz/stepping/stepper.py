@@ -23,7 +23,8 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live
 from kgot_lab.viz.stepping.captions import step_lines, step_name
-from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, fork_data, places_in_run, run_data
+from kgot_lab.viz.stepping.data import fork_data, run_data
+from kgot_lab.viz.stepping.graphs import DRAWN_OF_RUN, places_in_run
 
 _WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # of the static picture
 _LETTERS, STRONG = 118, 92  # of its lines
