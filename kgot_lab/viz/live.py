@@ -29,7 +29,8 @@ VIEWS = (
 )  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 _SHARED = (
-    "page", "theme", "graph_frame", "graph_looks", "stepping/events", "stepping/quiz", "stepping/panel", "stepping/graph", "stepping/forks",
+    "page", "theme", "graph_frame", "graph_looks",
+    "stepping/events", "stepping/quiz", "stepping/panel", "stepping/facts", "stepping/graph", "stepping/forks",
 )  # fmt: skip
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty

@@ -26,9 +26,15 @@ view
 
 
 @pytest.fixture
-def on_disk(page, watch, tmp_path):
-    """The stepper on a page of its own, which may run this one script and fetch nothing."""
+def at_the_answer(page, watch, tmp_path):
+    """The stepper on a page of its own, which may run this one script and fetch nothing, as it opens."""
     return opened(page, watch, tmp_path, stepper(STORM, forks=[VOLCANO]))
+
+
+@pytest.fixture
+def on_disk(at_the_answer):
+    """The same, at its first event."""
+    return from_the_start(at_the_answer)
 
 
 @pytest.fixture
@@ -37,6 +43,13 @@ def in_notebook(page, lab):
     open_notebook(page, lab.scratch([SHOW, "view.at", "view.forks", "view.forks[-1].graph.ids"]))
     view = run_cell(page, 0).locator(".kl-stepper")
     expect(view).to_be_visible()
+    return from_the_start(view)
+
+
+def from_the_start(view):
+    view.get_by_role("button", name="First event").first.click()
+    expect(view.locator(".kl-step-graph")).to_have_attribute("data-nodes", "0")
+    view.page.evaluate("document.activeElement.blur()")
     return view
 
 
@@ -49,7 +62,7 @@ def opened(page, watch, folder, view):
     path.write_text(f"<!DOCTYPE html>{element('html', head, body)}", encoding="utf-8")
     open_from_disk(page, watch, path)
     shown = page.locator(".kl-stepper")
-    expect(shown.locator(".kl-step-graph")).to_have_attribute("data-nodes", "0")
+    expect(shown.locator(".kl-step-graph")).to_have_attribute("data-nodes", str(view.picture.nodes))
     return shown
 
 
@@ -71,6 +84,84 @@ def kept(view, name):
     """Keep a picture of the view for those who look at it later."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     view.screenshot(path=SCREENSHOTS / f"stepper-{name}.png")
+
+
+# --- as it opens ---
+
+
+def test_it_opens_on_the_answer_with_all_on_one_screen_and_the_graph_beside_the_event(page, at_the_answer):
+    expect(title(at_the_answer)).to_contain_text("Event 24 of 24")
+    for width in (1100, 720):
+        page.set_viewport_size({"width": width, "height": 680})
+        assert page.evaluate("document.documentElement.scrollHeight") <= 680
+        panel, graph = (at_the_answer.locator(name).bounding_box() for name in (".kl-step-panel", ".kl-step-graph-box"))
+        assert panel["x"] + panel["width"] <= graph["x"] and graph["y"] <= panel["y"]
+    marked = "(canvas) => canvas._cyreg.cy.elements('.evidence').map((one) => Number(one.style('opacity')))"
+    assert set(at_the_answer.locator(".kl-canvas").evaluate(marked)) == {1}
+    others = (
+        "(canvas) => Math.max(...canvas._cyreg.cy.elements().not('.evidence, .answer').edges().map((one) => Number(one.style('opacity'))))"
+    )
+    assert at_the_answer.locator(".kl-canvas").evaluate(others) < 0.5
+    kept(at_the_answer, "opened")
+
+
+def test_a_fact_of_the_answer_lights_up_in_the_graph_and_its_sentence_in_its_passage(page, at_the_answer):
+    facts = at_the_answer.locator(".kl-step-fact")
+    expect(facts).to_have_count(len(STORM.events[-1].evidence))
+    facts.first.focus()
+    pressed(page, "Enter")
+    expect(facts.first).to_have_attribute("aria-expanded", "true")
+    expect(facts.first).to_be_focused()
+    expect(at_the_answer.locator("mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
+    lit = "(canvas) => canvas._cyreg.cy.edges().filter((edge) => edge.numericStyle('width') === 6).map((edge) => edge.data('type'))"
+    assert at_the_answer.locator(".kl-canvas").evaluate(lit) == [STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]]
+    kept(at_the_answer, "lit")
+    at_the_answer.locator(".kl-step-ground").get_by_role("button", name="event 11").click()
+    expect(title(at_the_answer)).to_contain_text("Event 11 of 24")
+
+
+def test_an_edge_that_is_clicked_says_since_when_it_is_there_and_from_where(page, at_the_answer):
+    edge = STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]
+    middle = "(canvas, type) => canvas._cyreg.cy.edges().filter((edge) => edge.data('type') === type)[0].renderedMidpoint()"
+    place = at_the_answer.locator(".kl-canvas").evaluate(middle, edge)
+    at_the_answer.locator(".kl-drawing").click(position=place)
+    facts = at_the_answer.locator(".kl-facts")
+    expect(facts).to_contain_text("In the graph since event 11")
+    expect(facts.locator("mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
+    expect(at_the_answer.locator(".kl-step-fact").first).to_have_attribute("aria-expanded", "true")
+
+
+def test_what_is_still_to_come_stands_in_grey_and_never_while_the_reader_guesses(on_disk):
+    to_come = on_disk.locator(".kl-step-later circle")
+    expect(to_come).to_have_count(10)
+    expect(on_disk).to_contain_text("The graph is empty so far; grey is still to come")
+    on_disk.get_by_label("Event", exact=True).fill("11")
+    expect(to_come).to_have_count(0)
+    on_disk.get_by_role("button", name="Predict").click()
+    on_disk.get_by_role("button", name="First").click()
+    expect(on_disk.locator(".kl-step-graph")).to_have_attribute("data-nodes", "0")
+    expect(to_come).to_have_count(0)
+    expect(on_disk.locator(".kl-step-fold span").first).to_be_hidden()
+
+
+def test_events_are_folded_by_step_with_what_each_took(on_disk):
+    step = on_disk.get_by_role("button", name="Step 1")
+    expect(step).to_contain_text("11 calls · 3,072 tokens · 72.6 s")
+    expect(step).to_have_attribute("aria-expanded", "false")
+    expect(on_disk.get_by_role("button", name="11 wrote")).to_be_hidden()
+    step.click()
+    on_disk.get_by_role("button", name="11 wrote").click()
+    assert at(on_disk) == 11
+    expect(on_disk.get_by_role("button", name="Start")).to_have_attribute("aria-expanded", "false")
+
+
+def test_the_event_that_a_recorded_fork_changed_offers_it(on_disk):
+    offer = on_disk.get_by_role("button", name="Recorded fork")
+    expect(offer).to_be_hidden()
+    on_disk.get_by_label("Event", exact=True).fill("3")
+    offer.click()
+    expect(on_disk.locator(".kl-step-pane")).to_have_count(2)
+    expect(offer.first).to_be_hidden()
 
 
 # --- stepping, on a page without Python ---
@@ -118,7 +209,7 @@ def test_the_slider_and_the_list_jump(page, on_disk):
 
 
 def test_prompt_and_reply_stand_side_by_side(on_disk):
-    on_disk.get_by_role("button", name="12 asked: vote").click()
+    on_disk.get_by_label("Event", exact=True).fill("12")
     prompt, reply = on_disk.get_by_role("region", name="Prompt"), on_disk.get_by_role("region", name="Reply")
     expect(prompt).to_contain_text("Why did the US have a winter storm")
     expect(reply).to_contain_text('"choice": "RETRIEVE"')
@@ -214,6 +305,7 @@ def test_keys_of_guesses_do_nothing_where_nothing_is_asked(page, on_disk):
     on_disk.get_by_role("button", name="Predict").click()
     expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 0 of 0")
     on_disk.get_by_role("button", name="Predict").click()
+    on_disk.get_by_role("button", name="Step 1").click()
     expect(on_disk.get_by_role("button", name="24 answer")).to_be_visible()
 
 

@@ -18,16 +18,19 @@ from kgot_lab.loop import events as happened
 from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.again.replay import Fork, Resources
 from kgot_lab.loop.events import Answered, Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.telling import caption
-from kgot_lab.loop.trace import graph_after, load_run
+from kgot_lab.loop.trace import Trace, graph_after, load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
+from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.live import place
-from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
+from kgot_lab.viz.stepping.data import polls, repairs_before
+from kgot_lab.viz.stepping.graphs import DRAWN_OF_RUN, places_in_run
 from kgot_lab.viz.stepping.stepper import Stepper, stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
@@ -194,6 +197,35 @@ def test_a_statement_that_ran_at_once_has_no_repairs(mended):
     assert "Repaired" not in words
 
 
+# --- what facts rest on ---
+
+
+def test_each_fact_knows_since_which_event_it_is_there_and_where_it_is_said(trace):
+    run = stepper(trace).live.data["run"]
+    facts, passages, last = run["grounds"]["facts"], run["grounds"]["passages"], graph_after(trace.events)
+    assert {tuple(fact["edge"]) for fact in facts if fact["edge"]} >= {(e.source, e.type, e.target) for e in last.edges}
+    for fact in facts:
+        if fact["since"] > 0:
+            wrote = trace.events[fact["since"]]
+            assert isinstance(wrote, Wrote) and fact["text"] in {fact_of(edge) for edge in wrote.diff.added_edges}
+        for said in fact["said"]:
+            where = passages[said["passage"]] if said["passage"] >= 0 else None
+            assert where is None or isinstance(trace.events[where["event"]], ToolReturned)
+            sentence = run["texts"][said["sentence"]]
+            assert where is None or " ".join(sentence.split()) in " ".join(run["texts"][where["text"]].split())
+    answer = trace.events[-1]
+    if isinstance(answer, Answered):
+        assert [facts[number]["text"] for number in run["grounds"]["evidence"]] == [str(row) for row in answer.evidence]
+
+
+def test_what_the_steps_took_is_what_the_ledger_says(trace):
+    steps = stepper(trace).live.data["run"]["steps"]
+    spent = ledger(trace.events).total
+    assert sum(step["calls"] for step in steps) == len(ledger(trace.events).entries)
+    assert sum(step["tokens"] for step in steps) == spent.prompt_tokens + spent.completion_tokens
+    assert sum(step["seconds"] for step in steps) == pytest.approx(spent.seconds, abs=0.1 * len(steps))
+
+
 # --- texts that mean harm ---
 
 
@@ -277,15 +309,15 @@ def test_nothing_and_a_run_without_its_head_are_refused():
 
 def test_a_stepper_says_where_it_is():
     view = stepper(iter(DEMO.events))
-    assert repr(view).startswith("<Stepper at event 0 of 38: 'What landlocked")
+    assert repr(view).startswith("<Stepper at event 37 of 38: 'What landlocked")
     view._heard({"at": 7})
     assert view.at == 7 and "event 7 of 38" in repr(view)
 
 
 @pytest.mark.parametrize("message", [{}, {"at": 99}, {"at": -1}, {"at": "3"}, {"fork": 3}, {"fork": "3", "change": "x"}, {"forks": 0}])
 def test_a_message_that_makes_no_sense_changes_nothing(message):
-    view = stepper(STORM)
-    assert view._heard(message) == {} and view.at == 0 and view.forks == []
+    view = stepper(STORM, forks=[])
+    assert view._heard(message) == {} and view.at == len(STORM.events) - 1 and view.forks == []
 
 
 def test_every_kind_of_event_has_a_caption_of_its_own():
@@ -306,6 +338,12 @@ def test_every_kind_of_event_has_a_caption_of_its_own():
 
 
 # --- time travel ---
+
+
+def test_the_forks_that_were_recorded_of_a_run_are_on_offer_where_there_is_no_model():
+    assert [fork.first_difference for fork in stepper(STORM).forks] == [VOLCANO.first_difference]
+    assert stepper(STORM, forks=[]).forks == [] == stepper(STORM, live=Resources([TOOL], scripted())).forks
+    assert stepper(Trace(STORM.run, "", DEMO.events)).forks == []  # another run of that name
 
 
 def test_a_recorded_fork_stands_beside_its_run_with_both_graphs_and_what_differs():
@@ -329,7 +367,7 @@ def test_a_fork_names_shared_events_and_says_which_lines_were_changed():
 
 
 def test_a_free_edit_without_a_model_stops_at_the_first_missing_reply_and_keeps_the_graph():
-    view = stepper(STORM)
+    view = stepper(STORM, forks=[])
     at = of(Wrote, STORM.events)
     assert view._heard({"fork": at, "change": 'add("a volcano", "blocked", "the sun")'}) == {}
     (made,), (data,) = view.forks, view.live.data["forks"]
@@ -347,7 +385,7 @@ def test_a_page_that_was_opened_again_is_given_the_forks_it_does_not_have():
 
 
 def test_a_statement_that_does_not_run_is_refused_in_words_and_makes_no_fork():
-    view = stepper(STORM)
+    view = stepper(STORM, forks=[])
     answer = view._heard({"fork": of(Wrote, STORM.events), "change": "add("})
     assert "refused" in answer["refused"] and view.forks == []
     assert "what can be changed" in view._heard({"fork": 0, "change": "another question"})["refused"]
@@ -359,7 +397,7 @@ def test_without_a_sandbox_an_edited_statement_says_so():
     def none():
         raise NoSandbox("there is none in this test")
 
-    view = stepper(STORM, store=lambda: InMemory(open=none))
+    view = stepper(STORM, forks=[], store=lambda: InMemory(open=none))
     view.fork(of(Wrote, STORM.events), "G.clear()")
     assert "there is none in this test" in view.forks[0].stopped
 
@@ -387,6 +425,6 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
 
 
 def test_a_stepper_is_a_view_of_a_notebook_with_its_picture_first():
-    view = stepper(STORM)
+    view = stepper(STORM, forks=[])
     assert isinstance(view, Stepper) and view.live.picture is view.picture
     assert view.live.widget().data["stands_for"] == key_of(view.picture.svg)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,7 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.again.replay import Fork, Resources, fork_events, same_event, without_losses
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.trace import Trace, graph_after, record
+from kgot_lab.loop.trace import Trace, graph_after, load_run, record
 from kgot_lab.types import Json
 
 _Pair = tuple[int | None, int | None]
@@ -95,6 +96,19 @@ def recorded_fork(original: Trace, recorded: Trace) -> Fork:
     avoided, asked = _calls(original.events, recorded.events, first)
     stopped = "" if recorded.finished else str(about.get("stopped") or "its recording ends here")
     return Fork(recorded.events, graph_after(recorded.events), first, avoided, asked, stopped)
+
+
+def forks_on_file(original: Trace, folder: Path) -> list[Fork]:
+    """The forks of a run among the traces of a folder, in the order of their names; a trace that names it and is no fork of it is none."""
+    found = []
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open(encoding="utf-8") as file:
+            head = file.readline()  # whole traces are long, and most are no fork
+        if json.dumps(original.run, ensure_ascii=False) not in head or '"fork_of"' not in head:
+            continue
+        with suppress(TraceError):  # of another run of this name, or of an older recording of it
+            found.append(recorded_fork(original, load_run(path)))
+    return found
 
 
 def by_hand(run: Trace) -> int:

@@ -22,8 +22,10 @@ function stepperView(root, data, tell) {
   view.edit = (number) => edit(number);
   view.sendFork = (text) => sendFork(text);
   view.moved = (pane) => moved(pane);
+  view.forkAt = (at) => view.runs.findIndex((run, number) => number && run.first === at); // -1 where none was recorded
+  view.compare = (at) => choose(view.forkAt(at));
   listForks();
-  build();
+  build(view.runs[0].events.length - 1);
   tell?.({ forks: view.runs.length - 1 });
 
   /** Lay the body out anew: one run, or a run and a fork of it. */
@@ -164,12 +166,13 @@ function stepKeys(event, view) {
 /** A run with its controls, its list of events (if it stands alone), what happened, and the graph; `fork` when two stand side by side. */
 function stepPane(view, number, fork) {
   const run = view.runs[number];
-  const pane = { number, run, at: 0, last: run.events.length - 1, timer: 0 };
+  const pane = { number, run, at: 0, last: run.events.length - 1, timer: 0, lit: -1 }; // `lit`: the fact that was chosen
   const nav = (label, by, name) => button(label, () => pane.step(by), { "aria-label": name, title: name });
   const play = button("Play", () => pane.play(), { class: "kl-button kl-step-play" });
   const speed = make("select", { "aria-label": "Speed", title: "Speed" }, ...Object.keys(STEP_SPEEDS).map((name) => make("option", { value: name, selected: name === "1×" }, name)));
   const slider = make("input", { type: "range", min: 0, max: pane.last, value: 0, "aria-label": "Event", oninput: () => { pane.pause(); pane.go(Number(slider.value)); } });
   const strip = make("div", { class: "kl-step-strip", "aria-hidden": "true" });
+  const legend = make("p", { class: "kl-step-legend", "aria-label": "What the marks mean" });
   const list = fork ? null : stepList(view, pane);
   const panel = stepPanel(view, pane);
   const graph = stepGraph(view, pane, fork);
@@ -178,7 +181,7 @@ function stepPane(view, number, fork) {
     fork && make("h4", { class: "kl-step-title" }, title),
     make("div", { class: "kl-bar kl-step-controls" }, nav("« First", -Infinity, "First event"), nav("‹ Back", -1, "One event back"), play,
       nav("Forward ›", 1, "One event forward"), nav("Last »", Infinity, "Last event"), speed, ...(fork ? [] : view.quizControls)),
-    make("div", { class: "kl-step-slider" }, slider, strip),
+    make("div", { class: "kl-step-slider" }, slider, strip), legend,
     make("div", { class: "kl-step-main" }, list?.element, panel.element, graph.element));
 
   pane.pause = () => {
@@ -207,15 +210,24 @@ function stepPane(view, number, fork) {
   /** Show an event; while guessing, only as far as the next question. */
   pane.go = (at, tellOthers = true) => {
     if (view.editing && number === 0 && view.editing.at !== at) view.editing = null;
+    const before = pane.at;
     pane.at = view.quiz ? view.quiz.reach(at) : at;
+    if (pane.at !== before) pane.lit = -1;
     pane.refresh();
     if (tellOthers) view.moved(pane);
+  };
+
+  /** Let a fact light up, by its number; -1 for none. */
+  pane.light = (number) => {
+    pane.lit = number;
+    pane.refresh();
   };
 
   pane.refresh = () => {
     slider.value = pane.at;
     slider.setAttribute("aria-valuetext", `event ${pane.at} of ${pane.last}`);
     strip.replaceChildren(...stepStrip(view, pane));
+    legend.replaceChildren(...stepLegend(view, pane));
     list?.show();
     panel.show();
     graph.show();

@@ -15,8 +15,8 @@ from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refu
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Json, Usage
+from kgot_lab.viz.stepping.facts import facts_of_run
 from kgot_lab.viz.stepping.graphs import RunGraphs, graph_at
-from kgot_lab.viz.stepping.grounds import grounds
 from kgot_lab.viz.stepping.predictions import predictions
 from kgot_lab.viz.stepping.steps import BY_HAND, asking, entry, settings, verbatim
 
@@ -36,9 +36,10 @@ def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Seq
         "questions": [] if known else [asked.as_json() for asked in predictions(events)],
         "graph_at": graph_at(events, graphs),
         "steps": step_costs(events),
-        "grounds": grounds(events, texts.number),
+        "grounds": facts_of_run(events, texts.number),
         "answer": answer.text if answer else "",
         "forced": bool(answer and answer.forced),
+        "why_guess": answer.why_guess if answer else "",
         "finished": answer is not None,
         "texts": list(texts.numbers),
         **graphs.data(),

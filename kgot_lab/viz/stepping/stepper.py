@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kgot_lab.bundled import bundled
 from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, key_of, keyed, shortened
@@ -13,7 +14,7 @@ from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again import replay
-from kgot_lab.loop.again.forks import by_hand, origin
+from kgot_lab.loop.again.forks import by_hand, forks_on_file, origin
 from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.telling import caption
@@ -35,7 +36,7 @@ class Stepper:
     """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there are by now."""
 
     def __init__(self, run: Trace, forks: Sequence[Fork], live: replay.Resources, store: Callable[[], Store], *, height: int) -> None:
-        self.events, self.forks, self.at = run.events, list(forks), 0
+        self.events, self.forks, self.at = run.events, list(forks), len(run.events) - 1
         self._live_parts, self._store = live, store
         graph = graph_after(self.events)
         self._positions = places_in_run(*(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events))
@@ -110,14 +111,15 @@ class Stepper:
 def stepper(
     run: Trace | Iterable[Event],
     *,
-    forks: Iterable[Fork] = (),
+    forks: Iterable[Fork] | None = None,
     live: replay.Resources = replay._NOTHING,
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
     """Walk through a run, finished or not: step, guess the next decision, change one thing and see what becomes of it.
 
-    `forks` are shown from the start; `live` says which model and tools a new fork may use (by default none: it then stops at the first
+    It opens at the end. `forks` are on offer from the start: by default those that the package has on file of this run, where no model is
+    given. `live` says which model and tools a new fork may use (by default none: it then stops at the first
     reply that was not recorded), and `store` opens an empty store for it (by default one
     in this process, for the languages of the run). `height` is that of an event and its graph, in pixels.
     Raises BadInput for a run without events or without its beginning.
@@ -129,6 +131,8 @@ def stepper(
     if not isinstance(events[0], Started):
         raise BadInput(f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning")
     begun = events[0]
+    if forks is None:
+        forks = forks_on_file(run, bundled("traces")) if live.planning is None and run.run else ()
     return Stepper(run, tuple(forks), live, store or (lambda: open_for(begun.dialect, *begun.readers)), height=height)
 
 

@@ -12,7 +12,7 @@ from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Document, Edge, Json
 
 
-def grounds(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
+def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
     """The facts of a run as JSON, those that the answer rests on by their place among them, and the passages that say any.
 
     `number` gives each text its number. A fact that the graph began with is there since event 0; one that an answer names and no edge

@@ -1,0 +1,80 @@
+// What a fact rests on: since when it is in the graph, the sentences that say it, and the passages they stand in.
+
+/** A fact as one reads it. */
+function stepFactWords(fact) {
+  if (!fact.edge) return [fact.text];
+  const [source, type, target] = fact.edge;
+  return [`${plain(source)} `, make("b", {}, `— ${plain(type)} →`), ` ${plain(target)}`];
+}
+
+/** The answer, and the facts it rests on; one that is opened lights up in the graph, and its sentence in its passage. */
+function stepAnswer(view, pane) {
+  const { run } = pane;
+  const { facts, evidence } = run.grounds;
+  const items = evidence.map((number) => {
+    const isLit = pane.lit === number;
+    const fact = make("button", { type: "button", class: "kl-step-fact", "aria-expanded": String(isLit), onclick: () => pane.light(isLit ? -1 : number) }, ...stepFactWords(facts[number]));
+    return make("li", { class: isLit ? "kl-step-lit" : "" }, fact, isLit && stepGround(pane, facts[number]));
+  });
+  const told = evidence.length ? `It rests on ${evidence.length} ${evidence.length === 1 ? "fact" : "facts"}. Choose one: its edge, its sentence and its passage light up.` :
+    "It names no fact of the graph.";
+  return [make("p", { class: "kl-step-big" }, run.answer), run.forced && make("p", { class: "kl-step-stopped" }, `a guess: ${run.why_guess}`),
+    make("p", { class: "small" }, told), items.length > 0 && make("ul", { class: "kl-step-facts" }, ...items)].filter(Boolean);
+}
+
+/** The sentences that say a fact, each within its passage, and the events that brought the passage and wrote the fact. */
+function stepGround(pane, fact) {
+  const { texts, grounds } = pane.run;
+  const passages = new Map(); // each passage once, with all its sentences that say the fact
+  const loose = [];
+  for (const { sentence, passage } of fact.said) {
+    if (passage < 0) loose.push(texts[sentence]);
+    else passages.set(passage, [...(passages.get(passage) ?? []), texts[sentence]]);
+  }
+  const shown = [...passages].map(([number, sentences]) => {
+    const { title, text, event } = grounds.passages[number];
+    return make("figure", { class: "kl-step-passage" }, make("figcaption", {}, make("b", {}, title), " ", stepGo(pane, event, "read")), make("p", {}, ...stepMarked(texts[text], sentences)));
+  });
+  const rest = loose.map((sentence) => make("p", {}, make("mark", {}, sentence)));
+  const none = fact.said.length ? [] : [make("p", { class: "small" }, "No sentence of a document is noted for it.")];
+  return make("div", { class: "kl-step-ground" }, stepSince(pane, fact), ...shown, ...rest, ...none);
+}
+
+/** Since when a fact is in the graph. */
+function stepSince(pane, fact) {
+  if (fact.since < 0) return make("p", { class: "small" }, "No edge of the graph says it in these words.");
+  if (fact.since === 0) return make("p", { class: "small" }, "In the graph since the run began.");
+  return make("p", { class: "small" }, "In the graph since ", stepGo(pane, fact.since, ""), ".");
+}
+
+/** A button that goes to an event. */
+function stepGo(pane, event, before) {
+  const go = button(`event ${event}`, () => { pane.pause(); pane.go(event); }, { class: "kl-button kl-step-go" });
+  return make("span", {}, before && `${before} at `, go);
+}
+
+/** A passage with some of its sentences marked; where line breaks differ, words are compared. */
+function stepMarked(passage, sentences) {
+  const text = passage.replace(/\s+/g, " ");
+  const spans = sentences.map((sentence) => sentence.replace(/\s+/g, " ").trim()).map((sentence) => [text.indexOf(sentence), sentence.length])
+    .filter(([at]) => at >= 0).sort(([one], [other]) => one - other);
+  const parts = [];
+  let done = 0;
+  for (const [at, length] of spans) {
+    if (at < done) continue;
+    parts.push(text.slice(done, at), make("mark", {}, text.slice(at, at + length)));
+    done = at + length;
+  }
+  return [...parts, text.slice(done)];
+}
+
+/** What is known of the edge that was clicked: the fact, since when, and from where. */
+function stepEdgeFacts(pane, number) {
+  const fact = pane.run.grounds.facts[number];
+  return [make("h4", {}, ...stepFactWords(fact)), stepGround(pane, fact)];
+}
+
+/** The number of the fact that an edge says; -1 for an edge of which nothing is noted. */
+function stepFactOf(run, edge) {
+  return run.grounds.facts.findIndex((fact) => fact.edge && [edge.source, edge.type, edge.target].every((part, place) => part === (place === 1 ? plain(fact.edge[1]) : fact.edge[place])));
+}
