@@ -1,4 +1,4 @@
-"""Draw the picture of the README from a bundled run of the local model: docs/graph.svg. No model is asked."""
+"""Draw the pictures of the README: docs/graph.svg from a bundled run of the local model, docs/loop.svg. No model is asked."""
 
 import argparse
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.answer import answer_picture
 from kgot_lab.draw.drawing import Drawing
+from kgot_lab.draw.loop_drawing import loop_drawing
 from kgot_lab.loop.trace import load_run
 
-PICTURE = Path(__file__).parent.parent / "docs" / "graph.svg"
+DOCS = Path(__file__).parent.parent / "docs"
 
 
 def picture() -> Drawing:
@@ -18,4 +19,5 @@ def picture() -> Drawing:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
-    picture().save(PICTURE)
+    picture().save(DOCS / "graph.svg")
+    loop_drawing().save(DOCS / "loop.svg")

@@ -15,6 +15,7 @@ import pytest
 import typer.main
 
 from kgot_lab.cli.app import app
+from kgot_lab.draw.loop_drawing import loop_drawing
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -102,11 +103,12 @@ def test_every_room_is_named():
     assert folders and [name for name in folders if f"`{name}`" not in rooms] == []
 
 
-def test_the_picture_of_the_readme_is_what_the_command_draws(monkeypatch):
+def test_the_pictures_of_the_readme_are_what_the_command_draws(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     drawn = runpy.run_path(str(ROOT / "benchmarks" / "readme_picture.py"))["picture"]().svg
     on_file = (ROOT / "docs" / "graph.svg").read_text(encoding="utf-8")
     assert on_file == drawn, "run python benchmarks/readme_picture.py"
+    assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop_drawing().svg, "run python benchmarks/readme_picture.py"
     assert {"Botswana", "Ayesha Quraishi", "Southern Africa"} <= {
         text.text for text in ET.fromstring(on_file).iter("{http://www.w3.org/2000/svg}text")
     }
