@@ -80,6 +80,13 @@ def as_stepper(page, watch, folder, event=0):
     return view
 
 
+def as_answer(page, watch, folder):
+    view = as_stepper(page, watch, folder, len(RUN.events) - 1)
+    view.locator(".kl-step-fact").first.press("Enter")
+    expect(view.locator("mark")).to_be_visible()
+    return view
+
+
 def as_vote(page, watch, folder):
     view = as_stepper(page, watch, folder, 14)
     view.get_by_role("button", name="Find, table").press("Enter")
@@ -104,7 +111,7 @@ def as_explorer(page, watch, folder):
     return on_disk(page, watch, folder, explore(Lanes(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["ada"]))
 
 
-STATES = [as_graph, as_table, as_stepper, as_vote, as_question, as_pair, as_explorer]
+STATES = [as_graph, as_table, as_stepper, as_answer, as_vote, as_question, as_pair, as_explorer]
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
@@ -193,8 +200,8 @@ def test_in_a_notebook_the_tab_key_leaves_each_view_pictures_have_words_and_chan
     graph, walk, explorer = (area.locator(".kl").first for area in cells)
     graph.get_by_role("application").press("ArrowRight")
     expect(graph.get_by_role("status")).to_have_text("The winter storm of late January 2026 picked")
-    walk.press("ArrowRight")
-    expect(walk.locator(".kl-step-panel").get_by_role("status")).to_contain_text("Event 1 of 24")
+    walk.press("ArrowLeft")
+    expect(walk.locator(".kl-step-panel").get_by_role("status")).to_contain_text("Event 23 of 24")
     explorer.get_by_label("or one of 2").select_option(index=2)
     expect(explorer.locator(".kl-said")).to_contain_text("First: ")
     before = spoken(explorer)

@@ -47,8 +47,8 @@ function stepList(view, pane) {
   const opened = new Set();
   const groups = pane.run.steps.map((cost) => {
     const name = cost.step ? `Step ${cost.step}` : "Start";
-    const heading = make("button", { type: "button", class: "kl-step-fold", onclick: () => fold(group) }, make("b", {}, name), make("span", {}, stepCost(cost)));
-    const group = { step: cost.step, heading, events: make("ol", { "aria-label": name }) };
+    const heading = make("button", { type: "button", class: "kl-step-fold", onclick: () => fold(group) }, make("b", {}, name), make("span", {}));
+    const group = { cost, step: cost.step, heading, events: make("ol", { "aria-label": name }) };
     element.append(make("h5", {}, heading), group.events);
     return group;
   });
@@ -86,7 +86,7 @@ function stepList(view, pane) {
     for (const group of groups) {
       open(group, group.step === here || opened.has(group.step));
       group.heading.parentElement.hidden = [...group.events.children].every((item) => item.hidden);
-      group.heading.lastChild.hidden = Boolean(view.quiz); // what a step took tells how many things are still to come
+      group.heading.lastChild.textContent = view.quiz ? "" : stepCost(group.cost); // what a step took tells how many things are still to come
     }
     hidden.hidden = reached >= pane.last;
     stepInto(element, items[pane.at]);
