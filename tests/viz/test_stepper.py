@@ -40,9 +40,15 @@ STORM = load_run(bundled("traces/winter_storm.jsonl"))
 VOLCANO = recorded_fork(STORM, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 
 
-@pytest.fixture(params=TRACES, ids=lambda path: path.stem)
+@pytest.fixture(params=TRACES, ids=lambda path: path.stem, scope="module")
 def trace(request):
     return load_run(request.param)
+
+
+@pytest.fixture(scope="module")
+def walked(trace):
+    """The stepper of a bundled run, made once: its graphs are laid out."""
+    return stepper(trace)
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +90,8 @@ class Tags(HTMLParser):
 # --- the data ---
 
 
-def test_every_event_of_every_trace_is_told(trace):
-    run = stepper(trace).live.data["run"]
+def test_every_event_of_every_trace_is_told(trace, walked):
+    run = walked.live.data["run"]
     assert len(run["events"]) == len(run["graph_at"]) == len(trace.events)
     for event, told in zip(trace.events, run["events"], strict=True):
         assert told["kind"] == type(event).__name__ and told["step"] == event.step
@@ -93,16 +99,16 @@ def test_every_event_of_every_trace_is_told(trace):
     assert run["answer"] == trace.events[-1].text and run["finished"]
 
 
-def test_prompt_and_reply_of_every_question_are_there_word_for_word(trace):
-    run = stepper(trace).live.data["run"]
+def test_prompt_and_reply_of_every_question_are_there_word_for_word(trace, walked):
+    run = walked.live.data["run"]
     for event, told in zip(trace.events, run["events"], strict=True):
         if isinstance(event, Asked):
             assert [(role, run["texts"][text]) for role, text in told["prompt"]] == [(m.role, m.text) for m in event.prompt.messages]
             assert run["texts"][told["reply"]] == event.reply
 
 
-def test_the_graph_at_each_event_is_the_graph_that_the_writes_gave(trace):
-    run = stepper(trace).live.data["run"]
+def test_the_graph_at_each_event_is_the_graph_that_the_writes_gave(trace, walked):
+    run = walked.live.data["run"]
     for number, event in enumerate(trace.events):
         graph = graph_after(trace.events[: number + 1])
         nodes, edges, node_marks, edge_marks = drawn(run, run["graph_at"][number])
@@ -157,8 +163,8 @@ def test_places_keep_what_has_a_place_already():
     assert {id: after[id] for id in before} == before and "c" in after
 
 
-def test_the_data_of_a_run_stays_small(trace):
-    assert len(json.dumps(stepper(trace).live.data)) < 300_000
+def test_the_data_of_a_run_stays_small(trace, walked):
+    assert len(json.dumps(walked.live.data)) < 300_000
 
 
 # --- votes, repairs ---
@@ -200,8 +206,8 @@ def test_a_statement_that_ran_at_once_has_no_repairs(mended):
 # --- what facts rest on ---
 
 
-def test_each_fact_knows_since_which_event_it_is_there_and_where_it_is_said(trace):
-    run = stepper(trace).live.data["run"]
+def test_each_fact_knows_since_which_event_it_is_there_and_where_it_is_said(trace, walked):
+    run = walked.live.data["run"]
     facts, passages, last = run["grounds"]["facts"], run["grounds"]["passages"], graph_after(trace.events)
     assert {tuple(fact["edge"]) for fact in facts if fact["edge"]} >= {(e.source, e.type, e.target) for e in last.edges}
     for fact in facts:
@@ -218,8 +224,8 @@ def test_each_fact_knows_since_which_event_it_is_there_and_where_it_is_said(trac
         assert [facts[number]["text"] for number in run["grounds"]["evidence"]] == [str(row) for row in answer.evidence]
 
 
-def test_what_the_steps_took_is_what_the_ledger_says(trace):
-    steps = stepper(trace).live.data["run"]["steps"]
+def test_what_the_steps_took_is_what_the_ledger_says(trace, walked):
+    steps = walked.live.data["run"]["steps"]
     spent = ledger(trace.events).total
     assert sum(step["calls"] for step in steps) == len(ledger(trace.events).entries)
     assert sum(step["tokens"] for step in steps) == spent.prompt_tokens + spent.completion_tokens
@@ -276,8 +282,8 @@ def test_the_picture_of_a_hostile_run_is_sound_and_fetches_nothing():
 # --- the picture ---
 
 
-def test_the_picture_holds_question_steps_answer_and_the_last_graph(trace):
-    picture = stepper(trace).picture
+def test_the_picture_holds_question_steps_answer_and_the_last_graph(trace, walked):
+    picture = walked.picture
     said = " ".join(node.text or "" for node in ET.fromstring(picture.svg).iter() if node.tag.endswith("}text"))
     assert "Answer: " in said and "Step 1: search(" in said and trace.question.split()[0] in said and "wrote +" in said
     assert picture.nodes == len(graph_after(trace.events)) and key_of(picture.svg) and picture.svg.count("data-picture") == 1
