@@ -24,11 +24,12 @@ class ContestRound:
 
 @dataclass(frozen=True)
 class Contest:
-    """The systems that take part, each with what it is, and the rounds."""
+    """The systems that take part, each with what it is, and the rounds; `asks` is the question, where it is not who has the best measure."""
 
     systems: Mapping[str, str]
     rounds: tuple[ContestRound, ...]
     measure: str = "F1"
+    asks: str = ""
 
     @property
     def told(self) -> Sentences:

@@ -1,8 +1,8 @@
-"""Guess first: who wins each round of a contest and by how much, before what was measured is shown."""
+"""Guess first: who wins each round of a contest, and by how much if that is asked, before what was measured is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from kgot_lab.draw.drawing import Drawing, drawing
@@ -16,6 +16,7 @@ from kgot_lab.viz.live import Live
 _WIDTH, _LEFT, _LINE, _ROW = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
 _FIRST, _BY = 150, 120  # widths of the first and of the last column
+_LONG = 380  # of the first column, where a round is a question
 
 
 class GuessFirst:
@@ -26,8 +27,17 @@ class GuessFirst:
         self.guessed: dict[str, tuple[str, float | None]] = {}
         systems = [{"name": name, "told": told} for name, told in contest.systems.items()]
         rounds = [asdict(each) for each in contest.rounds]
-        data = {"view": "guesses", "measure": contest.measure, "systems": systems, "rounds": rounds}
+        data = {"view": "guesses", "asks": contest.asks, "measure": contest.measure, "systems": systems, "rounds": rounds}
         self.live = Live(_sheet_of_paper(contest), data, self._heard)
+
+    def score(self) -> str:
+        """How many guesses were right, and how many one and the same answer would get everywhere."""
+        told = [each for each in self.contest.rounds if each.first and each.on in self.guessed]
+        if not told:
+            return "nothing guessed yet"
+        right = sum(self.guessed[each.on][0] in each.first for each in told)
+        constant = max(sum(system in each.first for each in told) for system in self.contest.systems)
+        return f"{right} of {len(told)} guesses are right; the same answer everywhere gets at most {constant}"
 
     def table(self) -> Table:
         """What was measured in each round."""
@@ -51,7 +61,7 @@ class GuessFirst:
 
 
 def guess_first(contest: Contest) -> GuessFirst:
-    """Ask which system wins each round and by how much; what was measured is shown once the reader has guessed.
+    """Ask which system wins each round, and by how much if it has no question of its own; what was measured is shown after the guesses.
 
     Where no live view can draw, the questions stand there to be answered on paper.
     """
@@ -60,30 +70,41 @@ def guess_first(contest: Contest) -> GuessFirst:
 
 def _sheet_of_paper(contest: Contest) -> Drawing:
     """The questions with boxes to tick: what a reader sees where no live view draws."""
-    asked = f"Guess before you read on: which system has the best {contest.measure} on each set, and by how much before the next?"
+    best = f"which system has the best {contest.measure} on each set, and by how much before the next?"
+    asked = f"Guess before you read on: {contest.asks[:1].lower() + contest.asks[1:] or best}"
     lines = list(wrapped(asked, _WIDTH - 2 * _LEFT, _SIZE * 1.1))
     for name, told in contest.systems.items():
         lines += wrapped(f"{name}: {told}", _WIDTH - 2 * _LEFT, _SIZE * 1.05)
     top = len(lines) * _LINE + 26
-    height = top + _ROW * (len(contest.rounds) + 1) + 10
-    alt = " ".join([asked, *(f"{name}: {told}." for name, told in contest.systems.items()), f"Sets: {', '.join(_sets(contest))}."])
+    sets = [list(wrapped(each, (_LONG if contest.asks else _FIRST) - 2 * _LEFT, _SIZE)) for each in _sets(contest)]
+    height = top + 22 + sum(map(_tall, sets)) + 10
+    rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_sets(contest))}."
+    alt = " ".join([asked, *(f"{name}: {told}." for name, told in contest.systems.items()), rounds])
     frame = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=height - 1, fill="#fff", stroke=_EDGE)
     words = (_text(line, _LEFT, 24 + _LINE * number, bold=number == 0) for number, line in enumerate(lines))
-    return drawing(alt, _WIDTH, height, frame, *words, *_boxes(contest, top))
+    return drawing(alt, _WIDTH, height, frame, *words, *_boxes(contest, top, sets))
 
 
-def _boxes(contest: Contest, top: float) -> Iterator[Markup]:
-    step = (_WIDTH - _FIRST - _BY - 2 * _LEFT) / len(contest.systems)
-    columns = {name: _FIRST + step * (number + 0.5) for number, name in enumerate(contest.systems)}
+def _boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Iterator[Markup]:
+    first, last = (_LONG, 0) if contest.asks else (_FIRST, _BY)
+    step = (_WIDTH - first - last - 2 * _LEFT) / len(contest.systems)
+    columns = {name: first + step * (number + 0.5) for number, name in enumerate(contest.systems)}
     for name, x in columns.items():
         yield _text(name, x, top + 12, anchor="middle", colour=_MUTED)
-    yield _text("by how much?", _WIDTH - _BY / 2 - _LEFT, top + 12, anchor="middle", colour=_MUTED)
-    for number, on in enumerate(_sets(contest), start=1):
-        y = top + 12 + _ROW * number
-        yield element("line", x1=_LEFT, x2=_WIDTH - _LEFT, y1=y - 20, y2=y - 20, stroke="#ddd")
-        yield _text(on, _LEFT, y)
-        yield from (element("circle", cx=x, cy=y - 5, r=7, fill="#fff", stroke=_INK) for x in columns.values())
-        yield element("line", x1=_WIDTH - _BY, x2=_WIDTH - 2 * _LEFT, y1=y, y2=y, stroke=_INK)
+    if last:
+        yield _text("by how much?", _WIDTH - last / 2 - _LEFT, top + 12, anchor="middle", colour=_MUTED)
+    y = top + 22
+    for lines in sets:
+        yield element("line", x1=_LEFT, x2=_WIDTH - _LEFT, y1=y, y2=y, stroke="#ddd")
+        yield from (_text(line, _LEFT, y + 20 + _LINE * number) for number, line in enumerate(lines))
+        yield from (element("circle", cx=x, cy=y + 15, r=7, fill="#fff", stroke=_INK) for x in columns.values())
+        if last:
+            yield element("line", x1=_WIDTH - last, x2=_WIDTH - 2 * _LEFT, y1=y + 20, y2=y + 20, stroke=_INK)
+        y += _tall(lines)
+
+
+def _tall(lines: Sequence[str]) -> int:
+    return _ROW + _LINE * (len(lines) - 1)
 
 
 def _sets(contest: Contest) -> list[str]:

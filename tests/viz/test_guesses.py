@@ -32,3 +32,15 @@ def test_what_the_browser_says_is_heard_and_nonsense_is_passed_over():
 
 def test_a_contest_prints_what_came_out():
     assert repr(CONTEST).splitlines()[0] == "hotpotqa: rag is first."
+
+
+def test_a_contest_with_a_question_of_its_own_asks_it_and_keeps_a_score():
+    long = "Under what name did the founder and lead guitarist of a band release an album of which nobody remembers the name?"
+    rounds = (ContestRound(long, ("graph",), None, 1, "RAG: x. Graph: y."), ContestRound("When?", ("both",), None, 1, "1899."))
+    shown = guess_first(Contest({"graph": "only the graph", "both": "both"}, rounds, asks="Who gave the right answer?"))
+    picture = shown.live.picture
+    assert "who gave the right answer?" in picture.alt and "by how much" not in picture.svg and picture.svg.count("<circle") == 4
+    assert "RAG: x" not in picture.svg and f">{long}<" not in picture.svg and "guitarist" in picture.svg  # it goes on in a second line
+    assert shown.score() == "nothing guessed yet"
+    shown.live.widget()._handle_custom_msg({"guesses": [{"on": each.on, "system": "both", "by": None} for each in rounds]}, [])
+    assert shown.score() == "1 of 2 guesses are right; the same answer everywhere gets at most 1"
