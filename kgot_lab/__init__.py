@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
     from kgot_lab.bundled import bundled as bundled_file
     from kgot_lab.documents.folder import read_documents
+    from kgot_lab.draw.attempts import hand_in
     from kgot_lab.draw.exercise import exercise
     from kgot_lab.draw.plots import plot_named as plot
     from kgot_lab.embedding.embedders import embedder
@@ -68,6 +69,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "doctor": "viz.probe",
     "plot": "draw.plots:plot_named",
     "exercise": "draw.exercise",
+    "hand_in": "draw.attempts",
     "bundled_file": "bundled:bundled",
     "embedder": "embedding.embedders",
     "ranked": "types",
@@ -96,8 +98,9 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
 __all__ = [  # written out, since editors and type checkers do not read the table; a test holds the two together
     "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph", "Query", "Ranking", "Report",
     "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model", "bench", "bundled_file", "compare_texts", "connect", "doctor",
-    "embedder", "exercise", "expert", "explore", "fork", "graph_after", "html", "load_dataset", "load_run", "open_store", "plot",
-    "python", "ranked", "read_documents", "recorded_fork", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
+    "embedder", "exercise", "expert", "explore", "fork", "graph_after", "hand_in", "html", "load_dataset", "load_run", "open_store",
+    "plot", "python", "ranked", "read_documents", "recorded_fork", "resume", "search", "show", "solve", "stepper", "systems", "think",
+    "verify",
 ]  # fmt: skip
 
 

@@ -57,7 +57,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"viz.claims"}, {"viz.worlds"}],
     [{"viz.editing"}, {"viz.experts"}],  # write down as claims does
     [{"front"}],  # what the front door does in one line: ask, show
-    [{"cli", "cli.experts", "cli.query", "__main__"}],  # groups of commands are sub-rooms
+    [{"cli", "cli.course", "cli.experts", "cli.query", "__main__"}],  # groups of commands are sub-rooms
     [{"__init__"}],  # the front door may open on every room
 ]
 FLOOR_OF = {name: (floor, room) for floor, rooms in enumerate(FLOORS) for room, names in enumerate(rooms) for name in names}

@@ -84,7 +84,7 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
     named = re.findall(
         r'bundled_file\("(benchmarks/[^"]+)"\)', "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code"))
     )
-    assert len(named) == 12 and all(bundled(name).exists() for name in named)
+    assert len(named) == 13 and all(bundled(name).exists() for name in named)
     monkeypatch.setattr("kgot_lab.bundled._CHECKOUT", tmp_path)  # as where the package is installed without its checkout
     with pytest.raises(BadInput, match="comes with a checkout of the project and not with the installed package: clone it"):
         bundled(named[0])

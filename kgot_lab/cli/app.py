@@ -20,6 +20,7 @@ from kgot_lab import __version__
 from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import benchmarks
+from kgot_lab.cli.course.marking import show_marks
 from kgot_lab.cli.experts.drifted import tell_drift
 from kgot_lab.cli.experts.market import experts
 from kgot_lab.cli.experts.serving import serve_experts
@@ -381,6 +382,7 @@ app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)
 app.command()(export)
 app.command()(pages)
+app.command("marks")(show_marks)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kgot_lab.draw.attempts import note_attempt
 from kgot_lab.errors import BadInput
 
 _SEAL = "sealed:"
@@ -29,22 +30,26 @@ class Assessed:
         return self.said
 
 
-def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005) -> Assessed:
+def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessed:
     """Says "right" or "not yet" of an answer, and never what the right one is; three dots, the answer not given, are "not yet".
 
     `right` is the answer itself, worked out in the cell; a function that says whether an answer is right; or an answer under a seal,
     as `sealed` makes it. Texts are compared without case and outer spaces, collections without order, numbers within `within`.
-    An answer of a kind that cannot be compared is "not yet", with what went wrong. Raises BadInput when a seal is not one of `sealed`.
+    An answer of a kind that cannot be compared is "not yet", with what went wrong and the hint. What is tried at an exercise with a
+    `name` is noted for `hand_in`; with three dots again nothing is. Raises BadInput when a seal is not one of `sealed`.
     """
     if answer is ...:
         return Assessed(False, _BLANK)
     if isinstance(right, str) and right.startswith(_SEAL) and len(right) != len(sealed("")):
         raise BadInput("this seal is not whole: make it again with sealed(the right answer)")
     try:
-        is_right = _is_right(answer, right, within)
+        is_right, trouble = _is_right(answer, right, within), ""
     except Exception as error:  # whatever a reader writes, a run of all cells goes on
-        return Assessed(False, f"not yet: this answer cannot be compared ({type(error).__name__}: {error})")
-    return Assessed(True, "right") if is_right else Assessed(False, f"not yet: {hint}" if hint else "not yet")
+        is_right, trouble = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
+    if name:
+        note_attempt(name, answer, right=is_right)
+    said = "; ".join(filter(None, (trouble, hint)))
+    return Assessed(True, "right") if is_right else Assessed(False, f"not yet: {said}" if said else "not yet")
 
 
 def sealed(answer: Any) -> str:

@@ -14,13 +14,13 @@ from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.types import Json
 
-OUTCOMES: Mapping[str, str] = {
+WINNERS: Mapping[str, str] = {
     "RAG": "only the prompt of five passages gives the right answer",
     "graph": "only the path through the graph does",
     "both": "both give it",
     "neither": "neither does",
 }
-SIX = (  # what a lesson shows: an outcome, and the set that it is taken from
+SIX_SHOWN = (  # what a lesson shows: an outcome, and the set that it is taken from
     ("graph", "hotpotqa"), ("graph", "2wiki"), ("RAG", "hotpotqa"), ("RAG", "musique-498"), ("both", "2wiki"), ("neither", "musique-498"),
 )  # fmt: skip
 _LONGEST = 25  # words of a question that is read in a lesson
@@ -38,7 +38,7 @@ class Duel:
 
     @property
     def outcome(self) -> str:
-        """One of OUTCOMES, by exact match with the right answer or an alias of it."""
+        """One of WINNERS, by exact match with the right answer or an alias of it."""
         return {(True, True): "both", (True, False): "RAG", (False, True): "graph"}.get((self.rag.em == 1, self.graph.em == 1), "neither")
 
     @property
@@ -62,7 +62,7 @@ def duels(findings: Findings, sets: Mapping[str, QuestionSet], stages: LossesByS
     ]
 
 
-def one_of_each(every: Sequence[Duel], wanted: Iterable[tuple[str, str]] = SIX) -> list[Duel]:
+def one_of_each(every: Sequence[Duel], wanted: Iterable[tuple[str, str]] = SIX_SHOWN) -> list[Duel]:
     """For each outcome and set that is wanted the first such duel of at most twenty-five words, in the order of their questions' texts.
 
     What was given by chance is left out: who is wrong has no word in common with the right answer, and it is known where both were lost.
@@ -80,14 +80,14 @@ def one_of_each(every: Sequence[Duel], wanted: Iterable[tuple[str, str]] = SIX) 
 def duel_contest(some: Sequence[Duel]) -> Contest:
     """The duels as rounds to guess at: who was right in each."""
     rounds = tuple(ContestRound(each.question.text.strip(), (each.outcome,), None, 1, each.told) for each in some)
-    return Contest(dict(OUTCOMES), rounds, asks="Who gave the right answer?")
+    return Contest(dict(WINNERS), rounds, asks="Who gave the right answer?")
 
 
 def outcome_rows(every: Sequence[Duel]) -> list[dict[str, Json]]:
     """How many questions of each set, and of all, ended in which way."""
     counts = {on: Counter(each.outcome for each in every if each.on == on) for on in dict.fromkeys(each.on for each in every)}
     counts["all sets"] = Counter(each.outcome for each in every)
-    return [{"set": on, "questions": told.total(), **{outcome: told[outcome] for outcome in OUTCOMES}} for on, told in counts.items()]
+    return [{"set": on, "questions": told.total(), **{outcome: told[outcome] for outcome in WINNERS}} for on, told in counts.items()]
 
 
 def _clear(duel: Duel) -> bool:
