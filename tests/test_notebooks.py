@@ -3,11 +3,14 @@
 import ast
 import json
 import re
+import runpy
 from pathlib import Path
 from statistics import median
 
 import pytest
+from support.exercise_cells import Exercises, exercise_cells
 
+import kgot_lab as lab
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput
 
@@ -114,3 +117,41 @@ def test_the_way_on_goes_through_all_notebooks_in_their_order():
 def test_outputs_hold_no_folder_of_a_computer_and_no_place_in_memory(path):
     shown = json.dumps([outputs for _, outputs in cells(path, "code")])
     assert not re.search(r"\bat 0x[0-9a-f]{6}|/home/|/root/|/Users/|/tmp/", shown)
+
+
+# --- a course: minutes, exercises, solutions --------------------------------------------------------------------------
+
+
+MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "lesson_minutes.py"))
+SOLUTIONS = (FOLDER.parent / "docs" / "solutions.md").read_text(encoding="utf-8")
+SOLVED = dict(re.findall(r"^- \*\*(\d\d\.\d)\*\* ``?([^\n]+?)``?: ", SOLUTIONS, re.MULTILINE))
+WRONG = (-987654.321, "no such answer", ["no such answer"], {"no such": "answer"}, lab.Diff(), None, object(), lambda *_: "no such answer", len)
+
+
+@each_notebook
+def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exercises(path):
+    told = MINUTES["lesson"](path)
+    assert told.reading <= told.stated <= 1.5 * told.reading + 5, f"set them with python benchmarks/lesson_minutes.py --set: {told}"
+
+
+@each_notebook
+def test_each_exercise_has_a_name_in_order_a_hint_and_one_solution(path):
+    asked = list(exercise_cells(path))
+    assert [each.name for each in asked] == [f"{path.name[:2]}.{number}" for number in range(1, len(asked) + 1)]
+    assert all(each.hint for each in asked) and {each.name for each in asked} <= set(SOLVED)
+    assert not [each.name for each in asked if SOLVED[each.name].strip("\"'") in each.hint.split()]
+
+
+def test_there_is_a_solution_to_each_exercise_and_none_more():
+    assert set(SOLVED) == {each.name for path in NOTEBOOKS for each in exercise_cells(path)}
+
+
+@each_notebook
+def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_are_right(path):
+    exercises = Exercises(path)
+    for each in exercises.cells:
+        said = {repr(wrong)[:20]: exercises.say(each, wrong) for wrong in WRONG}
+        assert [kind for kind, told in said.items() if not told.startswith("not yet: ") or not told.endswith(each.hint)] == []
+        assert "right" not in {exercises.say(each, True), exercises.say(each, False)} or SOLVED[each.name] in ("True", "False")
+        assert exercises.say(each, ...).startswith("not yet: put your answer"), "three dots begin anew"
+        assert exercises.say(each, exercises.value(SOLVED[each.name])) == "right", each.name
