@@ -21,6 +21,7 @@ from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.course.marking import show_marks
+from kgot_lab.cli.course.presenting import make_slides
 from kgot_lab.cli.experts.drifted import tell_drift
 from kgot_lab.cli.experts.market import experts
 from kgot_lab.cli.experts.serving import serve_experts
@@ -383,6 +384,7 @@ app.command("questions")(answer_questions)
 app.command()(export)
 app.command()(pages)
 app.command("marks")(show_marks)
+app.command("slides")(make_slides)
 
 
 @app.command()
