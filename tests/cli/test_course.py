@@ -1,6 +1,7 @@
 """The commands of somebody who teaches: marks from files handed in."""
 
 import json
+from pathlib import Path
 
 from kgot_lab.cli.app import app
 from kgot_lab.draw.attempts import digest_of
@@ -27,3 +28,9 @@ def test_a_damaged_file_is_named_and_the_others_are_shown(tmp_path):
     told = CliRunner().invoke(app, ["marks", str(broken), handed(tmp_path, "Ada", a=True)])
     assert "Ada" in told.stdout and "broken.json is left out" in told.stderr
     assert told.exit_code == 1 and "1 file of 2" in str(told.exception)
+
+
+def test_slides_are_written_beside_each_other(tmp_path):
+    tour = Path(__file__).parents[2] / "notebooks" / "00_tour.ipynb"
+    told = CliRunner().invoke(app, ["slides", str(tour), "--folder", str(tmp_path)])
+    assert told.exit_code == 0 and "00_tour.slides.html" in told.stdout and (tmp_path / "00_tour.slides.html").exists()

@@ -19,6 +19,9 @@ from kgot_lab.writing import write_whole
 _HERE = Path(__file__).parent
 _LEFT_OUT = ("In the package",)  # sections that are for readers, not for a room
 _SENTENCES, _BULLETS = 2, 6
+_GIVEN = ("<img", "<table", '<pre class="gave"')  # how a body begins that a cell gave
+_DENSE = 1100  # letters of a slide above which they are set smaller
+_ROW = 50  # letters whose room a row of a table takes besides its own
 
 
 @dataclass
@@ -56,32 +59,36 @@ def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path,
 
 
 def _slides(parts: Iterable[Told | Heading | Shown]) -> Iterator[_Slide]:
-    slide, skipped, lead = _Slide("", 9), False, ""
+    slide, skipped, waiting = _Slide("", 9), False, list[str]()  # what was said after a picture is about the next one, if there is one
     for part in parts:
         if isinstance(part, Heading):
+            slide.notes += waiting
             yield slide
-            slide, skipped, lead = _Slide(part.text, part.level), part.text in _LEFT_OUT, ""
+            slide, skipped, waiting = _Slide(part.text, part.level), part.text in _LEFT_OUT, []
         elif skipped:
             continue
         elif isinstance(part, Told):
-            slide.notes += part.blocks
-            if not slide.body:
-                slide.body += _lead(part.blocks, slide.level)
-            elif sentences := _sentences(part.blocks[-1]):
-                lead = sentences[-1]  # what stands right before the next picture says what it is
+            if not slide.body or (slide.level == 1 and len(slide.body) == 1):
+                slide.body += _lead(part.blocks)
+                slide.notes += part.blocks
+            else:
+                waiting += part.blocks
         elif _is_worth_showing(part):
-            if any("<pre" in each or "<img" in each or "<table" in each for each in slide.body):
+            if part.gives and any(each.startswith(_GIVEN) or (part.pictures and each.startswith("<pre")) for each in slide.body):
                 yield slide
-                slide = _Slide(slide.heading, slide.level, [element("p", inline(lead))] if lead else [], [])
+                lead = _sentences(waiting[-1])[-1:] if waiting else []
+                slide = _Slide(slide.heading, slide.level, [element("p", inline(sentence)) for sentence in lead])
             slide.body += _of_code(part)
-            lead = ""
+            slide.notes += waiting
+            waiting = []
+    slide.notes += waiting
     yield slide
 
 
-def _lead(blocks: Sequence[str], level: int) -> list[Markup]:
+def _lead(blocks: Sequence[str]) -> list[Markup]:
     bullets = [block[2:] for block in blocks if block.startswith("- ")]
-    texts = [block for block in blocks if not block.startswith(("- ", "**Time:**", "**Next:**"))]
-    said = [element("p", inline(" ".join(_sentences(text)[:_SENTENCES]))) for text in texts[: 3 if level == 1 else 1]]
+    texts = [block for block in blocks if not block.startswith(("- ", "**Time:**", "**Next:**", "**You will see**"))]
+    said = [element("p", inline(" ".join(_sentences(text)[:_SENTENCES]))) for text in texts[:1]]
     asked = [element("p", inline(text)) for text in texts if re.match(r"\*\*\d\.\*\*", text)]  # an exercise is shown whole
     listed = [element("ul", *(element("li", inline(bullet)) for bullet in bullets[:_BULLETS]))] if bullets else []
     return [*(asked or said), *listed]
@@ -99,21 +106,23 @@ def _of_code(part: Shown) -> list[Markup]:
 
 
 def _is_worth_showing(part: Shown) -> bool:
-    """Whether a cell shows something, or is short code that does; imports and checks are for readers."""
-    if part.pictures or part.tables or part.text:
+    """Whether a cell shows something, or is short code that makes something; imports, and cells that end in a check, are for readers."""
+    if part.gives:
         return True
     try:
         lines = ast.parse(part.code).body
     except SyntaxError:
         return False
-    return len(part.code.splitlines()) <= LINES and not all(isinstance(line, ast.Assert | ast.Import | ast.ImportFrom) for line in lines)
+    imports = all(isinstance(line, ast.Import | ast.ImportFrom) for line in lines)
+    return len(part.code.splitlines()) <= LINES and not imports and not isinstance(lines[-1], ast.Assert)
 
 
 def _section(slide: _Slide, number: int, count: int) -> Markup:
     heading = element("h1" if slide.level == 1 else "h2", slide.heading)
     notes = [element("aside", *(element("p", inline(each.removeprefix("- "))) for each in slide.notes), class_="notes")] if slide.notes else []
     place = element("p", f"{number} / {count}", class_="place")
-    return element("section", heading, *slide.body, *notes, place, class_="title" if slide.level == 1 else None, id=f"slide-{number}")
+    much = sum(len(re.sub("<[^>]*>", "", each)) + _ROW * each.count("<tr>") for each in slide.body)
+    return element("section", heading, *slide.body, *notes, place, class_="dense" if much > _DENSE else None, id=f"slide-{number}")
 
 
 def _with_pictures(head: Markup) -> Markup:

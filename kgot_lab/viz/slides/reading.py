@@ -42,6 +42,11 @@ class Shown:
     tables: tuple[Markup, ...]
     text: str
 
+    @property
+    def gives(self) -> bool:
+        """Whether the cell gave anything to look at."""
+        return bool(self.pictures or self.tables or self.text)
+
 
 def parts_of(path: Path) -> Iterator[Told | Heading | Shown]:
     """The parts of a notebook on file; raises BadInput for one that is missing or damaged."""
@@ -121,7 +126,7 @@ def _shown(source: str, outputs: Sequence[Any]) -> Shown:
             tables += _tables(page)
         else:
             texts.append(_text(data.get("text/plain", "")))
-    text = "\n".join(texts).splitlines()
+    text = texts[-1].splitlines() if texts else []  # the value; what stands before it is progress
     return Shown(source, tuple(pictures), tuple(tables), "\n".join([*text[:LINES_OUT], *["…"] * (len(text) > LINES_OUT)]))
 
 
