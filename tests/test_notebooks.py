@@ -125,7 +125,17 @@ def test_outputs_hold_no_folder_of_a_computer_and_no_place_in_memory(path):
 MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "lesson_minutes.py"))
 SOLUTIONS = (FOLDER.parent / "docs" / "solutions.md").read_text(encoding="utf-8")
 SOLVED = dict(re.findall(r"^- \*\*(\d\d\.\d)\*\* ``?([^\n]+?)``?: ", SOLUTIONS, re.MULTILINE))
-WRONG = (-987654.321, "no such answer", ["no such answer"], {"no such": "answer"}, lab.Diff(), None, object(), lambda *_: "no such answer", len)
+WRONG = (
+    -987654.321,
+    "no such answer",
+    ["no such answer"],
+    {"no such": "answer"},
+    lab.Diff(),
+    None,
+    object(),
+    lambda *_: "no such answer",
+    len,
+)
 
 
 @each_notebook

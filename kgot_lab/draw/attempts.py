@@ -45,7 +45,9 @@ class HandedIn:
     def __repr__(self) -> str:
         solved = sum(each.right for each in self.attempts)
         lines = [f"{self.path.name}: {self.name}, {solved} of {counted(len(self.attempts), 'exercise')} right"]
-        lines += [f"  {each.exercise}  {'right' if each.right else 'not yet'}, {counted(each.tries, 'try', 'tries')}" for each in self.attempts]
+        lines += [
+            f"  {each.exercise}  {'right' if each.right else 'not yet'}, {counted(each.tries, 'try', 'tries')}" for each in self.attempts
+        ]
         return "\n".join(lines)
 
 
@@ -76,7 +78,9 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
         raise BadInput(f"a name has letters or digits, and at most {_LONGEST_NAME} of them: lab.hand_in('Ada Lovelace')")
     attempts = tuple(sorted(_attempts.values(), key=lambda each: each.exercise))
     if not attempts:
-        raise BadInput("no exercise was tried since the kernel was started: put answers in the place of the dots, run their cells, and hand in")
+        raise BadInput(
+            "no exercise was tried since the kernel was started: put answers in the place of the dots, run their cells, and hand in"
+        )
     notebooks = sorted({each.exercise.partition(".")[0] for each in attempts})
     path = Path(folder) / f"{plain}_{'_'.join(notebooks)}.json"
     if path.exists() and not again:
@@ -93,7 +97,7 @@ def digest_of(content: Mapping[str, Any]) -> str:
 
 
 def _as_text(answer: Any, depth: int = 0) -> str:
-    """An answer as short text; of what is neither text, number nor a small collection of such only its kind, which tells no place in memory."""
+    """An answer as short text; of what is neither text, number nor a small collection of such only its kind: no place in memory."""
     if isinstance(answer, str):
         return _shortened(harmless(answer))
     if answer is None or isinstance(answer, bool | float) or (isinstance(answer, int) and abs(answer) < 10**50):

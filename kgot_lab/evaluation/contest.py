@@ -24,7 +24,7 @@ class ContestRound:
 
 @dataclass(frozen=True)
 class Contest:
-    """The systems that take part, each with what it is, and the rounds; `asks` is the question, where it is not who has the best measure."""
+    """The systems that take part, each with what it is, and the rounds; `asks` is the question, if it is not who has the best measure."""
 
     systems: Mapping[str, str]
     rounds: tuple[ContestRound, ...]

@@ -32,6 +32,7 @@ def test_what_was_measured_is_shown_once_a_guess_is_made(page, lab):
     expect(area).not_to_contain_text("rag is first")
     expect(reveal).to_be_disabled()
 
+
 QUESTIONS = """
 from kgot_lab.evaluation.contest import Contest, ContestRound
 import kgot_lab as lab

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 from kgot_lab.cli.app import app
 from kgot_lab.draw.attempts import digest_of
-from typer.testing import CliRunner
 
 
 def handed(folder, name, **right):

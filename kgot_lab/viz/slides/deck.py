@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.page import page_head
-from kgot_lab.viz.slides.reading import LINES, Heading, Shown, Told, inline, parts_of
+from kgot_lab.viz.slides.reading import CODE_LINES, CellShown, CellTold, Heading, inline, notebook_parts
 from kgot_lab.writing import write_whole
 
 _HERE = Path(__file__).parent
@@ -36,11 +36,11 @@ def slides_of(path: Path | str) -> str:
     """The slides of a notebook as the text of an HTML page.
 
     A slide for each heading, with the first two sentences or the bullets below it, short code and what it gave; each further picture or
-    table gets one of its own. All that was said stands in the notes (key n). Checks (cells of asserts alone) and what a reader types into are left out.
-    Raises BadInput for a notebook that is missing, damaged or has nothing to show.
+    table gets one of its own. All that was said stands in the notes (key n). Cells that end in a check, and those that
+    a reader types into, are left out. Raises BadInput for a notebook that is missing, damaged or has nothing to show.
     """
     path = Path(path)
-    slides = [slide for slide in _slides(parts_of(path)) if slide.body or slide.level == 1]
+    slides = [slide for slide in _slides(notebook_parts(path)) if slide.body or slide.level == 1]
     if not slides:
         raise BadInput(f"{path.name} has no heading and nothing below one: there is nothing to make slides of")
     script = (_HERE / "deck.js").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path,
     return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in made.items())
 
 
-def _slides(parts: Iterable[Told | Heading | Shown]) -> Iterator[_Slide]:
+def _slides(parts: Iterable[CellTold | Heading | CellShown]) -> Iterator[_Slide]:
     slide, skipped, waiting = _Slide("", 9), False, list[str]()  # what was said after a picture is about the next one, if there is one
     for part in parts:
         if isinstance(part, Heading):
@@ -67,7 +67,7 @@ def _slides(parts: Iterable[Told | Heading | Shown]) -> Iterator[_Slide]:
             slide, skipped, waiting = _Slide(part.text, part.level), part.text in _LEFT_OUT, []
         elif skipped:
             continue
-        elif isinstance(part, Told):
+        elif isinstance(part, CellTold):
             if not slide.body or (slide.level == 1 and len(slide.body) == 1):
                 slide.body += _lead(part.blocks)
                 slide.notes += part.blocks
@@ -98,14 +98,14 @@ def _sentences(text: str) -> list[str]:
     return [each for each in re.split(r"(?<=[.!?:])\s+(?=[A-Z*`\"])", text.strip()) if each]
 
 
-def _of_code(part: Shown) -> list[Markup]:
-    short = len(part.code.splitlines()) <= LINES
+def _of_code(part: CellShown) -> list[Markup]:
+    short = len(part.code.splitlines()) <= CODE_LINES
     code = [element("pre", element("code", part.code))] if short and not part.pictures else []
     text = [element("pre", part.text, class_="gave")] if part.text and not (part.pictures or part.tables) else []
     return [*code, *part.pictures, *part.tables, *text]
 
 
-def _is_worth_showing(part: Shown) -> bool:
+def _is_worth_showing(part: CellShown) -> bool:
     """Whether a cell shows something, or is short code that makes something; imports, and cells that end in a check, are for readers."""
     if part.gives:
         return True
@@ -114,12 +114,14 @@ def _is_worth_showing(part: Shown) -> bool:
     except SyntaxError:
         return False
     imports = all(isinstance(line, ast.Import | ast.ImportFrom) for line in lines)
-    return len(part.code.splitlines()) <= LINES and not imports and not isinstance(lines[-1], ast.Assert)
+    return len(part.code.splitlines()) <= CODE_LINES and not imports and not isinstance(lines[-1], ast.Assert)
 
 
 def _section(slide: _Slide, number: int, count: int) -> Markup:
     heading = element("h1" if slide.level == 1 else "h2", slide.heading)
-    notes = [element("aside", *(element("p", inline(each.removeprefix("- "))) for each in slide.notes), class_="notes")] if slide.notes else []
+    notes = (
+        [element("aside", *(element("p", inline(each.removeprefix("- "))) for each in slide.notes), class_="notes")] if slide.notes else []
+    )
     place = element("p", f"{number} / {count}", class_="place")
     much = sum(len(re.sub("<[^>]*>", "", each)) + _ROW * each.count("<tr>") for each in slide.body)
     return element("section", heading, *slide.body, *notes, place, class_="dense" if much > _DENSE else None, id=f"slide-{number}")

@@ -13,13 +13,18 @@ from typing import Any
 from kgot_lab.draw.markup import Markup, element, image, joined, shortened
 from kgot_lab.errors import BadInput
 
-LINES, LINES_OUT, ROWS, CELL = 8, 10, 8, 90  # lines of code and of output, rows of a table and letters of a cell that fit on a slide
+CODE_LINES, _LINES_OUT, _ROWS, _CELL = (
+    8,
+    10,
+    8,
+    90,
+)  # lines of code and of output, rows of a table and letters of a cell that fit on a slide
 _PICTURE = re.compile(r'<img\s[^>]*?src="(data:image/(?:svg\+xml|png|jpeg);base64,[A-Za-z0-9+/=\s]+)"')
 _MARK = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|!?\[([^\]]*)\]\([^)]*\)")
 
 
 @dataclass(frozen=True)
-class Told:
+class CellTold:
     """A cell of text, its headings taken off: paragraphs and bullets, in order."""
 
     blocks: tuple[str, ...]
@@ -34,7 +39,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Shown:
+class CellShown:
     """A cell of code with what it gave: pictures and tables as markup, and text."""
 
     code: str
@@ -48,10 +53,12 @@ class Shown:
         return bool(self.pictures or self.tables or self.text)
 
 
-def parts_of(path: Path) -> Iterator[Told | Heading | Shown]:
+def notebook_parts(path: Path) -> Iterator[CellTold | Heading | CellShown]:
     """The parts of a notebook on file; raises BadInput for one that is missing or damaged."""
     try:
-        cells = [(cell["cell_type"], _text(cell["source"]), cell.get("outputs", [])) for cell in json.loads(path.read_text("utf-8"))["cells"]]
+        cells = [
+            (cell["cell_type"], _text(cell["source"]), cell.get("outputs", [])) for cell in json.loads(path.read_text("utf-8"))["cells"]
+        ]
     except OSError as error:
         raise BadInput(f"{path} cannot be read ({error.strerror}); name an .ipynb file that is there") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -70,32 +77,34 @@ def inline(text: str) -> Markup:
     for match in _MARK.finditer(text):
         parts.append(text[at : match.start()])
         code, bold, italic, link = match.groups()
-        parts.append(element("code", code) if code else element("b", bold) if bold else element("i", italic) if italic else plain(link or ""))
+        parts.append(
+            element("code", code) if code else element("b", bold) if bold else element("i", italic) if italic else unmarked(link or "")
+        )
         at = match.end()
     return joined([*parts, text[at:]])
 
 
-def plain(text: str) -> str:
+def unmarked(text: str) -> str:
     """A line of Markdown without its marks."""
-    return _MARK.sub(lambda match: next((plain(each) if match.group(4) else each for each in match.groups() if each), ""), text)
+    return _MARK.sub(lambda match: next((unmarked(each) if match.group(4) else each for each in match.groups() if each), ""), text)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-def _told(source: str) -> Iterator[Told | Heading]:
+def _told(source: str) -> Iterator[CellTold | Heading]:
     blocks: list[str] = []
     for paragraph in re.split(r"\n\s*\n", source.strip()):
         lines = paragraph.splitlines()
         if lines and (heading := re.match(r"(#{1,6})\s+(.*?)\s*#*$", lines[0])):
             if blocks:
-                yield Told(tuple(blocks))
+                yield CellTold(tuple(blocks))
                 blocks = []
-            yield Heading(len(heading[1]), plain(heading[2]))
+            yield Heading(len(heading[1]), unmarked(heading[2]))
             lines = lines[1:]
         blocks += _joined(lines)
     if blocks:
-        yield Told(tuple(blocks))
+        yield CellTold(tuple(blocks))
 
 
 def _joined(lines: Sequence[str]) -> list[str]:
@@ -114,7 +123,7 @@ def _joined(lines: Sequence[str]) -> list[str]:
 # --- code and what it gave --------------------------------------------------------------------------------------------
 
 
-def _shown(source: str, outputs: Sequence[Any]) -> Shown:
+def _shown(source: str, outputs: Sequence[Any]) -> CellShown:
     pictures: list[Markup] = []
     tables: list[Markup] = []
     texts: list[str] = []
@@ -125,14 +134,14 @@ def _shown(source: str, outputs: Sequence[Any]) -> Shown:
         elif "<table" in page:
             tables += _tables(page)
         else:
-            texts.append(_text(data.get("text/plain", "")))
+            texts.append(_text(data.get("text/unmarked", "")))
     text = texts[-1].splitlines() if texts else []  # the value; what stands before it is progress
-    return Shown(source, tuple(pictures), tuple(tables), "\n".join([*text[:LINES_OUT], *["…"] * (len(text) > LINES_OUT)]))
+    return CellShown(source, tuple(pictures), tuple(tables), "\n".join([*text[:_LINES_OUT], *["…"] * (len(text) > _LINES_OUT)]))
 
 
 def _picture(data: Mapping[str, Any], page: str) -> Markup | None:
     """The picture of an output as an image that holds its content; a script in it does not run there."""
-    alt = shortened(_text(data.get("text/plain", "")), 200)
+    alt = shortened(_text(data.get("text/unmarked", "")), 200)
     if match := _PICTURE.search(page):
         return element("img", src="".join(match[1].split()), alt=alt)
     if svg := _text(data.get("image/svg+xml", "")):
@@ -171,8 +180,8 @@ def _tables(page: str) -> Iterator[Markup]:
     reader = _Rows()
     reader.feed(page)
     for rows in reader.tables:
-        shown = [element("tr", *(element("td", shortened(cell, CELL)) for cell in row)) for row in rows[: ROWS + 1]]
-        more = [element("p", f"… and {len(rows) - ROWS - 1} rows more", class_="more")] if len(rows) > ROWS + 1 else []
+        shown = [element("tr", *(element("td", shortened(cell, _CELL)) for cell in row)) for row in rows[: _ROWS + 1]]
+        more = [element("p", f"… and {len(rows) - _ROWS - 1} rows more", class_="more")] if len(rows) > _ROWS + 1 else []
         yield joined([element("table", *shown), *more])
 
 
