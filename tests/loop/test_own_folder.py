@@ -1,0 +1,22 @@
+"""The recorded answers over the invented folder: each is what the loop does with the recorded replies, and their heads say whose they are."""
+
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.front.ask import ask
+from kgot_lab.llm.model_file import QWEN_CODER
+from kgot_lab.loop.again.replay import same_event
+from kgot_lab.loop.trace import load_run
+
+RIGHT = {"keys_along_paths": "Olive Tarn", "keys_by_writing": "Dunmore Tools", "treasurer": "Wilf Arrol"}  # only the first is
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_recorded_answer_is_what_the_loop_does_with_its_replies(name):
+    path = bundled(f"own-folder/{name}.jsonl")
+    run = load_run(path)
+    preset = run.events[0].preset
+    again = ask(run.question, bundled("own-folder/allotment"), f"recorded:{path}", preset=preset)
+    assert again.answer == run.answer == RIGHT[name] and len(again.events) == len(run.events)
+    assert all(map(same_event, again.events, run.events))
+    assert run.about["model_sha256"] == QWEN_CODER.sha256 and run.about["model"].startswith("Qwen2.5-Coder-1.5B")
