@@ -1,4 +1,4 @@
-"""The recorded answers over the invented folder: each is what the loop does with the recorded replies, and their heads say whose they are."""
+"""The recorded answers over the invented folder: each is what the loop does with the recorded replies; the heads say whose these are."""
 
 import pytest
 
