@@ -54,7 +54,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}, {"draw.methods"}],
     [{"examine"}],
     [{"viz", "viz.stepping"}],  # pages show a run, too
-    [{"viz.claims"}, {"viz.slides"}, {"viz.worlds"}],
+    [{"viz.claims"}, {"viz.course"}, {"viz.slides"}, {"viz.worlds"}],
     [{"viz.editing"}, {"viz.experts"}],  # write down as claims does
     [{"front"}],  # what the front door does in one line: ask, show
     [{"cli", "cli.course", "cli.experts", "cli.query", "__main__"}],  # groups of commands are sub-rooms

@@ -119,15 +119,34 @@ def style() -> str:
     return "".join(_read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk"))
 
 
+@cache
+def page_style() -> str:
+    """The style of every view on a page of its own, where the still pictures come back on paper."""
+    return f"""{style()}
+.live-note {{ font: 13px/1.45 Helvetica, Arial, sans-serif; color: #444; margin: .2rem 0 0; }}
+@media screen {{ .kl-replaced {{ display: none !important; }} }}
+@media print {{ .live {{ display: none; }} }}
+"""
+
+
 def place(data: Mapping[str, Json]) -> Markup:
-    """The place of a live view on a page of its own; `page_script` fills it."""
+    """The place of a live view on a page of its own, to be filled by the script of `page_source`.
+
+    `data["stands_for"]` is the key of the picture it replaces, in the same section; `data["alone"]` is what needs a notebook, in words.
+    """
     text = json.dumps(data, ensure_ascii=True, default=str).replace("<", "\\u003c")  # no text of the data can end the element
     return element("div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live")
 
 
+@cache
+def page_source() -> str:
+    """The script that fills every `place` of a page, as a file of its own."""
+    return f'"use strict";\n{script()}{_read("standalone.js")}'
+
+
 def page_script() -> tuple[Markup, str]:
-    """The script that fills every `place` of a page, and its hash for the page's content security policy: no other may run."""
-    text = f'"use strict";\n{script()}{_read("standalone.js")}'.replace("</script", "<\\/script")
+    """The same as a part of the page, and its hash for the page's content security policy: no other may run."""
+    text = page_source().replace("</script", "<\\/script")
     digest = b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return element("script", Markup(text)), f"'sha256-{digest}'"
 

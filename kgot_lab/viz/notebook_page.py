@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from html import escape, unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,28 @@ from urllib.parse import quote, unquote
 
 from kgot_lab.draw.outside import notebook_references, references
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 TEMPLATE = Path(__file__).parent / "nbconvert"  # the folder's name is the template's name
 SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
+
+
+@dataclass(frozen=True)
+class PageFrame:
+    """What is around a notebook's text on its page: links to the pages beside it, and styles and a script that all of them share.
+
+    `linked` names the page of each notebook beside it; `stays` says that the folder may be taken elsewhere, so that a link to a file
+    which is not in it would lead nowhere.
+    """
+
+    linked: Mapping[Path, str] = field(default_factory=dict)
+    folder: Path = Path()
+    navigation: str = ""
+    style: str = ""  # the file of the styles, beside the page; without one they are in the page
+    script: str = ""  # the file of the script, beside the page; without one no script runs
+    stays: bool = False
 
 
 def notebook_page(path: Path | str, *, beside: Iterable[Path | str] = (), folder: Path | str | None = None) -> str:
@@ -30,27 +46,20 @@ def notebook_page(path: Path | str, *, beside: Iterable[Path | str] = (), folder
     whose page would fetch something, NotInstalled without nbconvert.
     """
     path = Path(path)
-    folder = Path(folder) if folder is not None else path.parent
-    notebook = _without_widgets(_read(path))
-    notebook.metadata["title"] = _title(notebook, path)
-    page = _linked(_converted(notebook, path), path, {Path(other).resolve(): page_name(other) for other in beside}, folder)
-    if left := references(page, beside=True):
+    linked = {Path(other).resolve(): page_name(other) for other in beside}
+    return framed_page(read_notebook(path), path, PageFrame(linked, Path(folder) if folder is not None else path.parent))
+
+
+def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
+    """The page of a notebook that was read from `path`, and perhaps run since; raises as `notebook_page` does."""
+    notebook = _without_widgets(notebook)
+    notebook.metadata["title"] = notebook_title(notebook, path)
+    page = _linked(_converted(notebook, path, frame), path, frame)
+    own = {frame.style, frame.script}
+    if left := [address for address in references(page, beside=True) if address not in own]:
         found = [str(reference) for reference in notebook_references(path)] or left
         raise BadInput(f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(found[:5])}")
     return page
-
-
-def write_notebook_pages(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path, ...]:
-    """Write the pages of some notebooks into a folder, linked with each other, and return their paths; raises as `notebook_page` does.
-
-    The folder is made if it is not there; all pages are made before the first is written.
-    """
-    notebooks, folder = [Path(path) for path in paths], Path(folder)
-    names = [page_name(path) for path in notebooks]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise BadInput(f"two notebooks would become {', '.join(sorted(twice))}: write them into different folders")
-    pages = [notebook_page(path, beside=notebooks, folder=folder) for path in notebooks]
-    return tuple(write_whole(folder / name, page, "the page") for name, page in zip(names, pages, strict=True))
 
 
 def page_name(path: Path | str) -> str:
@@ -61,8 +70,8 @@ def page_name(path: Path | str) -> str:
 # --- the notebook -----------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> NotebookNode:
-    """The notebook in a file, in the current format."""
+def read_notebook(path: Path) -> NotebookNode:
+    """The notebook in a file, in the current format; raises BadInput for one that is missing or damaged, NotInstalled without nbconvert."""
     try:
         import nbconvert  # noqa: F401
         from nbformat import reads as untyped
@@ -90,14 +99,14 @@ def _without_widgets(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def _title(notebook: NotebookNode, path: Path) -> str:
+def notebook_title(notebook: NotebookNode, path: Path) -> str:
     """The first heading, or else the name of the file."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     headings = (match[1] for text in texts for match in re.finditer(r"^#+\s+(.*?)\s*#*$", text, re.MULTILINE))
     return re.sub(r"[`*]", "", next(headings, path.stem))
 
 
-def _converted(notebook: NotebookNode, path: Path) -> str:
+def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     """The page as nbconvert makes it with the template in this package; pictures beside the notebook go into it."""
     from nbconvert.exporters import HTMLExporter
     from nbconvert.filters.markdown_mistune import InvalidNotebook
@@ -106,7 +115,7 @@ def _converted(notebook: NotebookNode, path: Path) -> str:
     maker: Callable[..., Any] = HTMLExporter
     exporter = maker(**settings)
     try:
-        page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": path.stem, "path": str(path.parent)}})
+        page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": path.stem, "path": str(path.parent)}, "frame": frame})
     except InvalidNotebook as error:
         raise BadInput(f"{path} is damaged ({error}): open it in Jupyter and save it again") from error
     return str(page)
@@ -115,23 +124,36 @@ def _converted(notebook: NotebookNode, path: Path) -> str:
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def _linked(page: str, path: Path, pages: Mapping[Path, str], folder: Path) -> str:
+def _linked(page: str, path: Path, frame: PageFrame) -> str:
     """The page with each link leading where it should from the folder that the page is in."""
 
     def led(match: re.Match[str]) -> str:
-        return f"{match[1]}{escape(_led(unescape(match[2]), path, pages, folder))}{match[3]}"
+        address = unescape(match[3])
+        if frame.stays and _leaves(address, path, frame):
+            return f'{match[1]}title="a file beside the notebook: {escape(address.partition("#")[0])}"'
+        return f'{match[1]}{match[2]}{escape(_led(address, path, frame))}"'
 
-    return re.sub(r'(<a\b[^>]*?\shref=")([^"]*)(")', led, page)
+    return re.sub(r'(<a\b[^>]*?\s)(href=")([^"]*)"', led, page)
 
 
-def _led(link: str, path: Path, pages: Mapping[Path, str], folder: Path) -> str:
+def _led(link: str, path: Path, frame: PageFrame) -> str:
     """A link from a notebook as a link from its page; addresses, anchors and files that are not there stay as they are."""
-    if SCHEME.match(link) or link.startswith(("#", "/")):
+    if _leads_elsewhere(link):
         return link
     name, hash, anchor = link.partition("#")
     target = (path.parent / unquote(name)).resolve()
-    if target in pages:
-        return f"{quote(pages[target])}{hash}{anchor}"
+    if target in frame.linked:
+        return f"{quote(frame.linked[target])}{hash}{anchor}"
     if not target.exists():
         return link
-    return f"{quote(Path(os.path.relpath(target, folder.resolve())).as_posix())}{hash}{anchor}"
+    return f"{quote(Path(os.path.relpath(target, frame.folder.resolve())).as_posix())}{hash}{anchor}"
+
+
+def _leaves(link: str, path: Path, frame: PageFrame) -> bool:
+    """Whether a link of a notebook leads to a file that is no page beside its own."""
+    return not _leads_elsewhere(link) and (path.parent / unquote(link.partition("#")[0])).resolve() not in frame.linked.keys() | {path.resolve()}
+
+
+def _leads_elsewhere(link: str) -> bool:
+    """Whether a link is an address, an anchor on the same page, or a path from the root."""
+    return bool(SCHEME.match(link)) or link.startswith(("#", "/"))

@@ -67,3 +67,22 @@ function textTable(caption, columns, rows) {
   const body = rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, String(cell)))));
   return make("table", { class: "kl-table" }, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body));
 }
+
+/** The still pictures with a key within an area: those that a live view replaces. */
+function picturesOf(area, key) {
+  if (!area || !key) return [];
+  return [...area.querySelectorAll("[data-picture], img")].filter((drawing) =>
+    drawing.tagName === "IMG" ? decodedSource(drawing).includes(`data-picture="${key}"`) : drawing.getAttribute("data-picture") === key);
+}
+
+/** The text of an image whose address is its own content. */
+function decodedSource(image) {
+  const source = image.getAttribute("src") ?? "";
+  if (!source.startsWith("data:image/svg+xml")) return "";
+  const comma = source.indexOf(",");
+  try {
+    return source.slice(0, comma).includes("base64") ? atob(source.slice(comma + 1)) : decodeURIComponent(source.slice(comma + 1));
+  } catch {
+    return "";
+  }
+}

@@ -2,25 +2,10 @@
 
 /** Hide the static picture that this live view replaces, in the outputs of the same cell; returns what shows it again. */
 function takePlace(el, key) {
-  const area = key && el.closest(".jp-OutputArea, .output_area, .output, .cell-output-container, .cell");
-  if (!area) return () => {};
-  const drawings = [...area.querySelectorAll("[data-picture], img")].filter((drawing) =>
-    drawing.tagName === "IMG" ? decodedSource(drawing).includes(`data-picture="${key}"`) : drawing.getAttribute("data-picture") === key);
-  const hidden = drawings.map((drawing) => drawing.closest(".jp-OutputArea-child") ?? drawing);
+  const area = el.closest(".jp-OutputArea, .output_area, .output, .cell-output-container, .cell");
+  const hidden = picturesOf(area, key).map((drawing) => drawing.closest(".jp-OutputArea-child") ?? drawing);
   for (const place of hidden) place.hidden = true, place.classList.add("kl-replaced"), place.style.setProperty("display", "none", "important");
   return () => { for (const place of hidden) place.hidden = false, place.classList.remove("kl-replaced"), place.style.removeProperty("display"); };
-}
-
-/** The text of an image whose address is its own content. */
-function decodedSource(image) {
-  const source = image.getAttribute("src") ?? "";
-  if (!source.startsWith("data:image/svg+xml")) return "";
-  const comma = source.indexOf(",");
-  try {
-    return source.slice(0, comma).includes("base64") ? atob(source.slice(comma + 1)) : decodeURIComponent(source.slice(comma + 1));
-  } catch {
-    return "";
-  }
 }
 
 /** Keep single keys from JupyterLab, where R makes raw text of the cell; it looks for this attribute at the very element that has the focus. */
