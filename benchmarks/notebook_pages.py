@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kgot_lab.cli.needs import need_packages
 from kgot_lab.draw.outside import links, notebook_references, references
-from kgot_lab.viz.notebook_page import write_notebook_pages
+from kgot_lab.viz.course import write_course
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 
@@ -27,7 +27,7 @@ def told(page: Path, notebook: Path) -> tuple[str, bool]:
 
 def main(notebooks: list[Path], folder: Path) -> bool:
     """Print a line for each notebook; whether all of them fetch nothing."""
-    found = [told(page, notebook) for page, notebook in zip(write_notebook_pages(notebooks, folder), notebooks, strict=True)]
+    found = [told(page, notebook) for page, notebook in zip(write_course(notebooks, folder)[1:], notebooks, strict=True)]
     for line, _ in found:
         print(line)
     return all(clean for _, clean in found)

@@ -9,7 +9,6 @@ HEAVY = {
     "scipy",
     "anywidget",
     "ipywidgets",
-    "pyvis",
     "IPython",
     "nbconvert",
     "llama_cpp",

@@ -46,13 +46,15 @@ def export(
 
 
 def pages(
-    notebooks: Annotated[list[Path], typer.Argument(help="notebooks, as they are stored; nothing is run")],
+    notebooks: Annotated[list[Path], typer.Argument(help="notebooks, in the order in which they are read")],
     folder: Annotated[Path, typer.Option("--folder", help="where the pages go")] = Path("pages"),
+    live: Annotated[bool, typer.Option("--live", help="run the notebooks first, and let their live views live on the pages")] = False,
+    title: Annotated[str, typer.Option("--title", help="what the front page is called")] = "Notebooks",
 ) -> None:
-    """Write notebooks as HTML pages that link to nothing outside, with links between them."""
-    from kgot_lab.viz.notebook_page import write_notebook_pages
+    """Write notebooks as HTML pages that link to nothing outside, with links between them and a front page."""
+    from kgot_lab.viz.course import write_course
 
-    for page in write_notebook_pages(notebooks, folder):
+    for page in write_course(notebooks, folder, live=live, title=title, tell=say):
         typer.echo(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
 
 

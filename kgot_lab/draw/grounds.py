@@ -76,7 +76,7 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
         raise BadInput("a picture of an answer needs a run that has one: give a finished run, as load_run returns it")
     graph = graph_after(events)
     by_fact = {fact_of(edge): edge for edge in graph.edges}
-    read = [by_fact[fact] for fact in answered.evidence if fact in by_fact]
+    read = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
     joined = _joined_to(answered.text, read, graph)
     wanted = set(telling_words(f"{started.question} {answered.text}"))
     hub = _hub(joined, answered.text, graph)

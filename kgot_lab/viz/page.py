@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 
 from kgot_lab.draw.graph.svg import Picture, svg
-from kgot_lab.draw.markup import Markup, element, joined, shortened
+from kgot_lab.draw.markup import Markup, element, joined, key_of, shortened
 from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
@@ -16,7 +16,8 @@ from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.telling import sentence_told
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Document, Json, Usage
-from kgot_lab.viz.live import page_script, place, style
+from kgot_lab.viz.graph_view import GraphView, show_graph
+from kgot_lab.viz.live import page_script, page_style, place
 from kgot_lab.viz.stepping.steps import entry, folded, verbatim
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
@@ -66,29 +67,38 @@ def page(
     graph: PropertyGraph | None = None,
     live: Mapping[str, Mapping[str, Json]] | None = None,
 ) -> str:
-    """A run as the text of an HTML file: question, answer and evidence first, then every event, the cost, and the graph.
+    """A run as the text of an HTML file: question, answer, graph and evidence first, then every event and the cost.
 
-    `graph` is the one before the run, by default what it began with; `live` are the data of views to put in, by heading: without
-    any the page holds no script. Raises BadInput when the writes do not fit the graph.
+    In the graph the answer is marked, and the facts it rests on. `graph` is the one before the run, by default what it began with;
+    `live` are the data of views to put in, by heading: without any the page holds no script and the graph is a picture. Raises BadInput
+    when the writes do not fit the graph.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
     graphs = _graphs(events, graph or graph_after(events[:1]))
-    last = svg(graphs[-1])
+    is_whole = graph is None and {Started, Answered} <= set(map(type, events))  # what an answer rests on is found by the run alone
+    drawn = show_graph(graphs[-1], highlight=run if is_whole else None)
     question = next((event.question for event in events if isinstance(event, Started)), "")
     title = title or shortened(question, 80) or "A run"
     sections = (
         _opening(title, events, question),
         *([element("p", element("b", origin(run)), class_="origin")] if origin(run) else []),
+        _drawing(drawn, is_live=bool(live)),
         _evidence(events),
         *(element("section", element("h2", heading), NEEDS_SCRIPT, place(data), class_="alive") for heading, data in (live or {}).items()),
-        _section("Step by step", *_steps(run, graphs, last)),
-        _section("What it cost", _ledger(events)),
-        _section("The graph at the end", last.svg, folded("The same as tables", table(graphs[-1], limit=200).html)),
+        _section("Step by step", *_steps(run, graphs, drawn.picture)),
+        _section("What it cost", _ledger(events), _settings(events)),
     )
     script, source = page_script() if live else (Markup(), "")
-    head = page_head(title, STYLE + (style() if live else ""), script=source)
+    head = page_head(title, STYLE + (page_style() if live else ""), script=source)
     return f"<!DOCTYPE html>\n{element('html', head, element('body', element('main', *sections), script), lang='en')}\n"
+
+
+def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
+    """The graph at the end: a picture, in whose place a live view comes where it may."""
+    svg = drawn.picture.svg
+    alive = [place({**drawn.live.data, "stands_for": key_of(svg)})] if is_live else []
+    return _section("Graph", element("div", svg, class_="still"), *alive, folded("The same as tables", drawn.table(limit=200).html))
 
 
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
@@ -126,8 +136,13 @@ def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
         forced = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph." if answer.forced else ""
         words = element("p", forced, class_="small") if forced else Markup()
         parts.append(element("div", element("div", answer.text), words, class_="answer forced" if forced else "answer"))
+    return joined(parts)
+
+
+def _settings(events: Sequence[Event]) -> Markup:
+    """With which models, tools and limits the run was made."""
     started = next((event for event in events if isinstance(event, Started)), None)
-    return joined([*parts, *([element("p", _facts(started), class_="facts")] if started else [])])
+    return element("p", _facts(started), class_="facts") if started else Markup()
 
 
 def _facts(started: Started) -> str:

@@ -13,7 +13,7 @@ from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import export, html
-from kgot_lab.viz.notebook_page import write_notebook_pages
+from kgot_lab.viz.course import write_course
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 
@@ -28,7 +28,7 @@ def storm():
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Every notebook as a page."""
-    return {path.stem: path for path in write_notebook_pages(NOTEBOOKS, tmp_path_factory.mktemp("pages"))}
+    return {path.stem: path for path in write_course(NOTEBOOKS, tmp_path_factory.mktemp("pages"))[1:]}
 
 
 def test_a_run_from_disk_can_be_stepped_moved_and_compared_with_its_fork(page, watch, storm, tmp_path):

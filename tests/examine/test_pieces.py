@@ -124,7 +124,7 @@ def widgets(python, **variables):
 def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
     said = ask(bare, "from kgot_lab.examine.pieces import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))").splitlines()
     assert [line.split()[:2] for line in said] == [["missing", "notebooks"], ["missing", "widgets"], ["missing", "exports"]]
-    assert "anywidget, ipywidgets and jupyterlab_widgets" in said[1] and "pyvis" in said[2]
+    assert "anywidget, ipywidgets and jupyterlab_widgets" in said[1] and "nbconvert" in said[2]
     assert all("pip install 'kgot_lab[lab]'" in line for line in said)
 
 
@@ -182,16 +182,16 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
     assert find_chromium() == str(tmp_path / "google-chrome")
 
 
-def test_pyvis_is_tried_by_writing_a_page():
-    pytest.importorskip("pyvis")
+def test_nbconvert_is_tried_by_making_a_page():
+    pytest.importorskip("nbconvert")
     (finding,) = pieces.diagnose("exports").findings
-    assert finding.works and "pyvis" in finding.said
+    assert finding.works and "nbconvert" in finding.said
 
 
 def test_every_extra_that_is_recommended_is_one_of_ours():
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert {"lab", "test"} <= set(extras)
-    for package, extra in {"jupyterlab": "lab", "anywidget": "lab", "ipywidgets": "lab", "pyvis": "lab"}.items():
+    for package, extra in {"jupyterlab": "lab", "anywidget": "lab", "ipywidgets": "lab", "nbconvert": "lab"}.items():
         assert any(line.startswith(package) for line in extras[extra]), package
     assert any(line.startswith("playwright") for line in extras["test"])
 

@@ -10,7 +10,8 @@ import pytest
 from kgot_lab.draw.outside import references
 from kgot_lab.draw.tags import tags
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.viz.notebook_page import TEMPLATE, notebook_page, page_name, write_notebook_pages
+from kgot_lab.viz.course import write_course
+from kgot_lab.viz.notebook_page import TEMPLATE, notebook_page, page_name
 
 pytest.importorskip("nbconvert")
 
@@ -49,7 +50,7 @@ def names_in(page):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The pages of this project's notebooks."""
-    return write_notebook_pages(NOTEBOOKS, tmp_path_factory.mktemp("site") / "pages")
+    return write_course(NOTEBOOKS, tmp_path_factory.mktemp("site") / "pages")[1:]
 
 
 def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_runs_nothing(pages):
@@ -193,7 +194,7 @@ def test_no_page_is_written_when_one_cannot_be_made(tmp_path):
     (tmp_path / "other").mkdir()
     for bad in (tmp_path / "none.ipynb", notebook(tmp_path / "other", text("# Also"), name="good.ipynb")):
         with pytest.raises(BadInput):
-            write_notebook_pages([good, bad], site)
+            write_course([good, bad], site)
     assert not site.exists() and page_name(good) == "good.html"
 
 

@@ -52,7 +52,7 @@ def write_course(
         linked = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
         shared = {"style": STYLES, "script": SCRIPT, "stays": True} if live else {}
         pages[names[number]] = framed_page(notebook, path, PageFrame(linked, folder, _navigation(names, number), **shared))
-    texts = {INDEX: front_page(title, _LIVE if live else _STILL, chapters), **pages, **(_shared() if live else {})}
+    texts = {**(_shared() if live else {}), **pages, INDEX: front_page(title, _LIVE if live else _STILL, chapters)}
     written = {name: write_whole(folder / name, text, "the page") for name, text in texts.items()}
     return tuple(written[name] for name in (INDEX, *names))
 
