@@ -26,6 +26,7 @@ VIEWS = (
     "times",
     "editing",
     "talk",
+    "answer",
 )  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 _SHARED = (

@@ -59,7 +59,9 @@ def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     if left := [address for address in references(page, beside=True) if address not in own]:
         found = [str(reference) for reference in notebook_references(path)] or left
         raise BadInput(f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(found[:5])}")
-    return page
+    before, main, rest = page.partition("<main>")
+    inside, end, after = rest.rpartition("</main>")
+    return f"{before}{frame.navigation}\n{main}{inside}{end}\n{frame.navigation}{after}"
 
 
 def page_name(path: Path | str) -> str:

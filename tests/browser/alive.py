@@ -43,7 +43,7 @@ class SeenView:
     @property
     def is_blank(self) -> bool:
         """Whether a reader would see nothing where the view is."""
-        return not self.stands or (not self.painted if self.kind == "graph" else self.says < 20)
+        return not self.stands or (not self.painted if self.kind == "graph" else self.says < 10)
 
 
 class _Quiet(SimpleHTTPRequestHandler):

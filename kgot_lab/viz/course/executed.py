@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.draw.markup import shortened
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.types import Json
+from kgot_lab.viz.course.answering import with_answers
 from kgot_lab.viz.live import VIEWS, place
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _GROUPS = "On this page groups stay closed: opening one, and searching among the
 def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
     """Run all cells in a new kernel in the folder of `path`, and put each live view, with its data, where its widget stood.
 
-    Whoever wrote the notebook decides what is run. Raises BadInput, with the number of the cell, for one that fails or takes more
+    Whoever wrote the notebook decides what is run. Raises BadInput for a notebook of which a cell fails or takes more
     than `SECONDS`; NotInstalled without the packages of notebooks.
     """
     try:
@@ -42,9 +43,15 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
     try:
         client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        last = str(error).strip().splitlines()[-1]
-        raise BadInput(f"{path} does not run from its beginning: {shortened(last, 200)}; run it in Jupyter to see where") from error
-    return _alive(notebook)
+        said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
+        raise BadInput(f"{path} does not run from its beginning: {shortened(said, 200)}; run it in Jupyter to see where") from error
+    return with_answers(_alive(notebook))
+
+
+def is_alive(notebook: NotebookNode) -> bool:
+    """Whether something on the notebook's page needs the script of the live views."""
+    htmls = (output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", ()))
+    return any("data-view=" in html for html in htmls)
 
 
 def _alive(notebook: NotebookNode) -> NotebookNode:
@@ -53,7 +60,7 @@ def _alive(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             shown = output.get("data", {}).get(_WIDGET)
-            data = kept.get(shown["model_id"], {}).get("state", {}).get("data") if shown else None
+            data = kept.get(shown.get("model_id"), {}).get("state", {}).get("data") if shown else None
             if isinstance(data, Mapping) and data.get("view") in VIEWS:
                 output["data"] = {"text/html": str(place({**data, "alone": _alone(data)}))}
     return notebook

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 from kgot_lab.draw.markup import Markup, element
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course.chapter import Chapter, chapter_of
-from kgot_lab.viz.course.executed import execute_live
+from kgot_lab.viz.course.executed import execute_live, is_alive
 from kgot_lab.viz.course.front_page import INDEX, front_page
 from kgot_lab.viz.live import page_source, page_style
 from kgot_lab.viz.notebook_page import TEMPLATE, PageFrame, framed_page, page_name, read_notebook
@@ -50,8 +51,10 @@ def write_course(
             tell(f"running {path}")
             notebook = execute_live(notebook, path)
         linked = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
-        shared = {"style": STYLES, "script": SCRIPT, "stays": True} if live else {}
-        pages[names[number]] = framed_page(notebook, path, PageFrame(linked, folder, _navigation(names, number), **shared))
+        frame = PageFrame(linked, folder, _navigation(names, number))
+        if live:
+            frame = replace(frame, style=STYLES, script=SCRIPT if is_alive(notebook) else "", stays=True)
+        pages[names[number]] = framed_page(notebook, path, frame)
     texts = {**(_shared() if live else {}), **pages, INDEX: front_page(title, _LIVE if live else _STILL, chapters)}
     written = {name: write_whole(folder / name, text, "the page") for name, text in texts.items()}
     return tuple(written[name] for name in (INDEX, *names))

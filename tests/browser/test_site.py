@@ -1,0 +1,73 @@
+"""A course as live pages, from disk and from a server of files: nothing is blank, nothing asks outside, and a reader can walk, search and answer."""
+
+import pytest
+
+from browser.alive import blank_pictures, served, views_on
+from browser.lab import REPOSITORY, expect
+from browser.window import SCREENSHOTS, Watch
+from kgot_lab.viz.course import write_course
+
+CHOSEN = ("00_tour", "75_an_expert")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Two notebooks, run and written as a course."""
+    folder = tmp_path_factory.mktemp("site")
+    return write_course([REPOSITORY / "notebooks" / f"{name}.ipynb" for name in CHOSEN], folder, live=True)
+
+
+@pytest.mark.parametrize("place", ["disk", "server"])
+def test_a_course_lives_without_python_wherever_its_files_are(window, site, place):
+    folder = site[0].parent
+    with served(folder) as address:
+        watch = Watch(address)
+        for file in folder.iterdir():
+            watch.allow_file(file)
+        context = window.browser.new_context(viewport={"width": 1200, "height": 900}, reduced_motion="reduce")
+        context.route("**/*", watch.guard)
+        context.on("console", watch.hear)
+        context.on("weberror", lambda error: watch.complain(str(error.error)))
+        page = context.new_page()
+        page.goto(site[0].resolve().as_uri() if place == "disk" else f"{address}/index.html")
+        page.screenshot(path=SCREENSHOTS / f"site-{place}.png")
+        page.get_by_role("link", name="What is this workbench for?").click()
+        kinds = []
+        for number in range(len(CHOSEN)):
+            views = views_on(page)
+            kinds += [view.kind for view in views]
+            assert not [view for view in views if view.is_blank] and blank_pictures(page) == 0
+            if number == 0:
+                walk_and_search(page)
+            if number + 1 < len(CHOSEN):
+                page.get_by_role("link", name="Next").first.click()
+        assert {"graph", "stepper", "talk", "answer"} <= set(kinds)
+        answer(page)
+        page.get_by_role("link", name="All notebooks").first.click()
+        expect(page.get_by_role("listitem").first).to_be_visible()
+        context.close()
+    assert watch.outside == [] and watch.complaints == []
+
+
+def walk_and_search(page):
+    """Step through a run to its end and back, and find a node of a graph."""
+    stepper = page.locator("[data-view=stepper]").first
+    expect(stepper).to_contain_text("Event 37 of 37")
+    stepper.get_by_role("button", name="Back").click()
+    expect(stepper).to_contain_text("Event 36 of 37")
+    expect(stepper).to_contain_text("needs a running notebook")
+    graph = page.locator("[data-view=graph]").first
+    graph.get_by_label("Search").fill("Botswana")
+    graph.get_by_role("button", name="Find").click()
+    expect(graph.get_by_role("region", name="What is picked")).to_contain_text("Botswana")
+
+
+def answer(page):
+    """Answer an exercise, first wrongly."""
+    place = page.locator("[data-view=answer]").first
+    place.get_by_label("Your answer").fill("Cool water")
+    place.get_by_role("button", name="Check").click()
+    expect(place.get_by_role("status")).to_contain_text("not yet: it is no node of the graph")
+    place.get_by_label("Your answer").fill("milk")
+    place.get_by_label("Your answer").press("Enter")
+    expect(place.get_by_role("status")).to_have_text("right")

@@ -1,0 +1,116 @@
+"""Notebooks as a course: a front page that says what is in them, and pages that live without Python, under a policy that lets nothing else run."""
+
+import json
+import re
+
+import pytest
+
+from kgot_lab.draw.exercise import sealed
+from kgot_lab.draw.outside import references
+from kgot_lab.draw.tags import tags
+from kgot_lab.errors import BadInput
+from kgot_lab.viz.course import write_course
+from kgot_lab.viz.course.chapter import chapter_of
+from kgot_lab.viz.course.writing import SCRIPT, STYLES
+from kgot_lab.viz.notebook_page import read_notebook
+
+pytest.importorskip("nbconvert")
+
+OPENING = "# Does *it* `help`?\n\nPeople say <b>so</b>. Is it [true](x.md)?\n\nMore.\n\n**You will see**\n\n- one\n  thing;\n- another.\n\n**Time:** 7 minutes."
+GRAPH = "import kgot_lab as lab\nlab.show(lab.PropertyGraph.from_triples([('</script><b>Ada', 'knows', 'Bob')]))"
+CHECKED = f"import kgot_lab as lab\nanswer = ...\nlab.exercise(answer, {sealed('two words')!r}, hint='look <again>')"
+WORKED_OUT = "answer = ...\nlab.exercise(answer, 1 + 1)"
+
+
+def notebook(folder, name, *sources):
+    """A notebook whose first cell is text and whose others are code, never run."""
+    cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": sources[0]}]
+    for number, source in enumerate(sources[1:]):
+        cells.append({"cell_type": "code", "id": f"c{number}", "metadata": {}, "source": source, "execution_count": None, "outputs": []})
+    path = folder / name
+    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}), encoding="utf-8")
+    return path
+
+
+def found(page, name):
+    return [dict(tag.attributes) for tag in tags(page, svg_is_markup=False) if tag.name == name]
+
+
+def policy_of(page):
+    return next(meta["content"] for meta in found(page, "meta") if meta.get("http-equiv"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A course of two notebooks, run and alive."""
+    folder = tmp_path_factory.mktemp("course")
+    one = notebook(folder, "1 one.ipynb", OPENING + "\n[two](2.ipynb) [file](../data.txt)", GRAPH, CHECKED, WORKED_OUT)
+    two = notebook(folder, "2.ipynb", "Without a heading.", "1 + 1")
+    said = []
+    pages = write_course([one, two], folder / "site", live=True, title="A <course>", tell=said.append)
+    assert [line.split("/")[-1] for line in said] == ["1 one.ipynb", "2.ipynb"]
+    return {path.name: path.read_text(encoding="utf-8") for path in pages} | {"folder": folder / "site"}
+
+
+def test_a_notebook_says_what_it_is_about(tmp_path):
+    path = notebook(tmp_path, "x.ipynb", OPENING)
+    chapter = chapter_of(read_notebook(path), path)
+    assert (chapter.title, chapter.minutes, chapter.sights) == ("Does it help?", 7, ("one thing", "another"))
+    assert chapter.about == "People say <b>so</b>. Is it true?"
+    bare = notebook(tmp_path, "y.ipynb", "")
+    assert chapter_of(read_notebook(bare), bare).title == "y"
+
+
+def test_the_front_page_leads_to_every_page_in_order_and_says_what_one_will_see(site):
+    page = site["index.html"]
+    assert [link["href"] for link in found(page, "a")] == ["1%20one.html", "2.html"]
+    assert "Does it help?" in page and "People say &lt;b&gt;so&lt;/b&gt;. Is it true?" in page and "7 min" in page
+    assert "<li>one thing</li><li>another</li>" in page and "<title>A &lt;course&gt;</title>" in page
+    assert "2 notebooks, about 7 minutes in all." in page and references(page) == ()
+
+
+def test_a_page_runs_the_shared_script_and_no_other_and_fetches_nothing_else(site):
+    page = site["1 one.html"]
+    assert policy_of(page).split("; ")[:3] == ["default-src 'none'", "style-src 'self' file: 'unsafe-inline'", "script-src 'self' file:"]
+    assert references(page, beside=True) == (STYLES, SCRIPT)
+    assert [script.get("src", script.get("type")) for script in found(page, "script")] == ["application/json", "application/json", SCRIPT]
+    assert {path.name for path in site["folder"].iterdir()} == {"index.html", "1 one.html", "2.html", STYLES, SCRIPT}
+
+
+def test_a_page_without_a_live_view_runs_no_script(site):
+    assert "script-src" not in policy_of(site["2.html"]) and found(site["2.html"], "script") == []
+
+
+def test_a_live_view_stands_after_the_picture_it_replaces_and_its_data_stay_data(site):
+    page = site["1 one.html"]
+    key = re.search(r'data-picture="([^"]+)"', page)[1]
+    data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
+    assert data[0]["stands_for"] == key and data[0]["view"] == "graph" and {node["id"] for node in data[0]["nodes"]} == {"</script><b>Ada", "Bob"}
+    assert page.index(f'data-picture="{key}"') < page.index('data-view="graph"')
+
+
+def test_a_sealed_answer_is_checked_on_the_page_and_any_other_says_that_it_needs_python(site):
+    page = site["1 one.html"]
+    data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
+    assert data[1] == {"view": "answer", "seal": sealed("two words"), "hint": "look <again>", "stands_for": "exercise-2"}
+    assert page.count("open the notebook in Jupyter to check yours") == 1
+
+
+def test_links_lead_to_pages_beside_and_to_no_file_that_stays_behind(site):
+    links = [link for link in found(site["1 one.html"], "a") if "anchor-link" not in link.get("class", "")]
+    assert [link.get("href") for link in links] == ["index.html", "2.html", None, "2.html", None, "index.html", "2.html"]
+    assert "a file beside the notebook: ../data.txt" in [link.get("title") for link in links]
+
+
+def test_a_notebook_that_fails_is_named_and_nothing_is_written(tmp_path):
+    bad = notebook(tmp_path, "bad.ipynb", "# Bad", "raise ValueError('no such thing')")
+    with pytest.raises(BadInput, match=r"bad\.ipynb does not run from its beginning: ValueError: no such thing"):
+        write_course([bad], tmp_path / "site", live=True)
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_course_needs_notebooks_and_none_takes_the_name_of_the_front_page(tmp_path):
+    with pytest.raises(BadInput, match="no notebook"):
+        write_course([], tmp_path / "site")
+    with pytest.raises(BadInput, match=r"two pages would become index\.html"):
+        write_course([notebook(tmp_path, "index.ipynb", "# One")], tmp_path / "site")
