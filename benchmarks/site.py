@@ -69,8 +69,12 @@ def main(notebooks: list[Path], folder: Path, *, keep: bool) -> bool:
     shared = sum(file.stat().st_size for file in folder.iterdir() if file.suffix != ".html")
     for one, other in zip(disk, web, strict=True):
         size = (folder / one.page).stat().st_size
-        print(f"{one.page:<36} {size / 1000:7,.0f} kB  {told(one)}" + ("" if told(other) == told(one) else f"; {told(other)} from a server"))
-    print(f"in all {len(pages)} pages, {total / 1e6:.2f} MB, {shared / 1e6:.2f} MB of it one script and one style that all share; built in {seconds:.0f} s")
+        print(
+            f"{one.page:<36} {size / 1000:7,.0f} kB  {told(one)}" + ("" if told(other) == told(one) else f"; {told(other)} from a server")
+        )
+    print(
+        f"in all {len(pages)} pages, {total / 1e6:.2f} MB, {shared / 1e6:.2f} MB of it one script and one style that all share; built in {seconds:.0f} s"
+    )
     print(f"live views: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}")
     if keep:
         about = {"bytes": total, "shared": shared, "seconds": round(seconds, 1), "views": dict(kinds)}

@@ -26,8 +26,8 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Node
 from kgot_lab.viz import export
-from kgot_lab.viz.html import html
 from kgot_lab.viz.course import write_course
+from kgot_lab.viz.html import html
 from kgot_lab.writing import write_whole
 
 PACKAGE = Path(kgot_lab.__file__).parent

@@ -153,7 +153,9 @@ def _led(link: str, path: Path, frame: PageFrame) -> str:
 
 def _leaves(link: str, path: Path, frame: PageFrame) -> bool:
     """Whether a link of a notebook leads to a file that is no page beside its own."""
-    return not _leads_elsewhere(link) and (path.parent / unquote(link.partition("#")[0])).resolve() not in frame.linked.keys() | {path.resolve()}
+    return not _leads_elsewhere(link) and (path.parent / unquote(link.partition("#")[0])).resolve() not in frame.linked.keys() | {
+        path.resolve()
+    }
 
 
 def _leads_elsewhere(link: str) -> bool:

@@ -85,7 +85,11 @@ def test_a_live_view_stands_after_the_picture_it_replaces_and_its_data_stay_data
     page = site["1 one.html"]
     key = re.search(r'data-picture="([^"]+)"', page)[1]
     data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
-    assert data[0]["stands_for"] == key and data[0]["view"] == "graph" and {node["id"] for node in data[0]["nodes"]} == {"</script><b>Ada", "Bob"}
+    assert (
+        data[0]["stands_for"] == key
+        and data[0]["view"] == "graph"
+        and {node["id"] for node in data[0]["nodes"]} == {"</script><b>Ada", "Bob"}
+    )
     assert page.index(f'data-picture="{key}"') < page.index('data-view="graph"')
 
 

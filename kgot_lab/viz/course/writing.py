@@ -72,8 +72,14 @@ def _names(notebooks: Sequence[Path]) -> list[str]:
 
 def _navigation(names: Sequence[str], number: int) -> Markup:
     """Links to the page before, to the front page and to the page after."""
-    ends = {"Before": names[number - 1] if number else "", "All notebooks": INDEX, "Next": names[number + 1] if number + 1 < len(names) else ""}
-    return element("nav", *(element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items()), aria_label="Pages")
+    ends = {
+        "Before": names[number - 1] if number else "",
+        "All notebooks": INDEX,
+        "Next": names[number + 1] if number + 1 < len(names) else "",
+    }
+    return element(
+        "nav", *(element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items()), aria_label="Pages"
+    )
 
 
 def _shared() -> Mapping[str, str]:
