@@ -31,7 +31,7 @@ RESULT = ROOT / "benchmarks" / "results" / "views" / "site.json"
 
 @dataclass(frozen=True)
 class Opened:
-    """A page as it came up from one place: how many views it has and how many came up blank, pictures without a size, and what went wrong."""
+    """A page as it came up from one place: how many views it has and how many came up blank, blank pictures, and what went wrong."""
 
     page: str
     place: str
@@ -73,7 +73,7 @@ def main(notebooks: list[Path], folder: Path, *, keep: bool) -> bool:
             f"{one.page:<36} {size / 1000:7,.0f} kB  {told(one)}" + ("" if told(other) == told(one) else f"; {told(other)} from a server")
         )
     print(
-        f"in all {len(pages)} pages, {total / 1e6:.2f} MB, {shared / 1e6:.2f} MB of it one script and one style that all share; built in {seconds:.0f} s"
+        f"in all {len(pages)} pages, {total / 1e6:.2f} MB, {shared / 1e6:.2f} MB of it a script and a style that all share; {seconds:.0f} s"
     )
     print(f"live views: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}")
     if keep:

@@ -23,7 +23,7 @@ from kgot_lab.writing import write_whole
 MOST_EXPORTED = DRAWN  # nodes; with more the drawing is a cloud
 _HEIGHT = 600  # pixels of the drawing
 
-STYLE = """
+EXPORT_STYLE = """
 body { font: 15px/1.45 Helvetica, Arial, sans-serif; color: #111; background: #fff; max-width: 80rem; margin: 1rem auto; padding: 0 1rem; }
 h1 { font-size: 1.3rem; margin: .5rem 0; overflow-wrap: anywhere; }
 .small { color: #444; font-size: .85rem; margin: .4rem 0; }
@@ -34,7 +34,8 @@ summary { cursor: pointer; }
 .wide { overflow-x: auto; }
 .wide table { border-collapse: collapse; font-size: .85rem; margin: .6rem 0 1.2rem; }
 .wide caption { text-align: left; color: inherit; }
-.wide th, .wide td { border-bottom: 1px solid #999; padding: .2rem 1rem .2rem 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+.wide th, .wide td { border-bottom: 1px solid #999; padding: .2rem 1rem .2rem 0; text-align: left; vertical-align: top; }
+.wide td { overflow-wrap: anywhere; }
 @media (prefers-color-scheme: dark) { body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } .small { color: #cfcfcf; } }
 @media print { body { max-width: none; margin: 0; color: #111; background: #fff; } details { display: none; } }
 """
@@ -75,7 +76,7 @@ def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str
         element("details", element("summary", "The same as tables"), element("div", table(graph, limit=200).html, class_="wide")),
     )
     script, source = page_script()
-    head = page_head(title, page_style() + STYLE, script=source)
+    head = page_head(title, page_style() + EXPORT_STYLE, script=source)
     page = f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n"
     if left := references(page, beside=True):
         raise BadInput(f"the page would fetch {', '.join(left[:5])}: this copy of kgot_lab was changed; install it anew")

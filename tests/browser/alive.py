@@ -76,5 +76,7 @@ def views_on(page: Page) -> list[SeenView]:
 
 def blank_pictures(page: Page) -> int:
     """How many still pictures a reader sees, those that a live view replaced left out, have no size."""
-    sizes = "(all) => all.filter((one) => one.checkVisibility() && !one.closest('.kl')).map((one) => one.tagName === 'IMG' ? one.naturalWidth : one.getBoundingClientRect().width)"
-    return sum(not size for size in page.locator("img, svg:not(svg svg)").evaluate_all(sizes))
+    seen = "(one) => one.checkVisibility() && !one.closest('.kl')"
+    size = "(one) => one.tagName === 'IMG' ? one.naturalWidth : one.getBoundingClientRect().width"
+    sizes = page.locator("img, svg:not(svg svg)").evaluate_all(f"(all) => all.filter({seen}).map({size})")
+    return sum(not each for each in sizes)

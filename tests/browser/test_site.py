@@ -1,4 +1,4 @@
-"""A course as live pages, from disk and from a server of files: nothing is blank, nothing asks outside, and a reader can walk, search and answer."""
+"""A course as live pages, from disk and from a server of files: nothing is blank or asks outside; one can walk, search and answer."""
 
 import pytest
 

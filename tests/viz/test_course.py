@@ -1,4 +1,4 @@
-"""Notebooks as a course: a front page that says what is in them, and pages that live without Python, under a policy that lets nothing else run."""
+"""Notebooks as a course: a front page that says what is in them, and pages that live without Python and let nothing else run."""
 
 import json
 import re
@@ -11,12 +11,24 @@ from kgot_lab.draw.tags import tags
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.course.chapter import chapter_of
-from kgot_lab.viz.course.writing import SCRIPT, STYLES
+from kgot_lab.viz.course.writing import SHARED_SCRIPT, SHARED_STYLE
 from kgot_lab.viz.notebook_page import read_notebook
 
 pytest.importorskip("nbconvert")
 
-OPENING = "# Does *it* `help`?\n\nPeople say <b>so</b>. Is it [true](x.md)?\n\nMore.\n\n**You will see**\n\n- one\n  thing;\n- another.\n\n**Time:** 7 minutes."
+OPENING = """# Does *it* `help`?
+
+People say <b>so</b>. Is it [true](x.md)?
+
+More.
+
+**You will see**
+
+- one
+  thing;
+- another.
+
+**Time:** 7 minutes."""
 GRAPH = "import kgot_lab as lab\nlab.show(lab.PropertyGraph.from_triples([('</script><b>Ada', 'knows', 'Bob')]))"
 CHECKED = f"import kgot_lab as lab\nanswer = ...\nlab.exercise(answer, {sealed('two words')!r}, hint='look <again>')"
 WORKED_OUT = "answer = ...\nlab.exercise(answer, 1 + 1)"
@@ -72,9 +84,10 @@ def test_the_front_page_leads_to_every_page_in_order_and_says_what_one_will_see(
 def test_a_page_runs_the_shared_script_and_no_other_and_fetches_nothing_else(site):
     page = site["1 one.html"]
     assert policy_of(page).split("; ")[:3] == ["default-src 'none'", "style-src 'self' file: 'unsafe-inline'", "script-src 'self' file:"]
-    assert references(page, beside=True) == (STYLES, SCRIPT)
-    assert [script.get("src", script.get("type")) for script in found(page, "script")] == ["application/json", "application/json", SCRIPT]
-    assert {path.name for path in site["folder"].iterdir()} == {"index.html", "1 one.html", "2.html", STYLES, SCRIPT}
+    assert references(page, beside=True) == (SHARED_STYLE, SHARED_SCRIPT)
+    told = [script.get("src", script.get("type")) for script in found(page, "script")]
+    assert told == ["application/json", "application/json", SHARED_SCRIPT]
+    assert {path.name for path in site["folder"].iterdir()} == {"index.html", "1 one.html", "2.html", SHARED_STYLE, SHARED_SCRIPT}
 
 
 def test_a_page_without_a_live_view_runs_no_script(site):

@@ -19,7 +19,7 @@ SECONDS = 300  # that a cell may take
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
 _ALONE = {  # what of a view needs Python; the explorer says so itself
-    "stepper": "On this page the run can be walked, guessed and compared. Changing an event, so that a fork of the run is made, needs a running notebook.",
+    "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
     "review": "This page shows one moment. Deciding needs a running notebook.",
     "editing": "This page shows one moment. Changing the graph needs a running notebook.",
     "talk": "These answers were given before. Asking something else needs a running notebook.",

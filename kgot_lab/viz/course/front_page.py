@@ -10,10 +10,11 @@ from kgot_lab.text.sentences import sentences
 from kgot_lab.viz.course.chapter import Chapter
 from kgot_lab.viz.page import page_head
 
-INDEX = "index.html"
+FRONT_PAGE = "index.html"
 
-STYLE = """
-body { font: 17px/1.55 Georgia, "Times New Roman", serif; color: #111; background: #fff; margin: 2.5rem auto 4rem; max-width: 50rem; padding: 0 1.2rem; }
+_STYLE = """
+body { font: 17px/1.55 Georgia, "Times New Roman", serif; color: #111; background: #fff; }
+body { margin: 2.5rem auto 4rem; max-width: 50rem; padding: 0 1.2rem; }
 h1, h2, .minutes, .number, .see { font-family: Helvetica, Arial, sans-serif; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .6rem; }
 h2 { font-size: 1.15rem; line-height: 1.3; margin: 0; }
@@ -45,7 +46,7 @@ def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
         element("p", f"{length}. {said}"),
         element("ol", *(_entry(number, address, chapter) for number, (address, chapter) in enumerate(chapters.items(), start=1))),
     )
-    return f"<!DOCTYPE html>\n{element('html', page_head(title, STYLE), element('body', body), lang='en')}\n"
+    return f"<!DOCTYPE html>\n{element('html', page_head(title, _STYLE), element('body', body), lang='en')}\n"
 
 
 def _entry(number: int, address: str, chapter: Chapter) -> Markup:

@@ -11,12 +11,12 @@ from kgot_lab.draw.markup import Markup, element
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course.chapter import Chapter, chapter_of
 from kgot_lab.viz.course.executed import execute_live, is_alive
-from kgot_lab.viz.course.front_page import INDEX, front_page
+from kgot_lab.viz.course.front_page import FRONT_PAGE, front_page
 from kgot_lab.viz.live import page_source, page_style
 from kgot_lab.viz.notebook_page import TEMPLATE, PageFrame, framed_page, page_name, read_notebook
 from kgot_lab.writing import write_whole
 
-STYLES, SCRIPT = "course.css", "views.js"  # what all pages of a live course share
+SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # what all pages of a live course share
 _STILL = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."
 _LIVE = (
     "The graphs and runs on the pages live: click, search, step, guess. They need no Python and ask for nothing from anywhere; "
@@ -53,11 +53,11 @@ def write_course(
         linked = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
         frame = PageFrame(linked, folder, _navigation(names, number))
         if live:
-            frame = replace(frame, style=STYLES, script=SCRIPT if is_alive(notebook) else "", stays=True)
+            frame = replace(frame, style=SHARED_STYLE, script=SHARED_SCRIPT if is_alive(notebook) else "", stays=True)
         pages[names[number]] = framed_page(notebook, path, frame)
-    texts = {**(_shared() if live else {}), **pages, INDEX: front_page(title, _LIVE if live else _STILL, chapters)}
+    texts = {**(_shared() if live else {}), **pages, FRONT_PAGE: front_page(title, _LIVE if live else _STILL, chapters)}
     written = {name: write_whole(folder / name, text, "the page") for name, text in texts.items()}
-    return tuple(written[name] for name in (INDEX, *names))
+    return tuple(written[name] for name in (FRONT_PAGE, *names))
 
 
 def _names(notebooks: Sequence[Path]) -> list[str]:
@@ -65,7 +65,7 @@ def _names(notebooks: Sequence[Path]) -> list[str]:
     if not notebooks:
         raise BadInput("there is no notebook to make a page of: name .ipynb files")
     names = [page_name(path) for path in notebooks]
-    if twice := {name for name in names if [INDEX, *names].count(name) > 1}:
+    if twice := {name for name in names if [FRONT_PAGE, *names].count(name) > 1}:
         raise BadInput(f"two pages would become {', '.join(sorted(twice))}: write them into different folders, or rename a notebook")
     return names
 
@@ -74,7 +74,7 @@ def _navigation(names: Sequence[str], number: int) -> Markup:
     """Links to the page before, to the front page and to the page after."""
     ends = {
         "Before": names[number - 1] if number else "",
-        "All notebooks": INDEX,
+        "All notebooks": FRONT_PAGE,
         "Next": names[number + 1] if number + 1 < len(names) else "",
     }
     return element(
@@ -85,4 +85,4 @@ def _navigation(names: Sequence[str], number: int) -> Markup:
 def _shared() -> Mapping[str, str]:
     """The files that all pages of a live course share."""
     css = [(TEMPLATE / name).read_text(encoding="utf-8") for name in ("page.css", "pygments.css")]
-    return {STYLES: "\n".join([*css, page_style()]), SCRIPT: page_source()}
+    return {SHARED_STYLE: "\n".join([*css, page_style()]), SHARED_SCRIPT: page_source()}
