@@ -3,8 +3,10 @@
 import pytest
 
 from browser.alive import blank_pictures, served, views_on
+from browser.audit import FINE, faults, keyboard_goes_through
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, Watch
+from kgot_lab.draw.exercise import sealed
 from kgot_lab.viz.course import write_course
 
 CHOSEN = ("00_tour", "75_an_expert")
@@ -65,9 +67,26 @@ def walk_and_search(page):
 def answer(page):
     """Answer an exercise, first wrongly."""
     place = page.locator("[data-view=answer]").first
+    assert faults(place.locator(".kl")) == FINE and keyboard_goes_through(place.locator(".kl"))
     place.get_by_label("Your answer").fill("Cool water")
     place.get_by_role("button", name="Check").click()
     expect(place.get_by_role("status")).to_contain_text("not yet: it is no node of the graph")
     place.get_by_label("Your answer").fill("milk")
     place.get_by_label("Your answer").press("Enter")
     expect(place.get_by_role("status")).to_have_text("right")
+
+
+SAME = {  # an answer in Python, and how a reader may type it
+    "Botswana": "botswana", "two  Words": " Two words ", "it's so": "it's so", "yes_no": "'yes_no'", 42: "42", 0.0325: ".0325",
+    1234: "1234", 2 / 3: "0.6667", 1.234e-05: "0.00001234", -5.5: "-5.5", 1_000_000: "1000000", 999.6: "999.6", True: "true", None: "none",
+    ("a", "b"): "b, a", frozenset({1, 2}): "2,1", ("it's", "b"): "b, it's",
+}  # fmt: skip
+
+
+def test_an_answer_that_python_takes_for_right_is_right_on_the_page(window, site):
+    page = window.browser.new_page()
+    page.goto((site[0].parent / "75_an_expert.html").as_uri())
+    for right, typed in SAME.items():
+        seals = page.evaluate("(typed) => Promise.all(plainForms(typed).map(sealOf))", typed)
+        assert sealed(right) in seals and sealed("something else") not in seals, typed
+    page.close()

@@ -61,8 +61,10 @@ def test_a_run_is_not_written_over_by_its_graph(kgot_lab, tmp_path):
 def test_a_notebook_becomes_a_page(kgot_lab, tmp_path):
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# A question?"}]
     (tmp_path / "one.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
-    code, out, _ = kgot_lab("pages", "one.ipynb", "--folder", "made")
+    code, out, _ = kgot_lab("pages", "one.ipynb", "--folder", "made", "--title", "Two hours")
     assert code == 0 and "one.html" in out and "A question?" in (tmp_path / "made" / "one.html").read_text(encoding="utf-8")
+    front = (tmp_path / "made" / "index.html").read_text(encoding="utf-8")
+    assert "<h1>Two hours</h1>" in front and '<a href="one.html">A question?</a>' in front and "<script" not in front
 
 
 def test_a_notebook_that_is_not_there_is_refused(kgot_lab, tmp_path):
