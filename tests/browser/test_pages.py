@@ -40,6 +40,7 @@ def test_a_run_from_disk_can_be_stepped_moved_and_compared_with_its_fork(page, w
     assert headings[:5] == ["Question", "Answer", "Graph", "Evidence", "Step through it"]
     expect(page.locator("[data-view=graph]")).to_contain_text("✓ evidence")
     stepper = page.locator("[data-view=stepper]")
+    stepper.get_by_role("button", name="First").click()  # it opens on its answer
     stepper.get_by_role("button", name="Forward").click()
     expect(stepper).to_contain_text("Event 1 of 24")
     stepper.get_by_role("button", name="Last").click()
