@@ -55,9 +55,9 @@ function graphView(root, data, tell) {
     else state.cy.forceRender();
   }
 
+  /** Other colours; nothing is moved, since a page that changes its theme has for a moment another width. */
   function restyle() {
     state.cy.style(graphStyle(state.data.plan, canvas));
-    arrange();
     legible();
     state.cy.forceRender();
   }

@@ -29,9 +29,10 @@ function followTheme(root) {
   const watcher = new MutationObserver(later);
   for (const place of [document.documentElement, document.body]) watcher.observe(place, { attributes: true });
   scheme.addEventListener("change", later);
-  const stop = whenLaidOut(root, look);
+  const back = new ResizeObserver(later); // a theme that changed while the view was out of the page, or put away, is seen when it comes back
+  back.observe(root);
   look();
-  return () => { stop(); watcher.disconnect(); scheme.removeEventListener("change", later); };
+  return () => { back.disconnect(); watcher.disconnect(); scheme.removeEventListener("change", later); };
 }
 
 /** Tell a drawing of each new size it has, once there is any; of having come into sight again; and of another theme. */
