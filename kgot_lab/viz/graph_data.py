@@ -72,6 +72,7 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: Draw
         "aspect": ASPECT,
         "plan": {"width": plan.area[0], "height": plan.area[1], "name": plan.name_size, "word": plan.word_size} if plan else None,
         "total": len(told.graph) if view.communities else 0,
+        "cut": any(line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]),  # Python has more that can be searched
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kgot_lab.draw.graph.collapse import View, closed, collapsed, opened, revealed
 from kgot_lab.draw.graph.paths import links_of, shortest_path
@@ -10,19 +10,18 @@ from kgot_lab.draw.graph.plan import PLANNED
 from kgot_lab.draw.graph.scene import Highlight, Marked, marked
 from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
-from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Sheet, Table, cell, properties
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import as_graph
 from kgot_lab.types import Json, Node
 from kgot_lab.viz.graph_data import DRAWN, data_of
+from kgot_lab.viz.graph_finding import called, holding, walked
 from kgot_lab.viz.live import Live
 
 IN_PICTURE = 150  # nodes of the static picture
 AROUND_DRAWING = 40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
-_NAME = 60  # letters of a name in a sentence
 AROUND = 40  # neighbours drawn at once
 
 
@@ -91,7 +90,8 @@ class GraphView:
             case {"path": [str(start), str(end)]}:
                 return self._path(start, end)
             case {"find": str(text)}:
-                return self._found(text, str(message.get("after", "")))
+                turn = message.get("turn", 0)
+                return self._found(text, turn if isinstance(turn, int) and turn >= 0 else 0)
         return {}
 
     def _shown(self, view: View, said: str) -> dict[str, Json]:
@@ -101,16 +101,20 @@ class GraphView:
         self.live.data = {**self.live.data, **data}
         return {"graph": data, "said": said}
 
-    def _found(self, text: str, after: str) -> Json:
-        """The next node whose text, id or properties hold a text, of all that there are."""
-        wanted = text.casefold()
-        held = [node.id for node in self.graph.nodes if any(wanted in part.casefold() for part in _parts(node))]
-        if not held:
-            return {"said": f"No node holds “{text}”"}
-        place = (held.index(after) + 1) % len(held) if after in held else 0
-        self.picked = held[place]
-        said = f"{place + 1:,} of {len(held):,} that hold “{text}”: {self._name(self.picked)}"
-        return self._shown(revealed(self.view, [self.picked]), said) | {"pick": self.picked}
+    def _found(self, text: str, turn: int) -> Json:
+        """The next node or edge that holds a text, of all that there are, drawn and ready to be looked at."""
+        found = holding(self.graph, text)
+        if not found:
+            return {"said": f"Nothing holds “{text}”: no name, no relation, no property"}
+        one, said = found[turn % len(found)], found.told(turn % len(found))
+        if isinstance(one, Node):
+            self.picked = one.id
+            return self._shown(revealed(self.view, [one.id]), said) | {"pick": one.id}
+        shown = self._shown(revealed(self.view, [one.source, one.target]), said)
+        drawn = [edge.identity for edge in self.view.edges]
+        if one.identity in drawn:
+            return shown | {"edge": drawn.index(one.identity)}
+        return shown | {"pick": one.source, "said": f"{said}; no line is drawn for it among so many, so its source is marked"}
 
     def _path(self, start: str, end: str) -> Json:
         """A shortest path in the whole graph, whichever way its edges point."""
@@ -118,12 +122,11 @@ class GraphView:
         if groups:
             return {"said": "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."}
         way = shortest_path(self.graph, start, end)
-        names = f"{self._name(start)} to {self._name(end)}"
         if not way:
+            names = f"{self._name(start)} to {self._name(end)}"
             return {"said": f"No path leads from {names}: they are in parts of the graph that are not joined."}
         self.picked = end
-        steps = [f"— {shortened(edge.type, _NAME)} — {self._name(id)}" for edge, id in zip(links_of(self.graph, way), way[1:], strict=True)]
-        said = f"Path: {' '.join([self._name(start), *steps])}"
+        said = f"Path: {walked(self.graph, way, links_of(self.graph, way))}"
         return self._shown(revealed(self.view, way), said) | {"pick": end, "way": way}
 
     def _hidden_around(self, id: str) -> list[str]:
@@ -134,17 +137,11 @@ class GraphView:
         return sorted(hidden, key=self._connected)[:AROUND]
 
     def _name(self, id: str) -> str:
-        return shortened(self.graph.node(id).text, _NAME)
+        return called(self.graph.node(id))
 
     def _connected(self, id: str) -> tuple[int, int]:
         row = self.graph.row(id)
         return -int(self.view.whole.degree[row]), row
-
-
-def _parts(node: Node) -> Iterator[str]:
-    yield node.text
-    yield node.id
-    yield from map(cell, node.properties.values())
 
 
 def show_graph(

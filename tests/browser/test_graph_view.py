@@ -94,7 +94,34 @@ def test_a_search_picks_the_nodes_that_hold_the_words_one_after_the_other(page, 
     expect(typed.locator(".kl-said")).to_contain_text("1 of ")
     typed.get_by_label("Search").fill("nobody")
     typed.get_by_role("button", name="Find").click()
-    expect(typed.locator(".kl-said")).to_have_text("No node holds “nobody”")
+    expect(typed.locator(".kl-said")).to_have_text("Nothing holds “nobody”: no name, no relation, no property")
+
+
+def test_a_search_finds_a_relation_and_a_property_and_brings_them_into_view(page, typed):
+    search, canvas = typed.get_by_label("Search"), typed.locator(".kl-canvas")
+    said, facts = typed.locator(".kl-said"), typed.locator(".kl-facts")
+    canvas.evaluate("(canvas) => canvas._cyreg.cy.viewport({ zoom: 3, pan: { x: -5000, y: 0 } })")
+    typed.get_by_role("button", name="City (2)").click()
+    search.fill("BORN")
+    search.press("Enter")
+    expect(said).to_have_text("1 of 1 that hold “BORN”: Ada — born in → London")
+    expect(facts.get_by_role("heading")).to_have_text("Ada — born in → London")
+    expect(facts).to_contain_text("passage: p 1")
+    assert shown(typed) == {"ada", "charles", "london", "turin"}
+    box = canvas.bounding_box()
+    for end in ("ada", "london"):
+        place = place_of(typed, end)
+        assert 0 < place["x"] < box["width"] and 0 < place["y"] < box["height"]
+    assert canvas.evaluate("(canvas) => canvas._cyreg.cy.edges('.picked').map((edge) => edge.data('type'))") == ["born in"]
+    search.fill("in")
+    for told in ("1 of 3 that hold “in” (1 node, 2 relations): Turin", "2 of 3", "3 of 3", "1 of 3"):
+        search.press("Enter")
+        expect(said).to_contain_text(told)
+    search.fill("onerror")
+    search.press("Enter")
+    expect(said).to_have_text("1 of 1 that hold “onerror”: Charles (said: <img src=x onerror=alert(1)>)")
+    canvas.evaluate("(canvas) => { canvas._cyreg.cy.edges()[1].emit('tap'); }")
+    expect(facts.get_by_role("heading")).to_have_text("Charles — spoke in → Turin")
 
 
 def test_a_type_can_be_hidden_and_shown_again(typed):
@@ -119,7 +146,9 @@ def test_a_path_between_two_nodes_is_said_and_marked(typed):
     typed.locator(".kl-canvas").click(position=place_of(typed, "london"))
     typed.get_by_role("button", name="Path from here").click()
     typed.locator(".kl-canvas").click(position=place_of(typed, "turin"))
-    expect(typed.locator(".kl-said")).to_have_text("Path: London — born in — Ada — knew — Charles — spoke in — Turin")
+    expect(typed.locator(".kl-said")).to_have_text("Path: London ← born in — Ada — knew → Charles — spoke in → Turin")
+    heads = "(canvas) => canvas._cyreg.cy.edges('.way').map((edge) => edge.style('target-arrow-shape'))"
+    assert typed.locator(".kl-canvas").evaluate(heads) == ["triangle"] * 3
 
 
 def test_a_table_of_what_is_drawn_is_there_on_request_and_text_stays_text(typed):
@@ -211,4 +240,4 @@ def test_the_other_end_of_a_path_is_chosen_by_keys(page, typed):
     page.keyboard.press("ArrowRight")
     expect(typed.locator(".kl-said")).to_have_text("London: Enter makes it the other end")
     page.keyboard.press("Enter")
-    expect(typed.locator(".kl-said")).to_have_text("Path: Ada — born in — London")
+    expect(typed.locator(".kl-said")).to_have_text("Path: Ada — born in → London")

@@ -17,6 +17,7 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
+from kgot_lab.viz.graph_finding import holding
 from kgot_lab.viz.live import place, script
 from kgot_lab.viz.probe import doctor
 
@@ -58,15 +59,15 @@ def test_a_graph_that_is_too_large_is_drawn_as_groups_and_says_so(view):
 
 def test_a_search_looks_through_nodes_that_are_not_drawn_and_through_properties(view):
     assert "n123" not in drawn(view)
-    answer = tell(view, find="z123z", after="")
-    assert answer["pick"] == view.picked == "n123" and answer["said"] == "1 of 1 that hold “z123z”: Name 123"
+    answer = tell(view, find="z123z", turn=0)
+    assert answer["pick"] == view.picked == "n123" and answer["said"] == "1 of 1 that hold “z123z”: Name 123 (code: z123z)"
     assert "n123" in drawn(view)
-    assert tell(view, find="nothing like it", after="") == {"said": "No node holds “nothing like it”"}
+    assert tell(view, find="nothing like it") == {"said": "Nothing holds “nothing like it”: no name, no relation, no property"}
 
 
 def test_the_same_search_again_goes_to_the_next_node_and_round(view):
-    assert [tell(view, find="name 2", after=view.picked)["pick"] for _ in range(2)] == ["n2", "n20"]
-    found = [tell(view, find="name 21", after=view.picked)["pick"] for _ in range(12)]
+    assert [tell(view, find="name 2", turn=turn)["pick"] for turn in range(2)] == ["n2", "n20"]
+    found = [tell(view, find="name 21", turn=turn)["pick"] for turn in range(12)]
     assert len(set(found)) == 11 and found[11] == found[0]
 
 
@@ -75,7 +76,40 @@ def test_a_path_is_found_in_the_whole_graph_and_its_nodes_are_drawn(view, island
     way = answer["way"]
     assert way[0] == "n10" and way[-1] == "n160" and set(way) <= drawn(view)
     assert len(way) == len(nx.shortest_path(nx.Graph(islands.to_networkx()), "n10", "n160"))
-    assert answer["said"].startswith("Path: Name 10 — near — ") and len(links_of(islands, way)) == len(way) - 1
+    assert answer["said"].count("near") + answer["said"].count("bridge") == len(links_of(islands, way)) == len(way) - 1
+
+
+def test_a_path_keeps_the_arrows_of_its_edges_and_goes_with_them_where_it_can():
+    told = [Edge("ada", "knew", "charles"), Edge("ann", "mother of", "ada"), Edge("charles", "heard of", "ada"), Edge("ann", "wed", "george")]
+    family = PropertyGraph.of([Node(name) for name in ("ada", "ann", "charles", "george")], told)
+    shown = show_graph(family)
+    assert tell(shown, path=["charles", "george"])["said"] == "Path: charles — heard of → ada ← mother of — ann — wed → george"
+    assert tell(shown, path=["george", "charles"])["said"] == "Path: george ← wed — ann — mother of → ada — knew → charles"
+
+
+def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_which(view, islands):
+    answer = tell(view, find="BRIDGE", turn=1)
+    edge = answer["graph"]["edges"][answer["edge"]]
+    assert (edge["source"], edge["type"], edge["target"]) == ("n50", "bridge", "n100") and {"n50", "n100"} <= drawn(view)
+    assert answer["said"] == "2 of 6 that hold “BRIDGE”: Name 50 — bridge → Name 100" and view.picked == ""
+    story = "The engine was never built, though Babbage asked for money again and again, until the minister had enough of it."
+    told = [Edge("ada", "wrote", "notes", {"sentence": story}), Edge("engine", "built of", "brass")]
+    small = PropertyGraph.of([Node("ada", ("Engineer",)), Node("notes"), Node("engine"), Node("brass")], told)
+    found = holding(small, "engine")
+    assert [found.told(number).split(": ", 1)[1] for number in range(len(found))] == [
+        "engine",
+        "ada (types: Engineer)",
+        "ada — wrote → notes (sentence: The engine was never built, though Babbage asked for money a…)",
+    ]
+    assert found.told(0).startswith("1 of 3 that hold “engine” (2 nodes, 1 relation): ")
+    assert holding(small, "minister").told(0).endswith("(sentence: …ey again and again, until the minister had enough of it.)")
+    assert "ada" in holding(small, "built").told(1) and holding(small, "built").told(0).endswith("engine — built of → brass")
+
+
+def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):
+    monkeypatch.setattr("kgot_lab.draw.graph.bundles.MOST_LINES", 0)
+    answer = tell(view, find="bridge", turn=0)
+    assert "edge" not in answer and answer["pick"] == "n0" and "its source is marked" in answer["said"]
 
 
 def test_where_there_is_no_path_it_is_said(view):

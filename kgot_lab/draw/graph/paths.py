@@ -36,7 +36,7 @@ def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
 
 
 def links_of(graph: PropertyGraph, way: Sequence[str]) -> list[Edge]:
-    """The first edge from each node of a path to the next, in either direction; raises BadInput where there is none."""
+    """An edge from each node of a path to the next, against the way only where no other is; raises BadInput where there is none."""
     return [_link(graph, one, other) for one, other in pairwise(way)]
 
 
@@ -44,4 +44,4 @@ def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
     found = [edge for edge in graph.neighbours(one, "both") if one != other and other in (edge.source, edge.target)]
     if not found:
         raise BadInput(f"no edge joins {one!r} and {other!r}, so they cannot be neighbours on a path")
-    return found[0]
+    return min(found, key=lambda edge: edge.source != one)

@@ -2,21 +2,18 @@
 
 const MANY_EDGES = 40; // of a graph without a plan: from here on their words need a closer look
 const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: what there is time to draw
-const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
 
 /** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
 function graphView(root, data, tell) {
-  const hint = () => make("p", { class: "kl-note" }, "Click a node, or search for one, to read what is known of it here.");
   const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(), cy: null, table: false, fitted: "" };
   const said = announcer();
   const hover = make("div", { class: "kl-hover", hidden: true });
   const canvas = make("div", { class: "kl-canvas" });
   const drawing = make("div", { class: "kl-drawing", tabindex: 0, role: "application", style: `height:${data.height ?? 460}px` }, canvas, hover);
-  const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" },
-    hint());
+  const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" }, pickHint());
   const note = make("div", { class: "kl-note" });
   const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
-  const search = make("input", { type: "search", placeholder: "part of a name", size: 14, onkeydown: (event) => event.key === "Enter" && find() });
+  const search = make("input", { type: "search", placeholder: "name, relation, text", size: 16, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
   const close = button("Close its group", () => tell?.({ close: state.picked }), { hidden: true });
   const path = button("Path from here", () => startPath(), { disabled: true });
@@ -39,6 +36,10 @@ function graphView(root, data, tell) {
       pick(event.target.id());
     });
     state.cy.on("tap", () => drawing.focus({ preventScroll: true })); // so that the keys work on
+    state.cy.on("tap", "edge", (event) => {
+      pickEdge(event.target);
+      say(`${event.target.data("text")} picked`);
+    });
     state.cy.on("dbltap", "node", () => state.again && neighbours());
     state.cy.on("mouseover", "node, edge", (event) => pointAt(event.target, event.renderedPosition));
     state.cy.on("mouseout", "node, edge", () => pointAway());
@@ -100,62 +101,20 @@ function graphView(root, data, tell) {
     root.dataset.edges = String(cy.edges().length);
   }
 
-  /** Put every node, line and word where it belongs on a canvas of this size. */
-  function arrange() {
-    const { cy } = state;
-    const { nodes, edges, plan, framed } = state.data;
-    if (plan) {
-      state.frame = graphFrame(plan, framed ?? nodes, drawing.clientWidth, drawing.clientHeight);
-    } else {
-      const aspect = state.data.aspect ?? 1.5;
-      const unit = Math.max((state.data.height ?? 460) * 1.05, ROOM * Math.sqrt(state.data.total || nodes.length)); // with groups: the room that all nodes would need
-      state.frame = { zoom: 0, place: (at) => ({ x: at.x * unit * aspect, y: at.y * unit }) };
-    }
-    const { place } = state.frame;
-    const ends = new Map(nodes.map((node) => [node.id, place(node)]));
-    cy.batch(() => cy.nodes().not(".moved").positions((node) => ends.get(node.id())));
-    if (!plan) return;
-    const drawn = cy.edges();
-    cy.batch(() => edges.forEach((edge, n) => {
-      if (!edge.control || edge.source === edge.target) return;
-      const { weight, aside } = bendOf(ends.get(edge.source), ends.get(edge.target), place({ x: edge.control[0], y: edge.control[1] }));
-      const isBent = Math.abs(aside) > 1;
-      drawn[n].toggleClass("bent", isBent).toggleClass("even", !isBent);
-      if (isBent) drawn[n].style({ "control-point-distances": aside, "control-point-weights": weight });
-    }));
-    edges.forEach((edge, n) => {
-      if (!edge.at || edge.source === edge.target || drawn[n].connectedNodes(".moved").length) return;
-      const [middle, wanted] = [drawn[n].midpoint(), place({ x: edge.at[0], y: edge.at[1] })];
-      drawn[n].scratch({ wx: wanted.x - middle.x, wy: wanted.y - middle.y });
-      drawn[n].style({ "text-margin-x": wanted.x - middle.x, "text-margin-y": wanted.y - middle.y });
-    });
-    uncrowd(cy, plan);
-  }
+  function arrange() { state.frame = placeGraph(state.cy, state.data, drawing); }
 
   /** In a graph without a plan names, groups and their bundles have the same size on screen from near and from afar. */
   function legible() {
     if (state.data.plan || state.naming) return;
     state.naming = requestAnimationFrame(() => {
       state.naming = 0;
-      if (state.cy.destroyed()) return;
-      const zoom = state.cy.zoom();
-      state.cy.batch(() => {
-        for (const node of state.cy.nodes(".community")) node.style({ width: node.data("size") / zoom, height: node.data("size") / zoom, "border-width": 3 / zoom });
-        for (const edge of state.cy.edges(".bundle")) edge.style({ width: edge.data("width") / zoom, "font-size": 11 / zoom });
-      });
-      nameSome(state.cy, 12);
+      if (!state.cy.destroyed()) sizeOnScreen(state.cy);
     });
   }
 
   function legend() {
-    const marks = (state.data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
-    if (state.data.type_of_all) marks.push(make("span", { class: "kl-mark" }, `every line: ${state.data.type_of_all}`));
     const held = [...kinds.children].indexOf(document.activeElement);
-    kinds.replaceChildren(...state.data.legend.map((kind) => {
-      const shown = !state.hiddenKinds.has(kind.label);
-      return make("button", { type: "button", class: "kl-button kl-kind", "aria-pressed": String(shown), onclick: () => toggleKind(kind.label) },
-        swatch(kind), `${kind.label || "no label"} (${kind.count.toLocaleString("en")})`);
-    }), ...marks);
+    kinds.replaceChildren(...graphLegend(state.data, state.hiddenKinds, toggleKind));
     if (held >= 0) kinds.children[held]?.focus({ preventScroll: true });
   }
 
@@ -183,7 +142,7 @@ function graphView(root, data, tell) {
     });
     expand.textContent = node.data("community") ? "Open this group" : `Show neighbours${node.data("more") ? ` (${node.data("more")} not drawn)` : ""}`;
     path.disabled = false;
-    facts.replaceChildren(...factsOf(node));
+    facts.replaceChildren(...graphFacts(node));
     if (quietly) return;
     say(`${node.data("text")} picked`);
     tell?.({ picked: id });
@@ -197,14 +156,7 @@ function graphView(root, data, tell) {
       for (const control of [expand, path]) control.disabled = true;
       close.hidden = true;
     });
-    facts.replaceChildren(hint());
-  }
-
-  function factsOf(node) {
-    const lines = (edges, arrow) => edges.map((edge) => make("li", {}, arrow(edge)));
-    const out = lines(node.outgoers("edge"), (edge) => `${edge.data("type")} → ${edge.target().data("text")}`);
-    const into = lines(node.incomers("edge"), (edge) => `${edge.source().data("text")} → ${edge.data("type")}`);
-    return [make("h4", {}, node.data("text")), make("div", {}, ...node.data("hover").map((line) => make("div", {}, line))), make("ul", {}, ...out, ...into)];
+    facts.replaceChildren(pickHint());
   }
 
   function pointAt(element, place) {
@@ -225,29 +177,35 @@ function graphView(root, data, tell) {
     state.cy.elements(".pointed").removeClass("pointed");
   }
 
-  /** Pick the next node whose text, id or properties hold what is searched; where most nodes are not drawn, Python looks through all. */
+  /** Pick the next node or edge that holds what is searched; where not all is here, Python looks through everything. */
   function find() {
     const wanted = search.value.trim();
-    if (!wanted) return say("Type a part of a name first");
-    if (state.data.total && tell) return tell({ find: wanted, after: state.picked });
-    const holds = (text) => text.toLowerCase().includes(wanted.toLowerCase());
-    const found = state.cy.nodes().not(".community").filter((node) => [node.data("text"), node.id(), ...node.data("hover")].some(holds));
-    if (!found.length) return say(`No node${state.data.total ? " that is drawn" : ""} holds “${wanted}”`);
-    const ids = found.map((node) => node.id());
-    const next = ids[(ids.indexOf(state.picked) + 1) % ids.length];
-    const node = state.cy.getElementById(next);
-    if (state.hiddenKinds.delete(node.data("kind"))) legend(), hideKinds(); // what was searched for is to be seen
-    const isEnd = Boolean(state.from);
-    pick(next);
-    look(next);
-    if (!isEnd) say(`${ids.indexOf(next) + 1} of ${ids.length} that hold “${wanted}”: ${node.data("text")}`);
+    if (!wanted) return say("Type a part of a name, of a relation or of a property first");
+    state.turn = state.wanted === wanted ? state.turn + 1 : 0;
+    state.wanted = wanted;
+    if ((state.data.total || state.data.cut) && tell) return tell({ find: wanted, turn: state.turn });
+    const all = holdingIn(state.cy, wanted);
+    if (!all.length) return say(`Nothing${state.data.total ? " that is drawn" : ""} holds “${wanted}”: no name, no relation, no property`);
+    const number = state.turn % all.length, isEnd = state.from && all[number][0].isNode();
+    take(all[number][0]);
+    if (!isEnd) say(holdingTold(all, number, wanted));
   }
 
-  function look(id) {
-    const node = state.cy.getElementById(id);
-    if (state.data.total && !node.data("community") && state.cy.zoom() < 0.7) state.cy.zoom(0.9), state.cy.center(node); // a node among groups is tiny
-    const { x, y } = node.renderedPosition();
-    if (x < 20 || y < 20 || x > drawing.clientWidth - 20 || y > drawing.clientHeight - 20) state.cy.center(node);
+  /** Pick what was found, and bring it into view. */
+  function take(element, quietly = false) {
+    const ends = element.isNode() ? element : element.connectedNodes();
+    const hidden = ends.map((node) => node.data("kind")).filter((kind) => state.hiddenKinds.delete(kind));
+    if (hidden.length) legend(), hideKinds(); // what was searched for is to be seen
+    if (element.isNode()) pick(element.id(), quietly);
+    else pickEdge(element);
+    bringIntoView(element, state.data.total);
+  }
+
+  /** Mark an edge and tell what is known of it; the picked node stays the picked one. */
+  function pickEdge(edge) {
+    state.cy.elements(".picked, .near").removeClass("picked near");
+    edge.addClass("picked").connectedNodes().addClass("near");
+    facts.replaceChildren(...graphFacts(edge));
   }
 
   function neighbours() {
@@ -266,15 +224,11 @@ function graphView(root, data, tell) {
   function showPath(from, to) {
     state.from = "";
     if (tell) return tell({ path: [from, to] });
-    const { cy } = state;
-    const nodes = cy.nodes(":visible").not(".community");
-    const found = nodes.union(nodes.edgesWith(nodes)).aStar({ root: cy.getElementById(from), goal: cy.getElementById(to), directed: false });
-    state.way = found.found ? found.path.nodes().map((node) => node.id()) : [];
+    state.way = wayIn(state.cy, from, to);
     markWay();
     pick(to, true);
-    const name = (id) => cy.getElementById(id).data("text");
-    say(found.found ? `Path: ${found.path.map((element) => (element.isNode() ? name(element.id()) : `— ${element.data("type")} —`)).join(" ")}`
-      : `No path from ${name(from)} to ${name(to)} in what is drawn`);
+    const name = (id) => state.cy.getElementById(id).data("text");
+    say(state.way.length ? `Path: ${wayTold(state.cy, state.way)}` : `No path from ${name(from)} to ${name(to)} in what is drawn`);
   }
 
   /** Mark the nodes of the path, and the edges from each to the next. */
@@ -293,11 +247,7 @@ function graphView(root, data, tell) {
     tables.hidden = !shown;
     tableButton.setAttribute("aria-pressed", String(shown));
     if (!shown) return tables.replaceChildren();
-    const text = new Map(state.data.nodes.map((node) => [node.id, node.text]));
-    tables.replaceChildren(
-      textTable("Nodes drawn", ["node", "type", "details"], state.data.nodes.map((node) => [node.text, node.kind, node.hover.join("; ")])),
-      textTable("Edges drawn", ["from", "type", "to", "details"],
-        state.data.edges.map((edge) => [text.get(edge.source), edge.type, text.get(edge.target), edge.hover.join("; ")])));
+    tables.replaceChildren(...graphTables(state.data));
   }
 
   /** Where the drawing is looked at from. */
@@ -347,10 +297,10 @@ function graphView(root, data, tell) {
       if (message.way) state.way = message.way, markWay();
       if (message.pick) {
         const isEnd = Boolean(state.from);
-        pick(message.pick, Boolean(message.way));
-        look(message.pick);
+        take(state.cy.getElementById(message.pick), Boolean(message.way));
         if (isEnd) return;
       }
+      if (message.edge !== undefined) take(state.cy.edges()[message.edge]);
       if (message.said) say(message.said);
     },
     destroy() { stop(); state.stops?.(); state.cy?.destroy(); },

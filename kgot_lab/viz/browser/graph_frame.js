@@ -3,6 +3,7 @@
 const FRAME_EDGE = 6; // pixels of the screen around the drawing
 const SMALLEST = 0.75; // of the planned size: what has to be smaller loses words instead, which come back on pointing
 const LARGEST = 1.3;
+const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
 const LEADING = 1.15; // from line to line, by the size of the type
 
 /** How wide a text of one line is, in pixels, in the type of every graph. */
@@ -109,4 +110,63 @@ function nameSome(cy, size) {
       node.addClass("named").style({ "font-size": size / zoom, "text-outline-width": 2 / zoom, "text-margin-y": 3 / zoom });
     }
   });
+}
+
+/** Put every node, line and word where it belongs on a canvas of this size; returns the frame they stand in. */
+function placeGraph(cy, data, drawing) {
+  const { nodes, edges, plan, framed } = data;
+  const frame = plan ? graphFrame(plan, framed ?? nodes, drawing.clientWidth, drawing.clientHeight) : wideFrame(data);
+  const ends = new Map(nodes.map((node) => [node.id, frame.place(node)]));
+  cy.batch(() => cy.nodes().not(".moved").positions((node) => ends.get(node.id())));
+  if (plan) placeLines(cy, edges, ends, frame.place), uncrowd(cy, plan);
+  return frame;
+}
+
+/** The frame of a graph without a plan: with groups it has the room that all nodes would need. */
+function wideFrame(data) {
+  const aspect = data.aspect ?? 1.5;
+  const unit = Math.max((data.height ?? 460) * 1.05, ROOM * Math.sqrt(data.total || data.nodes.length));
+  return { zoom: 0, place: (at) => ({ x: at.x * unit * aspect, y: at.y * unit }) };
+}
+
+/** Bend planned edges as they are planned, and put their words where these have room. */
+function placeLines(cy, edges, ends, place) {
+  const drawn = cy.edges();
+  const isPlain = (edge) => edge.source === edge.target;
+  cy.batch(() => edges.forEach((edge, n) => {
+    if (!edge.control || isPlain(edge)) return;
+    const { weight, aside } = bendOf(ends.get(edge.source), ends.get(edge.target), place({ x: edge.control[0], y: edge.control[1] }));
+    const isBent = Math.abs(aside) > 1;
+    drawn[n].toggleClass("bent", isBent).toggleClass("even", !isBent);
+    if (isBent) drawn[n].style({ "control-point-distances": aside, "control-point-weights": weight });
+  }));
+  edges.forEach((edge, n) => {
+    if (!edge.at || isPlain(edge) || drawn[n].connectedNodes(".moved").length) return;
+    const [middle, wanted] = [drawn[n].midpoint(), place({ x: edge.at[0], y: edge.at[1] })];
+    drawn[n].scratch({ wx: wanted.x - middle.x, wy: wanted.y - middle.y });
+    drawn[n].style({ "text-margin-x": wanted.x - middle.x, "text-margin-y": wanted.y - middle.y });
+  });
+}
+
+/** Give groups, their bundles and names of a graph without a plan the size they have on the screen, from near and from afar. */
+function sizeOnScreen(cy) {
+  const zoom = cy.zoom();
+  cy.batch(() => {
+    for (const node of cy.nodes(".community")) node.style({ width: node.data("size") / zoom, height: node.data("size") / zoom, "border-width": 3 / zoom });
+    for (const edge of cy.edges(".bundle")) edge.style({ width: edge.data("width") / zoom, "font-size": 11 / zoom });
+  });
+  nameSome(cy, 12);
+}
+
+/** Move the drawing so that a node, or both ends of an edge, are seen; from so near that one can tell them apart. */
+function bringIntoView(element, isAmongGroups) {
+  const cy = element.cy(), nodes = element.isNode() ? element : element.connectedNodes();
+  if (isAmongGroups && !element.hasClass("community") && cy.zoom() < 0.7) cy.zoom(0.9), cy.center(element); // a node among groups is tiny
+  const isSeen = (node) => {
+    const { x, y } = node.renderedPosition();
+    return x >= 20 && y >= 20 && x <= cy.width() - 20 && y <= cy.height() - 20;
+  };
+  if (nodes.every(isSeen)) return;
+  if (nodes.length > 1) cy.fit(nodes, 60), cy.zoom() > 1.2 && cy.zoom(1.2);
+  cy.center(nodes);
 }

@@ -76,6 +76,11 @@ function graphStyle(plan, place) {
     { selector: "edge.many.added, edge.many.removed, edge.many.changed, edge.many.path", style: { "min-zoomed-font-size": 6, "z-index": 15 } },
     { selector: ".way", style: { "line-color": colour("path-line"), "target-arrow-color": colour("path-line"), width: 5, "border-color": colour("path-line"), "border-width": 5, "z-index": 20, "line-opacity": 1 } },
     { selector: "node.way", style: { width: "data(size)" } },
+    { selector: "edge.way", style: { "curve-style": "bezier", "target-arrow-shape": "triangle", "arrow-scale": 1.2, label: "data(caption)", "min-zoomed-font-size": 6 } },
+    { selector: "edge.way.bent", style: { "curve-style": "unbundled-bezier" } },
+    { selector: "edge.way.even", style: { "curve-style": "straight" } },
+    { selector: "edge.picked", style: { label: "data(caption)", "min-zoomed-font-size": 6, "line-color": ink, "target-arrow-color": ink, color: ink, width: 4, "line-opacity": 1, "z-index": 30 } },
+    { selector: "node.near", style: { "border-width": 4 } },
     { selector: "node.picked", style: { "border-color": ink, "border-width": 5, "z-index": 30 } },
   ];
 }
