@@ -82,7 +82,9 @@ def words_placed(
         mine, half = middles[number], halves[number]
         on_taken = boxes_meet(mine[:, None], half + 1, places, spaces)
         outside = (np.maximum(half - mine, 0) + np.maximum(mine + half - limit, 0)).sum(axis=1)
-        others = np.delete(sampled, row, axis=0).reshape(-1, 2)
+        near = ((sampled > mine.min(axis=0) - half) & (sampled < mine.max(axis=0) + half)).all(axis=-1)  # a few of thousands
+        near[row] = False
+        others = sampled[near]
         crossed = ((np.abs(mine[:, :1] - others[:, 0]) < half[0]) & (np.abs(mine[:, 1:] - others[:, 1]) < half[1])).sum(axis=1)
         cost[number] += _HARD * (on_taken > 0).sum(axis=1) + on_taken.sum(axis=1) + _HARD * (outside > 0) + _CROSSED * crossed
     chosen, clash = _settled(middles, halves + 1, cost)
