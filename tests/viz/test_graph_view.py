@@ -80,8 +80,8 @@ def test_a_path_is_found_in_the_whole_graph_and_its_nodes_are_drawn(view, island
 
 
 def test_a_path_keeps_the_arrows_of_its_edges_and_goes_with_them_where_it_can():
-    told = [Edge("ada", "knew", "charles"), Edge("ann", "mother of", "ada"), Edge("charles", "heard of", "ada"), Edge("ann", "wed", "george")]
-    family = PropertyGraph.of([Node(name) for name in ("ada", "ann", "charles", "george")], told)
+    told = [("ada", "knew", "charles"), ("ann", "mother of", "ada"), ("charles", "heard of", "ada"), ("ann", "wed", "george")]
+    family = PropertyGraph.of([Node(name) for name in ("ada", "ann", "charles", "george")], [Edge(*each) for each in told])
     shown = show_graph(family)
     assert tell(shown, path=["charles", "george"])["said"] == "Path: charles — heard of → ada ← mother of — ann — wed → george"
     assert tell(shown, path=["george", "charles"])["said"] == "Path: george ← wed — ann — mother of → ada — knew → charles"

@@ -53,7 +53,7 @@ function graphView(root, data, tell) {
   function resized() {
     state.cy.resize();
     if (state.fitted === eye()) fit(); // unless the reader looked elsewhere
-    else state.cy.forceRender();
+    state.cy.forceRender();
   }
 
   /** Other colours; nothing is moved, since a page that changes its theme has for a moment another width. */
