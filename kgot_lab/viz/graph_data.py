@@ -9,8 +9,9 @@ from math import sqrt
 import numpy as np
 
 from kgot_lab.draw.graph.bundles import EdgeBundle
-from kgot_lab.draw.graph.collapse import Community, View, collapsed
+from kgot_lab.draw.graph.collapse import View, collapsed
 from kgot_lab.draw.graph.communities import THE_REST, WITHOUT_EDGES
+from kgot_lab.draw.graph.groups import ELSEWHERE, Community
 from kgot_lab.draw.graph.places import places_of
 from kgot_lab.draw.graph.plan import PLANNED, DrawingPlan, DrawingTask, EdgePlan, NodePlan, drawing_plan
 from kgot_lab.draw.graph.scene import Highlight, Marked, kinds_of_marks, marked, node_caption
@@ -27,6 +28,7 @@ ASPECT = 1.5  # width of the unit square over its height
 _NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
 AREA = (780.0, 440.0)  # pixels for which a live view is planned that has no still picture; a smaller one is drawn smaller
 _LINES_PLANNED = 4 * PLANNED
+_NO_COMMUNITY = (WITHOUT_EDGES, THE_REST, ELSEWHERE)  # what is drawn smaller, since its number says little
 GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
 
 
@@ -72,6 +74,7 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: Draw
         "aspect": ASPECT,
         "plan": {"width": plan.area[0], "height": plan.area[1], "name": plan.name_size, "word": plan.word_size} if plan else None,
         "total": len(told.graph) if view.communities else 0,
+        "inside": view.whole.outer is not None,
         "cut": any(line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]),  # Python has more that can be searched
     }
 
@@ -91,26 +94,17 @@ def _group(community: Community, view: View, places: Mapping[str, Place]) -> dic
     small = community.hidden < sizes[min(_NAMED, len(sizes)) - 1]
     return made | {
         "kind": "(group)",
-        "caption": _named(community, view),
+        "caption": community.name,
         "community": community.id,
         "size": _size(community, view),
         "small": small,
     }
 
 
-def _named(community: Community, view: View) -> str:
-    """What a community is called: by its best connected nodes, and how many it hides; what is no community is called so."""
-    count = f"({community.hidden:,} nodes)"
-    if community.kind in (WITHOUT_EDGES, THE_REST):
-        return f"{'without edges' if community.kind == WITHOUT_EDGES else 'small parts, not joined'} {count}"
-    best = view.whole.members[view.whole.number(community.id)][:2].tolist()
-    return f"{', '.join(shortened(node_caption(view.graph.nodes[row]), CAPTION) for row in best)} {count}"
-
-
 def _size(community: Community, view: View) -> float:
     """The pixels from side to side of a community drawn as one: its area grows with the number of nodes it hides."""
-    largest = max((each.hidden for each in view.communities if each.kind not in (WITHOUT_EDGES, THE_REST)), default=0)
-    return 8 + 34 * sqrt(min(community.hidden / max(largest, 1), 1.0)) * (0.5 if community.kind in (WITHOUT_EDGES, THE_REST) else 1)
+    largest = max((each.hidden for each in view.communities if each.kind not in _NO_COMMUNITY), default=0)
+    return 8 + 34 * sqrt(min(community.hidden / max(largest, 1), 1.0)) * (0.5 if community.kind in _NO_COMMUNITY else 1)
 
 
 def _thing(id: str, text: str, about: list[str], look: NodeLook, places: Mapping[str, Place]) -> dict[str, Json]:
@@ -138,7 +132,7 @@ def _bundle(bundle: EdgeBundle, most: int) -> dict[str, Json]:
 
 def _drawn(view: View, told: Marked, groups: Mapping[str, Community]) -> DrawingTask:
     """What is to be planned of a view: a group has a node of its size and with its name, a bundle an edge."""
-    nodes = [Node(node.id, (), {"name": _named(groups[node.id], view)}) if node.id in groups else node for node in view.nodes]
+    nodes = [Node(node.id, (), {"name": groups[node.id].name}) if node.id in groups else node for node in view.nodes]
     radii = {id: _size(group, view) / 2 for id, group in groups.items()}
     return DrawingTask(nodes, _edges_of(view), told.nodes, told.edges, radii)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgot_lab.draw.graph.collapse import View, closed, collapsed, opened, revealed
+from kgot_lab.draw.graph.collapse import View, closed, collapsed, revealed
+from kgot_lab.draw.graph.opening import entered, shut
 from kgot_lab.draw.graph.paths import links_of, shortest_path
 from kgot_lab.draw.graph.plan import PLANNED
 from kgot_lab.draw.graph.scene import Highlight, Marked, marked
@@ -15,7 +16,7 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import as_graph
 from kgot_lab.types import Json, Node
-from kgot_lab.viz.graph_data import DRAWN, data_of
+from kgot_lab.viz.graph_data import data_of
 from kgot_lab.viz.graph_finding import called, holding, walked
 from kgot_lab.viz.live import Live
 
@@ -83,8 +84,11 @@ class GraphView:
                 return self._shown(revealed(self.view, near), f"{len(near)} neighbours of {self._name(id)} now drawn")
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # what is opened, and all around it, is laid out anew
-                return self._shown(opened(self.view, community), "Opened: its nodes are drawn by themselves.")
-            case {"close": str(id)} if id in self.graph and self.view.communities:
+                return self._shown(entered(self.view, community), "Opened, and laid out anew.")
+            case {"close": str()} if self.view.whole.outer:
+                self._placed = {}
+                return self._shown(shut(self.view), "Closed: drawn as one again.")
+            case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
                 return self._shown(closed(self.view, self.view.community_of(id)), "Closed: drawn as one again.")
             case {"path": [str(start), str(end)]}:
@@ -150,15 +154,16 @@ def show_graph(
     highlight: Highlight = None,
     positions: Mapping[str, Place] | None = None,
     height: int = 460,
-    most: int = DRAWN,
+    most: int = PLANNED,
 ) -> GraphView:
     """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
 
     It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a pandas table of edges.
     `highlight` is the write that led to the graph, a path as the ids of its nodes, or a run, whose answer and what that rests on are
-    then marked; `positions` keeps nodes where an earlier view's
-    `picture` had them; `height` is in pixels; a graph of more than `most` nodes is drawn as communities, which open. Raises BadInput and
-    UnknownName for a path that is not in the graph, or a run without an answer.
+    then marked; `positions` keeps nodes where an earlier view's `picture` had them; `height` is in pixels. A graph of more than `most`
+    nodes is drawn as communities, which open: of up to 150 things nearly all names have room. With a higher `most` more nodes are drawn
+    by themselves, and named as one comes closer. Raises BadInput and UnknownName for a path that is not in the graph, or a run without
+    an answer.
     """
     graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")

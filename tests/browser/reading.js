@@ -13,8 +13,9 @@
       && edge.points.some((point) => Math.hypot(point.x - node.x, point.y - node.y) < node.half)));
     const boxes = [...nodes.map((node) => around(node, node.half)), ...names.map((name) => name.box),
       ...edges.flatMap((edge) => edge.points.map((point) => around(point, 0)))];
-    const held = { left: Math.max(canvas.left, Math.min(...boxes.map((box) => box.left))), right: Math.min(canvas.right, Math.max(...boxes.map((box) => box.right))),
-      top: Math.max(canvas.top, Math.min(...boxes.map((box) => box.top))), bottom: Math.min(canvas.bottom, Math.max(...boxes.map((box) => box.bottom))) };
+    const most = (side, pick) => boxes.reduce((found, box) => pick(found, box[side]), pick === Math.min ? Infinity : -Infinity); // there may be more than an argument list holds
+    const held = { left: Math.max(canvas.left, most("left", Math.min)), right: Math.min(canvas.right, most("right", Math.max)),
+      top: Math.max(canvas.top, most("top", Math.min)), bottom: Math.min(canvas.bottom, most("bottom", Math.max)) };
     const area = (box) => Math.max(0, box.right - box.left) * Math.max(0, box.bottom - box.top);
     return { nodes: nodes.length, names: names.length, edges: edges.length, overlapping: overlapping.map((name) => name.id), cut: cut.map((name) => name.id),
       through: through.map((edge) => `${edge.from} – ${edge.to}`), wordless: edges.filter((edge) => !edge.words).length, used: area(held) / area(canvas) };

@@ -73,6 +73,13 @@ def read_live(page: Page, view: GraphView) -> Reading:
     return _reading(found, sum(not _said(page, edge) for edge in found["silent"]))
 
 
+def read_opened(page: Page, view: GraphView, community: str) -> Reading:
+    """Open a community as a click would, draw what there is then, and count."""
+    view.live._heard({"open": community})
+    put(page, view)
+    return _reading(page.evaluate(f"() => ({READ}).live(document.querySelector('.kl'))"), 0)
+
+
 def read_still(page: Page, view: GraphView) -> Reading:
     """Put the still picture on an empty page and count; in a notebook it is an image, so nobody can point at a part of it."""
     page.set_content(f"<!DOCTYPE html>{element('html', element('body', Markup(view.picture.svg)), lang='en')}")

@@ -7,7 +7,9 @@ from itertools import pairwise
 import pytest
 
 from browser.lab import expect
-from browser.reading import GRAPHS, WINDOW, put, read_live, read_still
+from browser.reading import GRAPHS, WINDOW, phrases, put, read_live, read_opened, read_still
+from kgot_lab.methods.cookbook import cookbook
+from kgot_lab.viz import show_graph
 
 PAINTED = """() => [...document.querySelectorAll(".kl-canvas canvas")].reduce((sum, canvas) => {
     if (!canvas.width || !canvas.height) return sum;
@@ -38,6 +40,17 @@ def test_a_bundled_graph_reads_live_and_still(wide, name):
         assert read.through == () and read.cut == () and read.overlap < 0.05 and read.used > 0.85
         assert read.names >= 0.95 * read.nodes and read.wordless <= 0.06 * read.edges
     assert live.mute == 0
+
+
+@pytest.mark.parametrize("graph", [cookbook, phrases], ids=["cookbook", "phrases"])
+def test_a_community_that_is_opened_reads_at_every_level(wide, graph):
+    view = show_graph(graph())
+    while not len(view.view.shown):
+        outside = {view.view.whole.ids[number] for number in view.view.whole.outside}
+        largest = max((each for each in view.view.communities if each.id not in outside and not each.kind), key=lambda each: each.hidden)
+        read = read_opened(wide, view, largest.id)
+        assert read.overlapping == () and read.cut == () and read.used > 0.85
+        assert read.names >= 0.8 * read.nodes and len(read.through) <= 0.05 * read.edges
 
 
 def test_the_live_view_has_its_nodes_where_the_still_picture_has_them(wide):

@@ -9,6 +9,8 @@ import pytest
 from kgot_lab.draw.graph.bundles import MOST_LINES
 from kgot_lab.draw.graph.collapse import closed, collapsed, opened, revealed
 from kgot_lab.draw.graph.communities import MOST_COMMUNITIES, communities, connected_parts
+from kgot_lab.draw.graph.groups import ELSEWHERE
+from kgot_lab.draw.graph.opening import READ_AT_ONCE, entered, shut
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
@@ -124,6 +126,33 @@ def test_a_community_is_connected_even_if_labels_would_divide_it():
             assert len(set(connected_parts(inside, len(graph))[rows].tolist())) == 1
 
 
+def parts_of(graph, rows):
+    """Into how many connected parts some rows of a graph fall."""
+    inside = np.isin(graph.sources, rows) & np.isin(graph.targets, rows)
+    links = np.stack([graph.sources[inside], graph.targets[inside]])
+    return len(set(connected_parts(links, len(graph))[rows].tolist()))
+
+
+@pytest.mark.parametrize("package", [True, False], ids=["scikit-network", "without it"])
+def test_every_community_is_connected_and_what_is_none_has_no_edge_to_the_others(monkeypatch, package):
+    if not package:
+        monkeypatch.setitem(sys.modules, "sknetwork.clustering", None)
+    chance = np.random.default_rng(11)
+    for _ in range(60):
+        size, most = int(chance.integers(1, 400)), int(chance.integers(1, 30))
+        ends = chance.integers(0, size, (int(size * chance.choice([0.1, 0.5, 0.9, 1.5, 4])), 2))
+        graph = of_columns(size, ends, ("Person", "City", "Book")[: int(chance.integers(0, 4))])
+        found = communities(graph, most=most)
+        assert len(found) <= most and sorted(set(found.of.tolist())) == list(range(len(found)))
+        crossing = found.of[np.stack([graph.sources, graph.targets])]
+        for number, kind in enumerate(found.kinds):
+            rows = np.flatnonzero(found.of == number)
+            if kind:
+                assert not (crossing[:, crossing[0] != crossing[1]] == number).any()
+            else:
+                assert parts_of(graph, rows) == 1
+
+
 def test_there_are_never_more_communities_than_asked_for():
     for most in range(1, 8):
         assert len(communities(MIDDLE, most=most)) <= most
@@ -175,8 +204,13 @@ def test_a_large_graph_is_drawn_as_its_communities_and_says_so():
 def test_a_community_is_named_by_what_is_in_it():
     view = collapsed(LARGE)
     first = view.communities[0]
-    mine = sorted((id for id in LARGE.ids if view.community_of(id) == first.id), key=LARGE.degree, reverse=True)
-    assert first.title == f"187 nodes: Person 94, City 93; e.g. {mine[0]}, {mine[1]}" and first.labels == (("Person", 94), ("City", 93))
+    of, ends = view.whole.division.of, np.concatenate([LARGE.sources, LARGE.targets])
+    at_home = np.tile(of[LARGE.sources] == of[LARGE.targets], 2)
+    inside, all_ends = np.bincount(ends[at_home], minlength=2057), np.bincount(ends, minlength=2057)
+    mine = sorted(np.flatnonzero(of == 0).tolist(), key=lambda row: -(inside[row] ** 2) / all_ends[row])
+    best = f"n{mine[0]}, n{mine[1]}"
+    assert first.title == f"187 nodes: Person 94, City 93; e.g. {best}" and first.labels == (("Person", 94), ("City", 93))
+    assert first.name == f"{best} (187 nodes, mostly Person)"
     assert view.nodes[0] == Node(first.id, (), {"text": first.title, "nodes": 187, "edges inside": first.edges})
 
 
@@ -279,6 +313,36 @@ def test_nodes_drawn_before_give_way_to_what_is_looked_for_and_too_many_are_coun
     assert wider.drawn_as(other) == other and len(wider.nodes) <= 150 and "drawn before gave way" in wider.note
     crowd = revealed(view, MIDDLE.ids[:400])
     assert len(crowd.nodes) <= 150 and "of the 400 nodes asked for found no room" in crowd.note
+
+
+@pytest.mark.parametrize("graph", [MIDDLE, of_columns(1700, [(row // 2, row) for row in range(1, 1200)])], ids=["dense", "a tree and dust"])
+def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_and_out_again(graph):
+    top = collapsed(graph, most=150)
+    waiting, seen = [(top, each.id) for each in top.communities], set()
+    while waiting:
+        view, id = waiting.pop()
+        inner = entered(view, id)
+        outside = {inner.whole.ids[number] for number in inner.whole.outside}
+        rows = set(view.whole.members[view.whole.number(id)].tolist())
+        assert len(inner.nodes) <= READ_AT_ONCE + 7 and inner.note.startswith("Inside “")
+        assert {inner.drawn_as(name) for name in graph.ids} == drawn(inner) and set(inner.shown.tolist()) <= rows
+        assert not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles) and shut(inner) is view
+        seen |= set(inner.shown.tolist())
+        waiting += [(inner, each.id) for each in inner.communities if each.hidden and each.id not in outside and len(inner.shown) == 0]
+        if 0 < len(inner.shown) < len(rows):
+            again = entered(inner, id)
+            assert not set(again.shown.tolist()) & set(inner.shown.tolist()), "the next ones"
+    assert len(seen) > 0.7 * len(graph)
+    with pytest.raises(BadInput, match="no community is open"):
+        shut(top)
+
+
+def test_what_is_elsewhere_leads_out_again():
+    view = collapsed(MIDDLE, most=150)
+    inner = entered(view, "community 2")
+    (elsewhere,) = [each for each in inner.communities if each.kind == ELSEWHERE]
+    assert entered(inner, elsewhere.id) is view and elsewhere.name.startswith("everything else (")
+    assert sum(each.hidden for each in inner.communities) + len(inner.shown) == 2400
 
 
 def test_unknown_names_are_refused():

@@ -107,7 +107,7 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):
-    monkeypatch.setattr("kgot_lab.draw.graph.bundles.MOST_LINES", 0)
+    monkeypatch.setattr("kgot_lab.draw.graph.collapse._LINES_OF_FEW", 0)
     answer = tell(view, find="bridge", turn=0)
     assert "edge" not in answer and answer["pick"] == "n0" and "its source is marked" in answer["said"]
 
@@ -122,9 +122,12 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
     group = max(view.view.communities, key=lambda community: -community.hidden).id
     before = drawn(view)
     answer = tell(view, open=group)
-    assert drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before
-    inside = next(id for id in drawn(view) - before)
-    tell(view, close=inside)
+    assert drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before and answer["graph"]["inside"]
+    assert answer["graph"]["note"].startswith("Inside “far 1, far 2 (2 nodes)”. ")
+    tell(view, close="")
+    assert drawn(view) == before and not view.live.data["inside"]
+    tell(view, find="z123z")
+    tell(view, close="n123")
     assert drawn(view) == before
 
 

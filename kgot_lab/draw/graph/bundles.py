@@ -56,8 +56,10 @@ class Lines:
     left_out: int
 
 
-def lines(graph: PropertyGraph, at: NodeNumbers, singles: int, names: Sequence[str], marked: Collection[Identity]) -> Lines:
-    """At most 5,000 lines between the things that are drawn: the marked ones first, then some at each node.
+def lines(
+    graph: PropertyGraph, at: NodeNumbers, singles: int, names: Sequence[str], marked: Collection[Identity], *, most: int = MOST_LINES
+) -> Lines:
+    """At most so many lines between the things that are drawn: the marked ones first, then some at each node.
 
     The node of row r is drawn by, or within, thing `at[r]`, called `names[at[r]]`; things below `singles` are nodes by themselves.
     `inside` counts for each thing the edges that lie within it.
@@ -70,9 +72,9 @@ def lines(graph: PropertyGraph, at: NodeNumbers, singles: int, names: Sequence[s
     codes, bundle_of, counts = np.unique(low * len(names) + high, return_inverse=True, return_counts=True)
     ends = np.concatenate([np.stack([one[edges], other[edges]]), np.stack(np.divmod(codes, max(len(names), 1)))], axis=1)
     stands_for = np.concatenate([np.zeros(len(edges), dtype=np.int64), counts])
-    urgency = _urgency(ends, stands_for, singles) if ends.shape[1] > MOST_LINES else np.zeros(ends.shape[1])
+    urgency = _urgency(ends, stands_for, singles) if ends.shape[1] > most else np.zeros(ends.shape[1])
     urgency[np.searchsorted(edges, _marked_rows(graph, marked, at < singles))] = -2
-    chosen = np.sort(np.lexsort((_scattered(len(urgency)), urgency))[:MOST_LINES])
+    chosen = np.sort(np.lexsort((_scattered(len(urgency)), urgency))[:most])
     drawn_edges, drawn_bundles = edges[chosen[chosen < len(edges)]], chosen[chosen >= len(edges)] - len(edges)
     left_out = len(edges) - len(drawn_edges) + len(crossing) - int(counts[drawn_bundles].sum())
     drawn = np.isin(bundle_of, drawn_bundles)

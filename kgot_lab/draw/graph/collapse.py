@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, brief, lines, uses
-from kgot_lab.draw.graph.communities import MOST_COMMUNITIES, Communities, carried, communities, first_labels, members
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.draw.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, lines
+from kgot_lab.draw.graph.communities import (
+    MOST_COMMUNITIES,
+    Communities,
+    carried,
+    communities,
+)
+from kgot_lab.draw.graph.groups import Community, Whole, by_themselves, community_told, how_collapsed, lines_left_out
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
 from kgot_lab.graph.truth import Identity
@@ -21,69 +25,9 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Node
 
 MOST_NODES = 2_000
+_FEW_THINGS, _LINES_OF_FEW = 150, 300  # of so few things the names are to be read, and more lines would hide them
 _FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
 _HUBS = 30
-_LABELS, _EXAMPLES = 3, 2  # that a title names
-
-
-@dataclass(frozen=True)
-class Community:
-    """Nodes that are drawn as one: `hidden` of `size` are, and `edges` lie between these; `labels` are their first ones, most used first.
-
-    Its super node has the same id and title. With nothing hidden it has none, and labels and title are of all its nodes.
-    """
-
-    id: str
-    title: str
-    kind: str
-    size: int
-    hidden: int
-    edges: int
-    labels: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Whole:
-    """A graph and what of its pictures stays the same, whatever is opened: its communities, and what is marked."""
-
-    graph: PropertyGraph
-    division: Communities
-    most: int
-    marked: Collection[Identity] = ()
-
-    @cached_property
-    def ids(self) -> tuple[str, ...]:
-        """What the communities are called: none of it is the id of a node."""
-        return tuple(_unlike_a_node(f"community {number + 1}", self.graph) for number in range(len(self.division)))
-
-    @cached_property
-    def degree(self) -> NodeNumbers:
-        """How many edge ends touch each node."""
-        return np.bincount(np.concatenate([self.graph.sources, self.graph.targets]), minlength=len(self.graph))
-
-    @cached_property
-    def members(self) -> list[Ints]:
-        """The node rows of each community, best connected first."""
-        return members(self.division, self.degree)
-
-    @cached_property
-    def labels(self) -> tuple[NodeNumbers, tuple[str, ...]]:
-        """The number of each node's first label, and the names they stand for."""
-        return first_labels(self.graph)
-
-    @cached_property
-    def share_inside(self) -> float:
-        """Which share of the edges lies within a community."""
-        of = self.division.of
-        return float((of[self.graph.sources] == of[self.graph.targets]).mean()) if len(self.graph.sources) else 1.0
-
-    def number(self, community: str) -> int:
-        """The number of a community; raises BadInput when there is none, UnknownName when there are others."""
-        if not self.ids:
-            raise BadInput("nothing is collapsed in this view: all nodes are drawn already")
-        if community not in self.ids:
-            raise UnknownName("community", community, self.ids)
-        return self.ids.index(community)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,12 +79,12 @@ def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collectio
         raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
     if len(graph) <= most:
         nothing = Communities(np.zeros(len(graph), dtype=np.int32), (), "")
-        return _drawn(Whole(graph, nothing, most, marked), np.arange(len(graph)))
+        return drawn_view(Whole(graph, nothing, most, marked), np.arange(len(graph)))
     few = min(most, MOST_COMMUNITIES)
     if before is None or not before.whole.ids:
         return _with_hubs(Whole(graph, communities(graph, most=few), most, marked))
     whole = Whole(graph, carried(graph, before.graph, before.whole.division, most=few), most, marked)
-    return revealed(_drawn(whole, np.arange(0)), [id for row in before.shown.tolist() if (id := before.graph.ids[row]) in graph])
+    return revealed(drawn_view(whole, np.arange(0)), [id for row in before.shown.tolist() if (id := before.graph.ids[row]) in graph])
 
 
 def opened(view: View, community: str) -> View:
@@ -153,17 +97,17 @@ def opened(view: View, community: str) -> View:
     others = sum(each.hidden > 0 and each.id != community for each in view.communities)
     room = view.whole.most - others - len(view.shown)
     if len(hidden) <= room:
-        return _drawn(view.whole, np.concatenate([view.shown, hidden]))
+        return drawn_view(view.whole, np.concatenate([view.shown, hidden]))
     fitting = hidden[: max(room - 1, 0)]
     said = f"{len(hidden) - len(fitting):,} of {counted(len(rows), 'node')} of {community} found no room"
     said += ": the best connected are drawn." if len(fitting) else ": close another community first."
-    return _drawn(view.whole, np.concatenate([view.shown, fitting]), said)
+    return drawn_view(view.whole, np.concatenate([view.shown, fitting]), said)
 
 
 def closed(view: View, community: str) -> View:
     """The view with a community drawn as one again; raises as `opened` does."""
     number = view.whole.number(community)
-    return _drawn(view.whole, view.shown[view.whole.division.of[view.shown] != number])
+    return drawn_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
 
 
 def revealed(view: View, ids: Iterable[str]) -> View:
@@ -178,11 +122,11 @@ def revealed(view: View, ids: Iterable[str]) -> View:
     shown = np.concatenate([rows, earlier])
     collapsed_still = np.count_nonzero(np.bincount(np.delete(view.whole.division.of, shown)))
     if len(shown) + collapsed_still <= view.whole.most:
-        return _drawn(view.whole, shown)
+        return drawn_view(view.whole, shown)
     room = max(view.whole.most - len(view.whole.ids), 0)
     said = [f"{len(rows) - room:,} of the {counted(len(rows), 'node')} asked for found no room."] * (len(rows) > room)
     said += [f"{counted(len(shown) - max(room, len(rows)), 'node')} drawn before gave way."] * (len(shown) > max(room, len(rows)))
-    return _drawn(view.whole, shown[:room], " ".join(said))
+    return drawn_view(view.whole, shown[:room], " ".join(said))
 
 
 # --- how a view is made ---
@@ -191,12 +135,12 @@ def revealed(view: View, ids: Iterable[str]) -> View:
 def _with_hubs(whole: Whole) -> View:
     """The view with everything collapsed, but for the best connected nodes when a few communities alone would say little."""
     if len(whole.division) >= _FEW:
-        return _drawn(whole, np.arange(0))
+        return drawn_view(whole, np.arange(0))
     hubs = np.argsort(-whole.degree, kind="stable")[: max(0, min(_HUBS, whole.most - len(whole.division)))]
-    return _drawn(whole, hubs[whole.degree[hubs] > 0])
+    return drawn_view(whole, hubs[whole.degree[hubs] > 0])
 
 
-def _drawn(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") -> View:
+def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") -> View:
     """The view of a graph in which these rows are drawn by themselves, and everything else by its community."""
     graph, division = whole.graph, whole.division
     hidden = np.ones(len(graph), dtype=bool)
@@ -212,70 +156,26 @@ def _drawn(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") -> Vie
     thing_of[heads] = len(rows) + np.arange(len(heads))
     at[hidden] = thing_of[division.of[hidden]]
     names = [*map(graph.ids.__getitem__, rows.tolist()), *(whole.ids[head] for head in heads)]
-    found = lines(graph, at, len(rows), names, whole.marked)
-    groups = tuple(_community(whole, number, hidden, found.inside[thing_of[number]]) for number in range(len(division)))
+    most = _LINES_OF_FEW if whole.ids and len(names) <= _FEW_THINGS else MOST_LINES
+    found = lines(graph, at, len(rows), names, whole.marked, most=most)
+    outside = {whole.ids[number] for number in whole.outside}
+    groups = tuple(community_told(whole, number, hidden, found.inside[thing_of[number]]) for number in range(len(division)))
     return View(
         whole=whole,
         shown=frozen(rows),
         nodes=(*(graph.nodes[row] for row in rows.tolist()), *(_super_node(groups[head]) for head in heads)),
         edges=tuple(graph.edges[row] for row in found.edges.tolist()),
-        bundles=found.bundles,
+        bundles=tuple(bundle for bundle in found.bundles if not outside >= {bundle.source, bundle.target}),
         communities=tuple(group for group in groups if group.size),
         left_out=found.left_out,
-        note=_note(whole, len(rows), said, found.left_out),
+        note=_note(whole, len(rows), said, lines_left_out(whole, found.left_out, most)),
         at=frozen(at),
     )
-
-
-def _community(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
-    rows = whole.members[number]
-    unseen = rows[hidden[rows]]
-    told = unseen if len(unseen) else rows
-    codes, names = whole.labels
-    counts = np.bincount(codes[told], minlength=len(names))
-    labels = tuple((names[code], int(counts[code])) for code in np.argsort(-counts, kind="stable").tolist() if counts[code])
-    amount = f"{len(unseen):,} more of {counted(len(rows), 'node')}" if 0 < len(unseen) < len(rows) else counted(len(rows), "node")
-    examples = ", ".join(brief(whole.graph.nodes[row].text) for row in islice(told.tolist(), _EXAMPLES))
-    kind = whole.division.kinds[number]
-    labelled = any(whole.graph.node_labels[row] for row in told.tolist())
-    title = f"{amount} {kind}".strip() + f": {uses(labels[:_LABELS], len(labels), 'label')}" * labelled
-    inside = int(edges) if len(unseen) else 0
-    return Community(whole.ids[number], f"{title}; e.g. {examples}", kind, len(rows), len(unseen), inside, labels)
 
 
 def _super_node(group: Community) -> Node:
     return Node(group.id, (), {"text": group.title, "nodes": group.hidden, "edges inside": group.edges})
 
 
-def _note(whole: Whole, shown: int, said: str, left_out: int) -> str:
-    return " ".join(
-        part for part in (_how_collapsed(whole), _by_themselves(shown) if whole.ids else "", said, _left_out(whole, left_out)) if part
-    )
-
-
-def _how_collapsed(whole: Whole) -> str:
-    if not whole.ids:
-        return ""
-    filled = sum(map(bool, map(len, whole.members)))
-    groups = f"{filled:,} {'community' if filled == 1 else 'communities'}"
-    inside = f"; {whole.share_inside:.0%} of the edges lie within one" * (len(whole.graph.sources) > 0)
-    return f"{counted(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{inside}."
-
-
-def _by_themselves(shown: int) -> str:
-    if not shown:
-        return ""
-    return "1 node is drawn by itself." if shown == 1 else f"{shown:,} nodes are drawn by themselves."
-
-
-def _left_out(whole: Whole, edges: int) -> str:
-    if not edges:
-        return ""
-    which = "the marked ones and " * bool(whole.marked) + "some of each node's"
-    return f"{counted(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {MOST_LINES:,} lines are drawn, {which}."
-
-
-def _unlike_a_node(name: str, graph: PropertyGraph) -> str:
-    while name in graph:
-        name += "*"
-    return name
+def _note(whole: Whole, shown: int, said: str, left_out: str) -> str:
+    return " ".join(filter(None, (how_collapsed(whole), said, by_themselves(shown) if whole.ids else "", left_out)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -41,11 +43,12 @@ class Communities:
 def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Communities:
     """At most so many communities of a graph: by the Louvain method, or, without scikit-network, by first label or connected part.
 
-    Each is connected, but for two: the nodes without edges, and the rest, in which the smallest are gathered. One that holds more
-    than half of all nodes is divided by first label, if that gives few. The same graph has the same communities.
+    Each is connected, but for two that no edge leaves: the nodes without edges, and the rest, in which the smallest parts of the graph
+    are gathered. One that holds more than half of all nodes is divided by first label, if that gives few. The same graph has the same
+    communities.
     Raises BadInput for `most` below 1.
     """
-    return communities_of(_links(graph), first_labels(graph)[0], most=most)
+    return communities_of(links_between(graph), first_labels(graph)[0], most=most)
 
 
 def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIES) -> Communities:
@@ -59,7 +62,23 @@ def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIE
         found, how = _by_label_or_part(labels, links, lonely)
         how = f"{how}, not by the Louvain method: {missing}"
     found, divided = _giant_divided(_each_connected(found, links), labels, links, most)
-    return _gathered(found, lonely, most, how + ", and the largest by first label" * divided)
+    return _gathered(_joined(found, links, most), links, lonely, most, how + ", and the largest by first label" * divided)
+
+
+def divided_further(division: Communities, rows: Ints, links: Ints, labels: _Numbers, *, most: int) -> Communities:
+    """The division with the community of these rows as several, which are numbered behind all others; as it was if it does not fall apart.
+
+    `links` and `labels` are those of all rows, as for `communities_of`. The number of the community itself is then that of none.
+    """
+    place = np.full(len(division.of), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    inside = place[links]
+    finer = communities_of(inside[:, (inside >= 0).all(axis=0)].astype(np.int32), labels[rows], most=most)
+    if len(finer) < 2:
+        return division
+    of = division.of.copy()
+    of[rows] = len(division) + finer.of
+    return Communities(frozen(of), division.kinds + finer.kinds, division.how)
 
 
 def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
@@ -83,7 +102,7 @@ def connected_parts(links: Ints, size: int) -> _Numbers:
         part = hooked
 
 
-def _links(graph: PropertyGraph) -> Ints:
+def links_between(graph: PropertyGraph) -> Ints:
     """The ends of all edges but loops, shape (2, m)."""
     ends = np.stack([graph.sources, graph.targets])
     return ends[:, ends[0] != ends[1]]
@@ -154,16 +173,57 @@ def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) ->
     return (divided, True) if few else (found, False)
 
 
-def _gathered(found: _Numbers, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
-    """The groups numbered by size, ties by their first node, with the smallest as one if there are too many."""
+def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
+    """The groups with the smallest joined to the neighbour that they share most edges with, until those with neighbours are few enough.
+
+    What has no neighbour cannot be joined to anything: of the communities some are left for these, if there are any.
+    """
+    values, numbers, sizes = np.unique(found, return_inverse=True, return_counts=True)
+    ends = np.sort(numbers[links], axis=0)
+    pairs, counts = np.unique(ends[:, ends[0] != ends[1]], axis=1, return_counts=True)
+    near: dict[int, Counter[int]] = defaultdict(Counter)
+    for one, other, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+        near[one][other] = near[other][one] = count
+    apart, into, size = len(values) - len(near), list(range(len(values))), sizes.tolist()
+    smallest = [(size[group], group) for group in near]
+    heapify(smallest)
+    while smallest and len(near) + min(apart, most - int(most * ROOM)) > most:
+        held, group = heappop(smallest)
+        if group not in near or held != size[group]:
+            continue  # joined, or larger by now
+        target = max(near[group], key=lambda other: (near[group][other], size[other], -other))
+        into[group] = target
+        size[target] += size[group]
+        for other, count in near.pop(group).items():
+            del near[other][group]
+            if other != target:
+                near[other][target] = near[target][other] = near[target][other] + count
+        heappush(smallest, (size[target], target))
+        if not near[target]:
+            del near[target]  # the whole of its part
+            apart += 1
+    return values[np.array([_root(into, group) for group in range(len(values))], dtype=np.int64)][numbers]
+
+
+def _root(into: Sequence[int], group: int) -> int:
+    while into[group] != group:
+        group = into[group]
+    return group
+
+
+def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
+    """The groups numbered by size, ties by their first node; of too many, the smallest that no edge leaves are the rest, the last one."""
     values, first, numbers, sizes = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
-    order = np.lexsort((first, -sizes))
-    rank = np.empty(len(values), dtype=np.int32)
-    kept = len(values) if len(values) <= most else most - 1
-    rank[order] = np.minimum(np.arange(len(values)), kept)
+    ends = numbers[links]
+    is_apart = np.ones(len(values), dtype=bool)
+    is_apart[ends[:, ends[0] != ends[1]]] = False
+    chosen = np.lexsort((first, -sizes, is_apart))[: len(values) if len(values) <= most else most - 1]
+    order = chosen[np.lexsort((first[chosen], -sizes[chosen]))]
+    rank = np.full(len(values), len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order))
     alone = np.bincount(numbers, weights=~lonely, minlength=len(values)) == 0
-    kinds = tuple(WITHOUT_EDGES if alone[group] else "" for group in order[:kept].tolist())
-    return Communities(frozen(rank[numbers]), kinds + (THE_REST,) * (kept < len(values)), how)
+    kinds = tuple(WITHOUT_EDGES if alone[group] else "" for group in order.tolist())
+    return Communities(frozen(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), how)
 
 
 def members(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:
@@ -180,7 +240,7 @@ def carried(graph: PropertyGraph, earlier: PropertyGraph, division: Communities,
     of = np.array([division.of[earlier.row(id)] if id in earlier else -1 for id in graph.ids], dtype=np.int32)
     if not len(division) or 2 * np.count_nonzero(of < 0) > len(of):
         return communities(graph, most=most)
-    links = _links(graph)
+    links = links_between(graph)
     toward = np.concatenate([links, links[::-1]], axis=1)
     while len(joining := np.flatnonzero((of[toward[0]] < 0) & (of[toward[1]] >= 0))):
         votes, counts = np.unique(toward[0][joining] * np.int64(len(division)) + of[toward[1][joining]], return_counts=True)

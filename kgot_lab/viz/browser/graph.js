@@ -15,7 +15,7 @@ function graphView(root, data, tell) {
   const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
   const search = make("input", { type: "search", placeholder: "name, relation, text", size: 16, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
-  const close = button("Close its group", () => tell?.({ close: state.picked }), { hidden: true });
+  const close = button("Close the group", () => tell?.({ close: state.picked }), { hidden: true });
   const path = button("Path from here", () => startPath(), { disabled: true });
   const tableButton = button("Table", () => showTable(!state.table), { "aria-pressed": "false", class: "kl-button kl-mode" });
   const kinds = make("div", { class: "kl-bar", role: "group", "aria-label": "Types: press one to hide or show it" });
@@ -95,8 +95,8 @@ function graphView(root, data, tell) {
     legible();
     const opened = plan ? [] : nodes.filter((node) => node.group && total && !known.has(node.id)).map((node) => node.id);
     if (opened.length > 1) cy.fit(cy.nodes().filter((node) => opened.includes(node.id())), 60);
-    if (state.picked && !cy.getElementById(state.picked).length) unpick();
-    else if (state.picked) pick(state.picked, true);
+    if (state.picked && cy.getElementById(state.picked).length) pick(state.picked, true);
+    else unpick();
     root.dataset.nodes = String(cy.nodes().length);
     root.dataset.edges = String(cy.edges().length);
   }
@@ -138,7 +138,7 @@ function graphView(root, data, tell) {
     node.addClass("picked").connectedEdges().addClass("near");
     keepingFocus(bar, () => drawing, () => {
       expand.disabled = !(tell && (node.data("more") || node.data("community")));
-      close.hidden = !(tell && node.data("group"));
+      close.hidden = !(tell && (state.data.inside || node.data("group")));
     });
     expand.textContent = node.data("community") ? "Open this group" : `Show neighbours${node.data("more") ? ` (${node.data("more")} not drawn)` : ""}`;
     path.disabled = false;
@@ -154,7 +154,7 @@ function graphView(root, data, tell) {
     expand.textContent = "Show neighbours";
     keepingFocus(bar, () => drawing, () => {
       for (const control of [expand, path]) control.disabled = true;
-      close.hidden = true;
+      close.hidden = !(tell && state.data.inside);
     });
     facts.replaceChildren(pickHint());
   }
