@@ -18,7 +18,7 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.hits import DocumentShelf, hits_table
 from kgot_lab.viz.hits_picture import hits_picture
-from kgot_lab.viz.live import Live
+from kgot_lab.viz.live import Live, in_marimo
 from kgot_lab.viz.mix import DEEPEST, LETTERS, Lanes, Mix, lanes_of, mixed, shares, weights_of
 from kgot_lab.viz.searching import Searches, Systems
 
@@ -94,6 +94,8 @@ class Explorer:
     def _ipython_display_(self) -> None:
         self.live.picture, self.live.data = self.picture, self._data()  # as the reader left it
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         searches, mix = self._searches, self.mix

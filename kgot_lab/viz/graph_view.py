@@ -18,7 +18,7 @@ from kgot_lab.graph.given import as_graph
 from kgot_lab.types import Json, Node
 from kgot_lab.viz.graph_data import data_of
 from kgot_lab.viz.graph_finding import called, holding, walked
-from kgot_lab.viz.live import Live
+from kgot_lab.viz.live import Live, in_marimo
 
 IN_PICTURE = 150  # nodes of the static picture
 AROUND_DRAWING = 40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
@@ -46,6 +46,8 @@ class GraphView:
 
     def _ipython_display_(self) -> None:
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")

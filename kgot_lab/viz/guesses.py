@@ -11,7 +11,7 @@ from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.draw.wrapping import wrapped
 from kgot_lab.evaluation.contest import Contest
 from kgot_lab.types import Json
-from kgot_lab.viz.live import Live
+from kgot_lab.viz.live import Live, in_marimo
 
 _WIDTH, _LEFT, _LINE, _ROW = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
@@ -46,6 +46,8 @@ class GuessFirst:
 
     def _ipython_display_(self) -> None:
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         said = ", ".join(f"{on}: {system}" for on, (system, _) in self.guessed.items())

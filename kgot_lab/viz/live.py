@@ -6,6 +6,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,6 +59,9 @@ class Live:
         self._widgets: list[Any] = []
 
     def _ipython_display_(self) -> None:
+        if (elsewhere := _ELSEWHERE.get()) is not None:
+            elsewhere.append(self)
+            return
         from IPython.display import display
 
         display(self.picture)  # type: ignore[no-untyped-call]
@@ -65,6 +69,17 @@ class Live:
             display(self.widget())  # type: ignore[no-untyped-call]
         except NotInstalled as missing:  # the picture is there already, and these words say how to get more
             display({"text/plain": str(missing)}, raw=True)  # type: ignore[no-untyped-call]
+
+    def in_marimo(self) -> Any:
+        """The same as an element of marimo: the picture, and below it the widget, which takes its place."""
+        import marimo
+
+        shown: Any = self.picture
+        picture = marimo.Html(shown._repr_html_() if hasattr(shown, "_repr_html_") else shown._repr_svg_())
+        try:
+            return marimo.vstack([picture, marimo.ui.anywidget(self.widget())], gap=0)
+        except NotInstalled as missing:
+            return marimo.vstack([picture, marimo.plain_text(str(missing))])
 
     def widget(self) -> Any:
         """A new widget of this view; raises NotInstalled without anywidget."""
@@ -87,6 +102,20 @@ class Live:
         answer = self._heard(message)
         if answer:
             widget.send(whole(answer))
+
+
+_ELSEWHERE: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)  # where views go that are not for IPython
+
+
+def in_marimo(view: Any) -> Any:
+    """What marimo shows of a view, by its display protocol: `_display_ = in_marimo` in a class with `_ipython_display_`."""
+    shown: list[Live] = []
+    token = _ELSEWHERE.set(shown)
+    try:
+        view._ipython_display_()
+    finally:
+        _ELSEWHERE.reset(token)
+    return shown[0].in_marimo()
 
 
 @cache

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, Route, ViewportSize, WebSocketRoute
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Route, ViewportSize, WebSocketRoute
 
 from browser.lab import REPOSITORY
 
@@ -77,15 +78,20 @@ def chromium(playwright: Playwright, program: str, watch: Watch) -> Iterator[Bro
         args=["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
     )
     try:
-        window = browser.new_context(base_url=watch.home, viewport=SIZE, service_workers="block", reduced_motion="reduce")
-        window.set_default_timeout(120_000)
-        window.route("**/*", watch.guard)
-        window.route_web_socket("**/*", watch.guard_socket)
-        window.on("console", watch.hear)
-        window.on("weberror", lambda error: watch.complain(str(error.error)))
-        yield window
+        yield watched(browser, watch)
     finally:
         browser.close()
+
+
+def watched(browser: Browser, watch: Watch, service_workers: Literal["allow", "block"] = "block") -> BrowserContext:
+    """A window of a browser; every page of it is watched."""
+    window = browser.new_context(base_url=watch.home, viewport=SIZE, service_workers=service_workers, reduced_motion="reduce")
+    window.set_default_timeout(120_000)
+    window.route("**/*", watch.guard)
+    window.route_web_socket("**/*", watch.guard_socket)
+    window.on("console", watch.hear)
+    window.on("weberror", lambda error: watch.complain(str(error.error)))
+    return window
 
 
 def open_from_disk(page: Page, watch: Watch, path: Path) -> None:

@@ -113,7 +113,7 @@ function graphView(root, data, tell) {
   }
 
   function legend() {
-    const held = [...kinds.children].indexOf(document.activeElement);
+    const held = [...kinds.children].indexOf(focusedNear(kinds));
     kinds.replaceChildren(...graphLegend(state.data, state.hiddenKinds, toggleKind));
     if (held >= 0) kinds.children[held]?.focus({ preventScroll: true });
   }

@@ -41,10 +41,16 @@ function escapedMarkup(markup) {
   return template.content;
 }
 
+/** What has the focus, also where a view is within a shadow root, as in marimo. */
+function focusedNear(part) { return part.getRootNode().activeElement ?? document.activeElement; }
+
+/** The element around another one, out of a shadow root too. */
+function around(element) { return element.parentElement ?? element.getRootNode().host ?? null; }
+
 /** Do something to a part of a view; when it takes away what had the focus there, the focus goes to an element that stays. */
 function keepingFocus(part, staying, act) {
-  const held = document.activeElement;
-  const isHere = part.contains(held);
+  const held = focusedNear(part);
+  const isHere = held && part.contains(held);
   act();
   if (isHere && (held.disabled || !held.checkVisibility({ visibilityProperty: true }))) staying()?.focus({ preventScroll: true });
 }

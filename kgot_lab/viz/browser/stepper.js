@@ -30,7 +30,7 @@ function stepperView(root, data, tell) {
 
   /** Lay the body out anew: one run, or a run and a fork of it. */
   function build(at = view.panes[0]?.at ?? 0) {
-    const focused = root.contains(document.activeElement);
+    const focused = root.contains(focusedNear(root));
     for (const pane of view.panes) pane.destroy();
     const fork = view.chosen ? view.runs[view.chosen] : null;
     view.panes = [stepPane(view, 0, fork), ...(fork ? [stepPane(view, view.chosen, fork)] : [])];
@@ -41,7 +41,7 @@ function stepperView(root, data, tell) {
     for (const pane of view.panes) pane.go(fork ? pane.last : at, false);
     view.pairs?.look();
     root.dataset.runs = String(view.panes.length);
-    if (focused && !root.contains(document.activeElement)) root.focus({ preventScroll: true });
+    if (focused && !root.contains(focusedNear(root))) root.focus({ preventScroll: true });
   }
 
   function listForks() {

@@ -4,7 +4,7 @@
 function isDark(place) {
   const parts = (element) => getComputedStyle(element).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0, 0];
   const dark = ([red, green, blue]) => 0.299 * red + 0.587 * green + 0.114 * blue < 128;
-  for (let element = place.parentElement; element; element = element.parentElement) {
+  for (let element = around(place); element; element = around(element)) {
     const found = parts(element);
     if ((found[3] ?? 1) > 0.5) return dark(found);
   }

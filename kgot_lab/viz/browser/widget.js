@@ -2,7 +2,9 @@
 
 /** Hide the static picture that this live view replaces, in the outputs of the same cell; returns what shows it again. */
 function takePlace(el, key) {
-  const area = el.closest(".jp-OutputArea, .output_area, .output, .cell-output-container, .cell");
+  const areas = ".jp-OutputArea, .output_area, .output, .cell-output-container, .cell";
+  let area = el;
+  while (area && !area.matches(areas)) area = around(area);
   const hidden = picturesOf(area, key).map((drawing) => drawing.closest(".jp-OutputArea-child") ?? drawing);
   for (const place of hidden) place.hidden = true, place.classList.add("kl-replaced"), place.style.setProperty("display", "none", "important");
   return () => { for (const place of hidden) place.hidden = false, place.classList.remove("kl-replaced"), place.style.removeProperty("display"); };

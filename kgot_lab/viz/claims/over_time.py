@@ -19,7 +19,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Triple
 from kgot_lab.viz.claims.written import WrittenDown, fact_said, written_down
 from kgot_lab.viz.html import Page
-from kgot_lab.viz.live import Live, page_script, place, style
+from kgot_lab.viz.live import Live, in_marimo, page_script, place, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, page_head
 
 _SIZE, _SMALL = (720, 420), (360, 320)
@@ -84,6 +84,8 @@ class OverTime:
 
     def _ipython_display_(self) -> None:
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<OverTime: {counted(len(self.moments), 'moment')}>\n{self.table()!r}"

@@ -16,7 +16,7 @@ from kgot_lab.memory.claims.times import span_said
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
 from kgot_lab.viz.claims.written import WrittenDown, fact_said, written_down
-from kgot_lab.viz.live import Live
+from kgot_lab.viz.live import Live, in_marimo
 
 _AROUND = 160  # letters of the source before and after what was said
 _LISTED = 10  # facts under a heading
@@ -56,6 +56,8 @@ class Review:
         self.live.picture = self._still()
         self.live.data = {**self.live.data, "shown": self._shown("")}
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"

@@ -11,7 +11,7 @@ from kgot_lab.editing.editor import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.errors import BadInput, LabError, require
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims.written import WrittenDown, written_down
-from kgot_lab.viz.live import Live
+from kgot_lab.viz.live import Live, in_marimo
 
 _LISTED = 2_000  # ids that are offered while one types
 _EDGES = 200
@@ -40,6 +40,8 @@ class Editing:
         self.live.picture = self._still()
         self.live.data = {**self.live.data, "shown": self._shown("")}
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<Editing by {self.editor.by}: {self.node} of {self.editor.graph}>"

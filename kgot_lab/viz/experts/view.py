@@ -15,7 +15,7 @@ from kgot_lab.types import Json
 from kgot_lab.viz.claims.written import WrittenDown, written_down
 from kgot_lab.viz.experts.cards import answer_markup, chip_name, heading, node_card, with_lines
 from kgot_lab.viz.experts.steps import ThoughtPage, answer_pages, thought_pages
-from kgot_lab.viz.live import Drawable, Live
+from kgot_lab.viz.live import Drawable, Live, in_marimo
 
 
 class ThoughtView:
@@ -33,6 +33,8 @@ class ThoughtView:
 
     def _ipython_display_(self) -> None:
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<ThoughtView of {self.answered.question!r}>"
@@ -73,6 +75,8 @@ class TalkView:
     def _ipython_display_(self) -> None:
         self.live.picture, self.live.data = self._still(), self._data()
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<TalkView of {self.talk!r}>"

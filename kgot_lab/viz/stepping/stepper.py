@@ -22,7 +22,7 @@ from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-from kgot_lab.viz.live import Live
+from kgot_lab.viz.live import Live, in_marimo
 from kgot_lab.viz.stepping.captions import step_lines, step_name
 from kgot_lab.viz.stepping.data import fork_data, run_data
 from kgot_lab.viz.stepping.graphs import DRAWN_OF_RUN, places_in_run
@@ -81,6 +81,8 @@ class Stepper:
 
     def _ipython_display_(self) -> None:
         self.live._ipython_display_()
+
+    _display_ = in_marimo
 
     def __repr__(self) -> str:
         forks = f", {len(self.forks)} fork" + "s" * (len(self.forks) != 1) if self.forks else ""
