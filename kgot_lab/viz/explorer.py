@@ -166,5 +166,5 @@ class Explorer:
             "systems": list(searches.systems),
             "deepest": DEEPEST,
             "state": {"question": self.question.text, **self.mix.told},
-            "first": searches.answer(self.question, self.mix, {}),
+            "first": searches.answer(self.question, self.mix, {"sheet": True}),
         }

@@ -33,6 +33,7 @@ VIEWS = (
 _SHARED = (
     "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_beside",
     "stepping/events", "stepping/quiz", "stepping/panel", "stepping/facts", "stepping/graph", "stepping/forks",
+    "exploring/mixing", "exploring/mail", "exploring/controls", "exploring/hits", "exploring/pair",
 )  # fmt: skip
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty

@@ -187,6 +187,10 @@ class Searched:
         """What each lane adds to the score of a hit."""
         return tuple(self._columns[name].part(name, share, id) for name, share in counted.items())
 
+    def scales(self, name: str) -> tuple[list[float], list[float]]:
+        """The scores of a lane's hits, best first: as the fusion scales them, and as they are."""
+        return self._columns[name].scaled, self._columns[name].scores
+
     def path(self, id: str, counted: Mapping[str, float]) -> str:
         """How a lane that walks a graph came to a hit; "" where none did."""
         return next((path for name in counted if (path := path_to(id, self.found[name]))), "")

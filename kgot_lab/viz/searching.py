@@ -14,6 +14,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 from kgot_lab.viz.hits import DocumentShelf, Gold, Shown, gold_told, moves_between, shown_hits
 from kgot_lab.viz.hits_picture import LANE_COLOURS
+from kgot_lab.viz.lane_sheet import lane_sheet
 from kgot_lab.viz.mix import LETTERS, Lanes, Mix, ScorePart, Searched, mixed, path_to, shares, weights_said
 
 Systems = Mapping[str, Stage | Callable[[], Stage]]  # a stage, or what builds one, as evaluation.systems.systems gives them
@@ -123,7 +124,12 @@ class Searches:
             "pipeline": self._drawn(side.stage),
             "stage": side.stage.name,
             "sides": sides,
+            "sheet": self._sheet(query) if wish.get("sheet") else None,
         }
+
+    def _sheet(self, query: Query) -> dict[str, Json] | None:
+        """What the browser needs to rank for itself while a weight moves; None where it had better ask."""
+        return lane_sheet(self.searched(query), self.shelf, self.gold(query)) if query.text.strip() else None
 
     def _before(self, query: Query, told: Json) -> Ranking | None:
         ranking = self.look(query, Mix.of(told))[0].ranking if isinstance(told, Mapping) else None

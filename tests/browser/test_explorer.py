@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
+from support.searching import const
 
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, open_from_disk
+from kgot_lab.retrieval.presets import WEIGHTS, Weights
+from kgot_lab.types import Document, Query
+from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
+from kgot_lab.viz.live import script
+from kgot_lab.viz.mix import LETTERS, Mix, shares
 
 SHOW = """
 from kgot_lab.viz.explorer import explore_dataset
@@ -91,9 +98,64 @@ def test_a_slider_moves_hits_and_of_many_movements_at_once_the_last_is_shown(pag
         }"""
     )
     quiet(view)
-    assert 1 <= marks(view) - lists <= 3  # two sent ahead, and of the other 39 the last
+    assert 1 <= marks(view) - lists <= 3  # the first at once, and of the other 40 the last
     expect(view.locator("[data-lane=embedding] .kl-x-number")).to_have_text("0.05")
     assert shown(view) == printed(page, 1) and printed(page, 2)[1]["weights"]["embedding"] == ONE
+
+
+TIED = [Document(name, f"{name} is a machine", name) for name in ("b", "a", "\U0001f600", "\uff5e", "é", "Z")]
+TIES = Lanes(
+    embedding=const("meaning", b=0.5, a=0.5, Z=0.5, **{"\U0001f600": 0.5, "\uff5e": 0.5}),
+    text=const("words", é=-3.0, Z=2.0, b=2.0, a=1e-12),
+    graph=const("around", Z=0.0, a=0.0),
+)
+
+
+def told_by_the_browser(page, explorer, wishes):
+    """What the formula of the browser makes of a question's columns for some mixes, as ids, scores and what is told of each hit."""
+    sheet = json.loads(json.dumps(explorer._searches.answer(explorer.question, Mix(), {"sheet": True})["sheet"]))
+    page.goto("about:blank")
+    page.set_content("<!DOCTYPE html><p>empty</p>")
+    page.add_script_tag(content=script())
+    return page.evaluate(
+        """([sheet, wishes]) => wishes.map((wish) => {
+            const { rows, scores, shares } = explorerRanked(sheet, wish);
+            const all = [...rows].map((row) => [sheet.ids[row], scores[row]]);
+            return { all, shares, ...explorerMixed(sheet, wish, wish.before, new Map()) };
+        })""",
+        [sheet, wishes],
+    )
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["hotpotqa", "ties"])
+def test_the_formula_of_the_browser_is_that_of_python(page, tied):
+    small = explore(TIES, TIED, queries=[Query("machine", "q")], qrels={"q": {"a": 1, "nobody": 1}})
+    explorer = small if tied else explore_dataset("hotpotqa")
+    chance = random.Random(5)
+    own = [Weights(*(chance.randrange(21) / 20 for _ in LETTERS)) for _ in range(12)]
+    stands = ((), 10), (("text",), 3), (("embedding", "graph"), 50)
+    mixes = [Mix(weights, frozenset(off), k) for weights in (*WEIGHTS.values(), *own) for off, k in stands]
+    wishes = [{**mix.told, "before": before.told} for before, mix in zip([Mix(), *mixes], mixes, strict=False)]
+    for query in explorer._searches.queries[:3]:
+        there = explorer.but(question=query.text)
+        found = told_by_the_browser(page, there, wishes)
+        for wish, mix, mixed in zip(wishes, mixes, found, strict=True):
+            answer = there._searches.answer(query, mix, wish)
+            if mixed["shares"] is None:
+                assert (answer["hits"] == [] and "All weights are 0" in answer["notes"][0]) or "switched off" in answer["notes"][0]
+                continue
+            ranking = there._searches.searched(query).joined(shares(there._searches.working(query), mix))
+            assert [id for id, _ in mixed["all"]] == ranking.ids
+            assert [score for _, score in mixed["all"]] == pytest.approx([hit.score for hit in ranking.hits], abs=1e-9)
+            assert (
+                mixed["told"] == answer["told"]
+                and {name: lane["share"] for name, lane in answer["lanes"].items() if lane["share"]} == mixed["shares"]
+            )
+            for here, expected in zip(mixed["hits"], answer["hits"], strict=True):
+                same = ("rank", "id", "name", "gold", "moved", "path")
+                assert {name: here[name] for name in same} == {name: expected[name] for name in same}
+                assert [part["lane"] for part in here["parts"]] == [part["lane"] for part in expected["parts"]]
+                assert [part["value"] for part in here["parts"]] == pytest.approx([part["value"] for part in expected["parts"]], abs=1e-9)
 
 
 def test_presets_switches_and_k_change_the_list_and_each_hit_has_its_numbers(page, view):
