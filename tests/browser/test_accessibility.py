@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from browser.audit import FINE, asked, faults, focused, keyboard_goes_through, spoken
@@ -43,7 +45,8 @@ def on_disk(page, watch, folder, shown):
     """A view on a page of its own, between two buttons."""
     script, digest = page_script()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
-    head = element("head", element("meta", charset="utf-8"), element("meta", http_equiv="Content-Security-Policy", content=policy))
+    both = element("meta", name="color-scheme", content="light dark")
+    head = element("head", element("meta", charset="utf-8"), both, element("meta", http_equiv="Content-Security-Policy", content=policy))
     inside = place({**shown.live.data, "stands_for": ""})
     body = element("body", element("style", Markup(style())), element("button", "before"), inside, element("button", "after"), script)
     (folder / "page.html").write_text(f"<!DOCTYPE html>{element('html', head, body, lang='en')}", encoding="utf-8")
@@ -119,6 +122,10 @@ def test_a_view_has_names_contrast_large_targets_and_a_way_for_the_keyboard(page
     view = state(page, watch, tmp_path)
     assert faults(view) == FINE
     assert keyboard_goes_through(view)
+    page.emulate_media(color_scheme="dark")
+    expect(view).to_have_class(re.compile("kl-dark"))
+    assert faults(view) == FINE
+    page.emulate_media(color_scheme="light")
     page.set_viewport_size(NARROW)
     frames(page)
     assert asked(view, "tooWide") == []

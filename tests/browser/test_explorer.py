@@ -13,7 +13,7 @@ from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
-from kgot_lab.viz.live import script
+from kgot_lab.viz.live import page_script, place, script, style
 from kgot_lab.viz.mix import LETTERS, Mix, shares
 
 SHOW = """
@@ -88,6 +88,9 @@ def test_a_slider_moves_hits_and_of_many_movements_at_once_the_last_is_shown(pag
     assert mix["weights"]["graph"] == 0.75 and is_live and stage in view.locator(".kl-x-pipeline code").inner_text()
     assert view.locator(".kl-x-move").count() > 0
     pictured(view, "explorer")
+    view.locator(".kl-x-pipeline summary").click()
+    pictured(view, "explorer-pipeline")
+    view.locator(".kl-x-pipeline summary").click()
     lists = marks(view)
     slider(view, "α").evaluate(
         """(slider) => {
@@ -156,6 +159,18 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
                 assert {name: here[name] for name in same} == {name: expected[name] for name in same}
                 assert [part["lane"] for part in here["parts"]] == [part["lane"] for part in expected["parts"]]
                 assert [part["value"] for part in here["parts"]] == pytest.approx([part["value"] for part in expected["parts"]], abs=1e-9)
+
+
+def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):
+    data = explore_dataset("hotpotqa").live.data
+    page.goto("about:blank")
+    page.set_viewport_size({"width": 1280, "height": 680})
+    made, _ = page_script()
+    page.set_content(f"<!DOCTYPE html><html lang='en'><style>{style()}</style>{place({**data, 'stands_for': ''})}{made}</html>")
+    expect(page.locator(HIT)).to_have_count(10)
+    seen = page.locator(f"{HIT}, [data-lane], .kl-x-side [type=range]")
+    assert seen.evaluate_all("(rows) => Math.max(...rows.map((row) => row.getBoundingClientRect().bottom))") <= 680
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 1280
 
 
 def test_presets_switches_and_k_change_the_list_and_each_hit_has_its_numbers(page, view):

@@ -25,7 +25,7 @@ function explorerResults(data) {
   explorerCard(place, list, card, letters, (id, side) => (answer.sides.length ? answer.sides[side].hits : answer.hits).find((hit) => hit.id === id));
   return {
     element: make("section", { "aria-label": "Hits" }, make("div", { class: "kl-x-head" }, told, time, tableButton), notes,
-      make("details", { open: true, class: "kl-x-pipeline" }, make("summary", {}, "Pipeline ", name), diagram), place, tables),
+      make("details", { class: "kl-x-pipeline" }, make("summary", {}, "Pipeline ", name), diagram), place, tables),
     /** Put a ranking on the page; one that is there already, and only gets what Python adds to it, does not glide, and keeps its time. */
     show(newest, present, isHere = false) {
       const places = explorerPlaces(list);
