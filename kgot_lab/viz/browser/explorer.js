@@ -14,6 +14,7 @@ function explorerView(root, data, tell) {
   let sheet = null, shown = data.first; // the columns of the question, if the browser can rank; what is on screen
   let asked = state.question; // of which Python has sent columns, or has none
   let due = null; // within a frame in which a ranking was shown: the newest movement after it
+  let textsOf = state.question;
   const texts = new Map(); // titles and texts of documents by id, with the words of the question marked
   const controls = explorerControls(data, state, tell, { moved, settle, chosen });
   const results = explorerResults(data);
@@ -22,7 +23,7 @@ function explorerView(root, data, tell) {
   const mail = explorerMail(tell, (lost) => results.waiting(lost));
   root.append(controls.top, make("div", { class: "kl-x-columns" }, controls.side, make("div", { class: "kl-x-main" }, results.element, said)));
   if (!tell) root.append(make("div", { class: "kl-note" }, "This page shows one moment. In a running notebook the question, the sliders and the lanes can be changed."));
-  keep(data.first);
+  keep(data.first, state.question);
   controls.refresh(data.first);
   results.show(data.first, state);
   root.dataset.waiting = "false";
@@ -73,7 +74,7 @@ function explorerView(root, data, tell) {
     asked = letter.wish.question;
     root.dataset.waiting = String(mail.isBusy() || Boolean(resting));
     if (answer.trouble) return results.trouble(answer.trouble);
-    keep(answer);
+    keep(answer, letter.wish.question);
     if (isAhead) return;
     const isHere = explorerSameHits(shown, answer);
     question = letter.wish.question;
@@ -85,14 +86,16 @@ function explorerView(root, data, tell) {
     speaking = setTimeout(() => { said.textContent = explorerSpoken(answer); }, EXPLORER_QUIET);
   }
 
-  /** Keep what Python sent for later: the columns of a question, and texts. */
-  function keep(answer) {
-    if (answer.sheet) {
-      sheet = answer.sheet;
-      texts.clear();
-      for (const [id, text] of Object.entries(sheet.texts)) texts.set(id, text);
+  /** Keep what Python sent for later, the columns of a question and texts; what is known already is taken from here. */
+  function keep(answer, of) {
+    if (answer.sheet) sheet = answer.sheet;
+    if (textsOf !== of || answer.sheet) texts.clear();
+    textsOf = of;
+    for (const [id, text] of Object.entries(answer.sheet?.texts ?? {})) texts.set(id, text);
+    for (const hit of answer.hits) {
+      if (texts.has(hit.id)) Object.assign(hit, texts.get(hit.id));
+      else texts.set(hit.id, { title: hit.title, snippet: hit.snippet });
     }
-    for (const { id, title, snippet } of answer.hits) texts.set(id, { title, snippet });
   }
 
   return {

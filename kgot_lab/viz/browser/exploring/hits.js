@@ -68,10 +68,18 @@ function explorerHits(hits, letters, card) {
   return make("ol", { class: "kl-x-hits", "aria-label": "Hits; arrow keys go from one to the next" },
     ...hits.map((hit, place) => make("li", { class: "kl-x-hit", "data-id": hit.id, "data-score": hit.score, tabindex: place ? -1 : 0, "aria-describedby": card },
       make("div", { class: "kl-x-rank" }, String(hit.rank)),
-      make("div", { class: "kl-x-title" }, make("strong", {}, ...explorerPieces(hit.title)), explorerGold(hit), hit.moved?.kind !== "same" && explorerMove(hit)),
+      make("div", { class: "kl-x-title" }, explorerText("strong", "", hit.title), explorerGold(hit), hit.moved?.kind !== "same" && explorerMove(hit)),
       explorerScore(hit, letters),
-      make("div", { class: "kl-x-snippet" }, ...explorerPieces(hit.snippet)),
+      explorerText("div", "kl-x-snippet", hit.snippet),
       hit.path && make("div", { class: "kl-x-path" }, make("span", { class: "kl-x-muted" }, "path "), hit.path))));
+}
+
+const EXPLORER_GLIDING = 20; // hits of a list that glide when they move
+const explorerTexts = new WeakMap();
+/** An element with a text in pieces; that of the same pieces is taken again, since a list has many and is made anew with each movement. */
+function explorerText(tag, name, pieces) {
+  if (!explorerTexts.has(pieces)) explorerTexts.set(pieces, make(tag, { class: name || null }, ...explorerPieces(pieces)));
+  return explorerTexts.get(pieces);
 }
 
 /** Pieces of a text; those that are words of the question are marked. */
@@ -145,15 +153,17 @@ function explorerCard(place, list, card, letters, hitOf) {
   list.addEventListener("keydown", (event) => event.key === "Escape" && hide());
 }
 
-/** Where each hit stands on the page. */
+/** Where each hit stands on the page; of a long list nothing, since asking takes longer than a frame. */
 function explorerPlaces(list) {
+  if (list.querySelectorAll("li").length > EXPLORER_GLIDING) return new Map();
   return new Map([...list.querySelectorAll(".kl-x-hits:not(.kl-x-short) > li")].map((row) => [row.dataset.id, row.getBoundingClientRect().top - list.getBoundingClientRect().top]));
 }
 
 /** Let hits that moved glide from where they stood, unless the reader wants no motion. */
 function explorerGlide(list, before) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-  const after = explorerPlaces(list);
+  const after = before.size ? explorerPlaces(list) : before;
+  if (!after.size) return;
   for (const row of list.querySelectorAll(".kl-x-hits:not(.kl-x-short) > li")) {
     const way = (before.get(row.dataset.id) ?? NaN) - after.get(row.dataset.id);
     if (Math.abs(way) > 1) row.animate([{ transform: `translateY(${way}px)` }, { transform: "none" }], { duration: 160, easing: "ease-out" });
