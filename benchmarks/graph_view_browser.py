@@ -45,7 +45,7 @@ def main() -> None:
             window.request.get(f"{lab.address}/lab?token={lab.token}")
             page = window.new_page()
             for name in CHOSEN:
-                cells = [MADE, f"graph = GRAPHS[{name!r}](); len(graph), len(graph.edges)", "show_graph(graph)"]
+                cells = [MADE, f"graph = GRAPHS[{name!r}](); len(graph), len(graph.edges)", "show_graph(graph, most=2000)"]
                 open_notebook(page, lab.scratch(cells))
                 run_cell(page, 0)
                 rows.append(measured(page, name))

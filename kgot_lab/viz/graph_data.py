@@ -11,7 +11,7 @@ import numpy as np
 from kgot_lab.draw.graph.bundles import EdgeBundle
 from kgot_lab.draw.graph.collapse import View, collapsed
 from kgot_lab.draw.graph.communities import THE_REST, WITHOUT_EDGES
-from kgot_lab.draw.graph.groups import ELSEWHERE, Community
+from kgot_lab.draw.graph.groups import EVERYTHING_ELSE, Community
 from kgot_lab.draw.graph.places import places_of
 from kgot_lab.draw.graph.plan import PLANNED, DrawingPlan, DrawingTask, EdgePlan, NodePlan, drawing_plan
 from kgot_lab.draw.graph.scene import Highlight, Marked, kinds_of_marks, marked, node_caption
@@ -28,7 +28,7 @@ ASPECT = 1.5  # width of the unit square over its height
 _NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
 AREA = (780.0, 440.0)  # pixels for which a live view is planned that has no still picture; a smaller one is drawn smaller
 _LINES_PLANNED = 4 * PLANNED
-_NO_COMMUNITY = (WITHOUT_EDGES, THE_REST, ELSEWHERE)  # what is drawn smaller, since its number says little
+_NO_COMMUNITY = (WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE)  # what is drawn smaller, since its number says little
 GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
 
 

@@ -13,12 +13,12 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Json, Node
 
-LONGEST_NAME = 60  # letters of a name in a sentence
+NAME_IN_SENTENCE = 60  # letters of a name in a sentence
 _QUOTED = 60  # letters of a property around what was searched
 
 
 @dataclass(frozen=True, eq=False)
-class Holding:
+class TextHolding:
     """The rows of nodes and edges that hold a text: nodes by name, edges by type, and then both by what else is known of them."""
 
     graph: PropertyGraph = field(repr=False)
@@ -44,16 +44,16 @@ class Holding:
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
         kinds = f" ({counted(nodes, 'node')}, {counted(edges, 'relation')})" * bool(nodes and edges)
-        name = called(one) if isinstance(one, Node) else walked(self.graph, (one.source, one.target), [one])
+        name = name_of_node(one) if isinstance(one, Node) else walked_names(self.graph, (one.source, one.target), [one])
         quotation = f" ({self._quotation(one)})" if number >= len(self.named) + len(self.typed) else ""
         return f"{number + 1:,} of {len(self):,} that hold “{self.wanted}”{kinds}: {name}{quotation}"
 
     def _quotation(self, one: Node | Edge) -> str:
         lines = _known(one.labels, one.properties) if isinstance(one, Node) else _known((), one.properties)
-        return next(quoted(name, text, self.wanted) for name, text in lines if self.wanted.casefold() in text.casefold())
+        return next(quoted_property(name, text, self.wanted) for name, text in lines if self.wanted.casefold() in text.casefold())
 
 
-def holding(graph: PropertyGraph, text: str) -> Holding:
+def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
     """The nodes and edges of a graph that hold a text, in capitals or small letters."""
     wanted = text.casefold()
     named = [row for row, node in enumerate(graph.nodes) if wanted in node.text.casefold() or wanted in node.id.casefold()]
@@ -61,27 +61,27 @@ def holding(graph: PropertyGraph, text: str) -> Holding:
     typed = np.flatnonzero(np.isin(graph.type_codes, codes)).tolist()
     nodes = _known_to_hold(wanted, zip(graph.node_labels, graph.node_properties, strict=True), set(named))
     edges = _known_to_hold(wanted, (((), properties) for properties in graph.edge_properties), set(typed))
-    return Holding(graph, text, named, typed, nodes, edges)
+    return TextHolding(graph, text, named, typed, nodes, edges)
 
 
-def called(node: Node) -> str:
+def name_of_node(node: Node) -> str:
     """A node in a sentence."""
-    return shortened(node.text, LONGEST_NAME)
+    return shortened(node.text, NAME_IN_SENTENCE)
 
 
-def walked(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
+def walked_names(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
     """Nodes by their names, and between each two an edge with its arrow as it is: A — knows → B ← knows — C."""
-    steps = (f"{_step(edge, start)}{called(graph.node(end))}" for edge, start, end in zip(edges, way, way[1:], strict=False))
-    return "".join([called(graph.node(way[0])), *steps])
+    steps = (f"{_step(edge, start)}{name_of_node(graph.node(end))}" for edge, start, end in zip(edges, way, way[1:], strict=False))
+    return "".join([name_of_node(graph.node(way[0])), *steps])
 
 
 def _step(edge: Edge, start: str) -> str:
     """What stands between two names, of which `start` is the first."""
-    type = shortened(edge.type, LONGEST_NAME)
+    type = shortened(edge.type, NAME_IN_SENTENCE)
     return f" — {type} → " if edge.source == start else f" ← {type} — "
 
 
-def quoted(name: str, text: str, wanted: str) -> str:
+def quoted_property(name: str, text: str, wanted: str) -> str:
     """A property with the letters around the first place where it holds a text."""
     at = max(text.casefold().find(wanted.casefold()), 0)
     start = max(0, at - _QUOTED // 2)

@@ -17,7 +17,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import as_graph
 from kgot_lab.types import Json, Node
 from kgot_lab.viz.graph_data import data_of
-from kgot_lab.viz.graph_finding import called, holding, walked
+from kgot_lab.viz.graph_finding import holding_text, name_of_node, walked_names
 from kgot_lab.viz.live import Live, in_marimo
 
 IN_PICTURE = 150  # nodes of the static picture
@@ -109,7 +109,7 @@ class GraphView:
 
     def _found(self, text: str, turn: int) -> Json:
         """The next node or edge that holds a text, of all that there are, drawn and ready to be looked at."""
-        found = holding(self.graph, text)
+        found = holding_text(self.graph, text)
         if not found:
             return {"said": f"Nothing holds “{text}”: no name, no relation, no property"}
         one, said = found[turn % len(found)], found.told(turn % len(found))
@@ -132,7 +132,7 @@ class GraphView:
             names = f"{self._name(start)} to {self._name(end)}"
             return {"said": f"No path leads from {names}: they are in parts of the graph that are not joined."}
         self.picked = end
-        said = f"Path: {walked(self.graph, way, links_of(self.graph, way))}"
+        said = f"Path: {walked_names(self.graph, way, links_of(self.graph, way))}"
         return self._shown(revealed(self.view, way), said) | {"pick": end, "way": way}
 
     def _hidden_around(self, id: str) -> list[str]:
@@ -143,7 +143,7 @@ class GraphView:
         return sorted(hidden, key=self._connected)[:AROUND]
 
     def _name(self, id: str) -> str:
-        return called(self.graph.node(id))
+        return name_of_node(self.graph.node(id))
 
     def _connected(self, id: str) -> tuple[int, int]:
         row = self.graph.row(id)

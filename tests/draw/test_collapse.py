@@ -9,7 +9,7 @@ import pytest
 from kgot_lab.draw.graph.bundles import MOST_LINES
 from kgot_lab.draw.graph.collapse import closed, collapsed, opened, revealed
 from kgot_lab.draw.graph.communities import MOST_COMMUNITIES, communities, connected_parts
-from kgot_lab.draw.graph.groups import ELSEWHERE
+from kgot_lab.draw.graph.groups import EVERYTHING_ELSE
 from kgot_lab.draw.graph.opening import READ_AT_ONCE, entered, shut
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -340,7 +340,7 @@ def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_a
 def test_what_is_elsewhere_leads_out_again():
     view = collapsed(MIDDLE, most=150)
     inner = entered(view, "community 2")
-    (elsewhere,) = [each for each in inner.communities if each.kind == ELSEWHERE]
+    (elsewhere,) = [each for each in inner.communities if each.kind == EVERYTHING_ELSE]
     assert entered(inner, elsewhere.id) is view and elsewhere.name.startswith("everything else (")
     assert sum(each.hidden for each in inner.communities) + len(inner.shown) == 2400
 

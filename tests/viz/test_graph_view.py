@@ -17,7 +17,7 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
-from kgot_lab.viz.graph_finding import holding
+from kgot_lab.viz.graph_finding import holding_text
 from kgot_lab.viz.live import place, script
 from kgot_lab.viz.probe import doctor
 
@@ -95,15 +95,15 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
     story = "The engine was never built, though Babbage asked for money again and again, until the minister had enough of it."
     told = [Edge("ada", "wrote", "notes", {"sentence": story}), Edge("engine", "built of", "brass")]
     small = PropertyGraph.of([Node("ada", ("Engineer",)), Node("notes"), Node("engine"), Node("brass")], told)
-    found = holding(small, "engine")
+    found = holding_text(small, "engine")
     assert [found.told(number).split(": ", 1)[1] for number in range(len(found))] == [
         "engine",
         "ada (types: Engineer)",
         "ada — wrote → notes (sentence: The engine was never built, though Babbage asked for money a…)",
     ]
     assert found.told(0).startswith("1 of 3 that hold “engine” (2 nodes, 1 relation): ")
-    assert holding(small, "minister").told(0).endswith("(sentence: …ey again and again, until the minister had enough of it.)")
-    assert "ada" in holding(small, "built").told(1) and holding(small, "built").told(0).endswith("engine — built of → brass")
+    assert holding_text(small, "minister").told(0).endswith("(sentence: …ey again and again, until the minister had enough of it.)")
+    assert "ada" in holding_text(small, "built").told(1) and holding_text(small, "built").told(0).endswith("engine — built of → brass")
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):

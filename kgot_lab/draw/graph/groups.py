@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 _LABELS, _EXAMPLES = 3, 2  # that a title names
 _GATHERED = {WITHOUT_EDGES: "one group of nodes without edges", THE_REST: "one of the smallest parts, which nothing joins"}
-ELSEWHERE = "elsewhere"  # the kind of what is outside a community that one looks into
-_NAMES = {WITHOUT_EDGES: "without edges", THE_REST: "small parts, not joined", ELSEWHERE: "everything else"}  # of what is no community
+EVERYTHING_ELSE = "elsewhere"  # the kind of what is outside a community that one looks into
+_NAMES = {
+    WITHOUT_EDGES: "without edges",
+    THE_REST: "small parts, not joined",
+    EVERYTHING_ELSE: "everything else",
+}  # of what is no community
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kgot_lab.draw.graph.collapse import View, drawn_view
 from kgot_lab.draw.graph.communities import Communities, divided_further, links_between
-from kgot_lab.draw.graph.groups import ELSEWHERE, Whole
+from kgot_lab.draw.graph.groups import EVERYTHING_ELSE, Whole
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.columns import Ints, frozen
 from kgot_lab.text.counted import counted
@@ -26,7 +26,7 @@ def entered(view: View, community: str) -> View:
     nothing is collapsed.
     """
     number = view.whole.number(community)
-    if view.whole.outer and view.whole.division.kinds[number] == ELSEWHERE:
+    if view.whole.outer and view.whole.division.kinds[number] == EVERYTHING_ELSE:
         return view.whole.outer
     rows = view.whole.members[number]
     at_once = min(READ_AT_ONCE, max(view.whole.most - _NEAR - 2, 1))
@@ -57,11 +57,13 @@ def _apart(view: View, number: int, rows: Ints) -> Whole:
     ends = links_between(whole.graph)
     crossing = ends[:, inside[ends[0]] != inside[ends[1]]]
     counts = np.bincount(division.of[crossing[~inside[crossing]]], minlength=len(division))
-    near = [each for each in np.argsort(-counts, kind="stable")[:_NEAR].tolist() if counts[each] and division.kinds[each] != ELSEWHERE]
+    near = [
+        each for each in np.argsort(-counts, kind="stable")[:_NEAR].tolist() if counts[each] and division.kinds[each] != EVERYTHING_ELSE
+    ]
     far = ~inside & ~np.isin(division.of, near)
     of, kinds = division.of.copy(), division.kinds
     if len(np.unique(of[far])) > 1:
-        of[far], kinds = len(division), (*kinds, ELSEWHERE)
+        of[far], kinds = len(division), (*kinds, EVERYTHING_ELSE)
     outside = frozenset(np.unique(of[~inside]).tolist())
     return replace(whole, division=Communities(frozen(of), kinds, division.how), outer=view, outside=outside)
 
