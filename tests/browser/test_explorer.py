@@ -245,7 +245,7 @@ def test_two_systems_stand_side_by_side_and_what_is_shown_again_is_where_the_rea
     assert shown(again) == shown(view)
 
 
-def test_on_a_page_from_disk_it_shows_one_moment_and_says_so(page, watch, tmp_path):
+def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_so(page, watch, tmp_path):
     from kgot_lab.draw.markup import Markup, element
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.types import Document
@@ -264,8 +264,18 @@ def test_on_a_page_from_disk_it_shows_one_moment_and_says_so(page, watch, tmp_pa
     open_from_disk(page, watch, tmp_path / "page.html")
     view = page.locator(".kl-x")
     expect(view.locator(HIT)).to_have_count(2)
-    expect(view).to_contain_text("This page shows one moment")
+    expect(view).to_contain_text("another question needs a running notebook")
     expect(view.locator(HIT).filter(has_text=evil).first).to_be_visible()
     assert view.locator("img").count() == 0
-    for control in view.locator("fieldset input, fieldset select, fieldset button").all():
+    for control in view.locator(".kl-x-top input, .kl-x-top select, .kl-x-top button").all():
         expect(control).to_be_disabled()
+    expect(view.get_by_role("group", name="Side by side")).to_have_count(0)
+    view.get_by_role("slider", name="k, how many").fill("1")
+    expect(view.locator(HIT)).to_have_count(1)
+    view.get_by_role("slider", name="k, how many").fill("2")
+    expect(view.locator(HIT)).to_have_count(2)
+    view.locator("[data-lane=text] input[type=checkbox]").uncheck()
+    expect(view).to_contain_text("No lane counts")
+    view.locator("[data-lane=text] input[type=checkbox]").check()
+    expect(view.locator(HIT)).to_have_count(2)
+    expect(view).not_to_contain_text("No lane counts")

@@ -22,7 +22,7 @@ function explorerView(root, data, tell) {
   said.classList.add("kl-x-hidden"); // what it says is on the page too
   const mail = explorerMail(tell, (lost) => results.waiting(lost));
   root.append(controls.top, make("div", { class: "kl-x-columns" }, controls.side, make("div", { class: "kl-x-main" }, results.element, said)));
-  if (!tell) root.append(make("div", { class: "kl-note" }, "This page shows one moment. In a running notebook the question, the sliders and the lanes can be changed."));
+  if (!tell) root.append(make("div", { class: "kl-note" }, `${data.first.sheet ? "On this page the sliders and lanes can be moved" : "This page shows one moment"}; another question needs a running notebook.`));
   keep(data.first, state.question);
   controls.refresh(data.first);
   results.show(data.first, state);
@@ -33,12 +33,13 @@ function explorerView(root, data, tell) {
     const sides = state.a === "kept" ? { a: state.kept } : { a: explorerSystem(state.a) };
     const before = state.question === question ? settled : null;
     const wish = { ...explorerMix(state), question: state.question, before, ...sides, b: explorerSystem(state.b), sheet: asked !== state.question };
-    root.dataset.waiting = "true";
     controls.refresh(null);
+    if (!tell && !explorerShares(sheet, wish)) return results.trouble("No lane counts: move a slider, or switch a lane on.");
+    root.dataset.waiting = String(Boolean(tell));
     clearTimeout(resting);
     resting = 0;
-    if (!sheet || sheet.question !== state.question || state.a || !explorerShares(sheet, wish)) return mail.post(wish, event.timeStamp);
-    resting = setTimeout(() => { resting = 0; mail.post(wish, event.timeStamp); }, EXPLORER_REST);
+    if (tell && (!sheet || sheet.question !== state.question || state.a || !explorerShares(sheet, wish))) return mail.post(wish, event.timeStamp);
+    if (tell) resting = setTimeout(() => { resting = 0; mail.post(wish, event.timeStamp); }, EXPLORER_REST);
     if (!due) follow(wish, event.timeStamp);
     else due = { wish, since: due.since ?? event.timeStamp };
   }

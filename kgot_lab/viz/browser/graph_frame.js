@@ -4,6 +4,7 @@ const FRAME_EDGE = 6; // pixels of the screen around the drawing
 const SMALLEST = 0.75; // of the planned size: what has to be smaller loses words instead, which come back on pointing
 const LARGEST = 1.3;
 const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
+const FREE_MARKS = new Set(["answer", "evidence", "path"]); // few, and always named; of a change, which may be all there is, what lies on another waits for pointing
 const LEADING = 1.15; // from line to line, by the size of the type
 
 /** How wide a text of one line is, in pixels, in the type of every graph. */
@@ -65,14 +66,14 @@ function uncrowd(cy, plan) {
     for (const node of cy.nodes().sort(important)) {
       const at = node.position();
       const box = { x: at.x + node.data("bx"), y: at.y + node.data("by"), half: halfBox(node.data("caption"), plan.name) };
-      const isFree = node.data("marked") || (node.data("named") && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => disc.id !== node.id() && meeting(box, disc)));
+      const isFree = FREE_MARKS.has(node.data("marked")) || ((node.data("named") || node.data("marked")) && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => disc.id !== node.id() && meeting(box, disc)));
       node.toggleClass("quiet", !isFree);
       if (isFree) kept.push(box);
     }
-    for (const edge of cy.edges()) {
+    for (const edge of cy.edges().sort((one, other) => Boolean(other.data("marked")) - Boolean(one.data("marked")))) {
       const at = edge.midpoint();
       const box = { x: at.x + (edge.scratch("wx") ?? 0), y: at.y + (edge.scratch("wy") ?? 0), half: halfBox(edge.data("caption"), plan.word) };
-      const isFree = edge.data("marked") || (edge.data("worded") && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => meeting(box, disc)));
+      const isFree = FREE_MARKS.has(edge.data("marked")) || ((edge.data("worded") || edge.data("marked")) && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => meeting(box, disc)));
       edge.toggleClass("quiet", !isFree);
       if (isFree) kept.push(box);
     }

@@ -8,9 +8,9 @@ function explorerControls(data, state, tell, heard) {
   const compare = explorerCompare(data, state, heard);
   const top = make("fieldset", { class: "kl-x-top kl-x-plain", disabled: !tell }, make("legend", { class: "kl-x-hidden" }, "Question"),
     explorerQuestion(data, state, heard));
-  const side = make("fieldset", { class: "kl-x-side kl-x-plain", disabled: !tell }, make("legend", { class: "kl-x-hidden" }, "Weights"),
+  const side = make("fieldset", { class: "kl-x-side kl-x-plain", disabled: !tell && !data.first.sheet }, make("legend", { class: "kl-x-hidden" }, "Weights"),
     labelled("Preset", presets), ...lanes.map((lane) => lane.element), make("div", { class: "kl-x-lane" },
-      make("div", { class: "kl-x-name" }, "k ", make("span", { class: "kl-x-muted" }, "hits shown")), k.element), compare.element);
+      make("div", { class: "kl-x-name" }, "k ", make("span", { class: "kl-x-muted" }, "hits shown")), k.element), tell && compare.element); // without Python there is one ranking, that of the sliders
   const sliders = () => [...lanes, k].forEach((each) => each.refresh());
 
   return {
