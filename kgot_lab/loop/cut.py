@@ -15,7 +15,7 @@ def relevance(question: str, texts: Sequence[str]) -> list[float]:
     asked = set(telling_words(question))
     bags = [set(telling_words(text)) for text in texts]
     frequency = Counter(word for bag in bags for word in bag)
-    return [sum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags]
+    return [math.fsum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags]  # in whatever order a set has
 
 
 def fit(

@@ -63,8 +63,8 @@ def export(
 def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED) -> str:
     """The text of the file that `export` writes; raises as it does."""
     scene = scene_of(graph, None, limit)
-    left_out = scene.left_out(", the best connected")
-    drawn = PropertyGraph.of(scene.nodes, scene.edges) if left_out else graph
+    left_out = f"Shows {len(scene.nodes):,} of {len(graph):,} nodes, the best connected." if len(scene.nodes) < len(graph) else ""
+    drawn = graph.subgraph(node.id for node in scene.nodes) if left_out else graph
     view = show_graph(drawn, positions=positions, height=_HEIGHT, most=limit)
     title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
     body = element(

@@ -56,12 +56,19 @@ class TextHolding:
 def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
     """The nodes and edges of a graph that hold a text, in capitals or small letters."""
     wanted = text.casefold()
-    named = [row for row, node in enumerate(graph.nodes) if wanted in node.text.casefold() or wanted in node.id.casefold()]
+    names = [(node.text.casefold(), node.id.casefold()) for node in graph.nodes]
+    holding = (row for row, each in enumerate(names) if any(wanted in name for name in each))
+    named = sorted(holding, key=lambda row: _nearness(wanted, names[row]))
     codes = [code for code, name in enumerate(graph.type_names) if wanted in name.casefold()]
     typed = np.flatnonzero(np.isin(graph.type_codes, codes)).tolist()
     nodes = _known_to_hold(wanted, zip(graph.node_labels, graph.node_properties, strict=True), set(named))
     edges = _known_to_hold(wanted, (((), properties) for properties in graph.edge_properties), set(typed))
     return TextHolding(graph, text, named, typed, nodes, edges)
+
+
+def _nearness(wanted: str, names: Sequence[str]) -> int:
+    """How near a name is to what is searched: 0 where it is it, 1 where it begins with it, 2 where it holds it."""
+    return 0 if wanted in names else 1 if any(name.startswith(wanted) for name in names) else 2
 
 
 def name_of_node(node: Node) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kgot_lab.draw.graph.collapse import View, closed, collapsed, revealed
 from kgot_lab.draw.graph.opening import entered, shut
@@ -15,8 +16,8 @@ from kgot_lab.draw.table import Sheet, Table, cell, properties
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import as_graph
-from kgot_lab.types import Json, Node
-from kgot_lab.viz.graph_data import data_of
+from kgot_lab.types import Edge, Json, Node
+from kgot_lab.viz.graph_data import NAMELESS, data_of
 from kgot_lab.viz.graph_finding import holding_text, name_of_node, walked_names
 from kgot_lab.viz.live import Live, in_marimo
 
@@ -77,7 +78,11 @@ class GraphView:
         return data_of(self.view, self._told, self._positions, self.picture.plan if is_as_pictured else None)
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
-        """The answer to what a reader did in the browser."""
+        """The answer to what a reader did in the browser, where an empty id is called otherwise."""
+        answer = self._answered({key: _exchanged(value, NAMELESS, "") for key, value in message.items()})
+        return {key: _exchanged(value, "", NAMELESS) if key in ("pick", "way") else value for key, value in answer.items()}
+
+    def _answered(self, message: Mapping[str, Json]) -> Json:
         match message:
             case {"picked": str(id)} if id in self.graph:
                 self.picked = id
@@ -116,7 +121,7 @@ class GraphView:
         if isinstance(one, Node):
             self.picked = one.id
             return self._shown(revealed(self.view, [one.id]), said) | {"pick": one.id}
-        shown = self._shown(revealed(self.view, [one.source, one.target]), said)
+        shown = self._shown(revealed(self._drawing_first([one]), [one.source, one.target]), said)
         drawn = [edge.identity for edge in self.view.edges]
         if one.identity in drawn:
             return shown | {"edge": drawn.index(one.identity)}
@@ -132,8 +137,14 @@ class GraphView:
             names = f"{self._name(start)} to {self._name(end)}"
             return {"said": f"No path leads from {names}: they are in parts of the graph that are not joined."}
         self.picked = end
-        said = f"Path: {walked_names(self.graph, way, links_of(self.graph, way))}"
-        return self._shown(revealed(self.view, way), said) | {"pick": end, "way": way}
+        links = links_of(self.graph, way)
+        said = f"Path: {walked_names(self.graph, way, links)}"
+        return self._shown(revealed(self._drawing_first(links), way), said) | {"pick": end, "way": way}
+
+    def _drawing_first(self, edges: Iterable[Edge]) -> View:
+        """The view, where some edges have their lines before others, beside those that are marked."""
+        wanted = {*self._told.edges, *(edge.identity for edge in edges)}
+        return replace(self.view, whole=replace(self.view.whole, marked=wanted))
 
     def _hidden_around(self, id: str) -> list[str]:
         """The neighbours of a node that are not drawn by themselves, best connected first."""
@@ -148,6 +159,13 @@ class GraphView:
     def _connected(self, id: str) -> tuple[int, int]:
         row = self.graph.row(id)
         return -int(self.view.whole.degree[row]), row
+
+
+def _exchanged(value: Json, one: str, other: str) -> Json:
+    """A text, or each of a list, with one put in the place of another."""
+    if isinstance(value, list | tuple):
+        return [_exchanged(each, one, other) for each in value]
+    return other if value == one else value
 
 
 def show_graph(

@@ -57,7 +57,8 @@ def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     page = _linked(_converted(notebook, path, frame), path, frame)
     own = {frame.style, frame.script}
     if left := [address for address in references(page, beside=True) if address not in own]:
-        found = [str(reference) for reference in notebook_references(path)] or left
+        said = (each for each in notebook_references(path) if not each.kind.startswith("widget"))  # widgets are left out anyway
+        found = [str(each) for each in said] or left
         raise BadInput(f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(found[:5])}")
     before, main, rest = page.partition("<main>")
     inside, end, after = rest.rpartition("</main>")

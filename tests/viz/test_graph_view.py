@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from itertools import pairwise
 
 import networkx as nx
 import pytest
@@ -205,3 +207,22 @@ def test_the_doctor_of_a_cell_knows_its_pieces():
     assert "bundled data" in repr(doctor("bundled data"))
     with pytest.raises(UnknownName):
         doctor("nothing")
+
+
+def test_what_was_searched_and_the_way_that_was_asked_for_have_their_lines_in_a_large_graph():
+    numbers = random.Random(1)
+    triples = [(f"Person {n}", "knows", f"Person {numbers.randrange(900)}") for n in range(900) for _ in range(4)]
+    view = show_graph([*triples, ("Person 7", "works with", "Person 800")])
+    found = view._heard({"find": "works with"})
+    assert found["graph"]["edges"][found["edge"]]["type"] == "works with"
+    walked = view._heard({"path": ["Person 7", "Person 333"]})
+    drawn = {frozenset((edge["source"], edge["target"])) for edge in walked["graph"]["edges"]}
+    assert {frozenset(step) for step in pairwise(walked["way"])} <= drawn
+    assert "1 of" in (said := view._heard({"find": "person 7"})["said"]) and said.endswith(": Person 7")
+
+
+def test_a_node_without_a_name_can_be_picked():
+    view = show_graph([("", "knows", "B")])
+    nameless = next(node["id"] for node in view.live.data["nodes"] if node["text"] == "(no name)")
+    view._heard({"picked": nameless})
+    assert nameless and view.picked == ""

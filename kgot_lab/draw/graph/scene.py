@@ -14,8 +14,10 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.trace import Trace
 from kgot_lab.text.counted import counted
+from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Diff, Edge, Node
 
+_LAST_WRITE = "The last write:"
 EDGES_PER_NODE = 4  # more would be a black cloud
 
 _Identity = tuple[str, str, str, str]
@@ -52,7 +54,7 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
     if highlight is None or (not isinstance(highlight, Diff) and not highlight):
         return Marked(graph, {}, {}, "")
     if isinstance(highlight, Diff):
-        return Marked(_with_removed(graph, highlight), _node_marks(highlight), _edge_marks(highlight), f"The last write: {highlight}.")
+        return Marked(_with_removed(graph, highlight), _node_marks(highlight), _edge_marks(highlight), f"{_LAST_WRITE} {highlight}.")
     if isinstance(highlight, str):
         raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
     names = [graph.node(id).text for id in highlight]
@@ -65,10 +67,17 @@ def _answered(graph: PropertyGraph, run: Trace) -> Marked:
     told = grounds(run)
     held = {edge.identity for edge in graph.edges}
     facts = [edge for edge in told.telling if edge.identity in held]
-    nodes = {told.hub: "answer"} if told.hub_is_answer and told.hub in graph else {}
-    rests = f" It rests on {counted(len(facts), 'fact')}." if facts else ""
-    said = f"The answer: {told.answer.strip().rstrip('.')}.{rests}"
+    nodes = {told.hub: "answer"} if told.hub_is_answer and told.hub in graph else _named(graph, told.answer)
+    marks = f" Marked: {counted(len(facts), 'fact')} that tell it." if facts else ""
+    answer = told.answer.strip().rstrip(".")
+    said = f"The answer: {answer}.{marks}" if answer else f"The answer is empty.{marks}"
     return Marked(graph, nodes, {edge.identity: "evidence" for edge in facts}, said)
+
+
+def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
+    """The node that is called as the answer is, marked."""
+    wanted = plain_answer(answer)
+    return {node.id: "answer" for node in graph.nodes if wanted and wanted in (plain_answer(node.id), plain_answer(node.text))}
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Scene:
 def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
     """The kinds of marks that a legend has to explain, given those that there are."""
     others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF)
-    return others or (DIFF if said else ())
+    return others or (DIFF if said.startswith(_LAST_WRITE) else ())
 
 
 def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:

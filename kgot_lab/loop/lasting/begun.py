@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from math import log1p
+from math import fsum, log1p
 
 from kgot_lab.errors import require, require_count
 from kgot_lab.graph import PropertyGraph
@@ -63,7 +63,7 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
             holding[word] += 1
     in_question = {end for end in ends if (name := " ".join(named_words(end))) and f" {name} " in named}
     own = [
-        sum(log1p(len(facts) / holding[word]) for word in words[number]) + _NAMED * len({fact.subject, fact.object} & in_question)
+        fsum(log1p(len(facts) / holding[word]) for word in words[number]) + _NAMED * len({fact.subject, fact.object} & in_question)
         for number, fact in enumerate(facts)
     ]
     waiting = [(-worth, number) for number, worth in enumerate(own) if worth]

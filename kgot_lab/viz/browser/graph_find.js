@@ -12,8 +12,12 @@ function holdingIn(cy, wanted) {
     return line ? [[element, quoted(line, wanted)]] : [];
   });
   const isNamed = (node) => holds(node.data("text")) || holds(node.id());
+  const nearness = (node) => {
+    const names = [node.data("text").toLowerCase(), node.id().toLowerCase()], sought = wanted.toLowerCase();
+    return names.includes(sought) ? 0 : names.some((name) => name.startsWith(sought)) ? 1 : 2; // the very name first
+  };
   const isOfType = (edge) => holds(edge.data("type"));
-  return [...nodes.filter(isNamed).map((node) => [node, ""]), ...edges.filter(isOfType).map((edge) => [edge, ""]),
+  return [...nodes.filter(isNamed).sort((one, other) => nearness(one) - nearness(other)).map((node) => [node, ""]), ...edges.filter(isOfType).map((edge) => [edge, ""]),
     ...told(nodes.filter((node) => !isNamed(node))), ...told(edges.filter((edge) => !isOfType(edge)))];
 }
 

@@ -5,6 +5,7 @@ const SMALLEST = 0.75; // of the planned size: what has to be smaller loses word
 const LARGEST = 1.3;
 const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
 const FREE_MARKS = new Set(["answer", "evidence", "path"]); // few, and always named; of a change, which may be all there is, what lies on another waits for pointing
+const FIRST_NAMED = 3; // of a graph without a plan: names that may lie on nodes, so that the hub of a crowd has its own
 const LEADING = 1.15; // from line to line, by the size of the type
 
 /** How wide a text of one line is, in pixels, in the type of every graph. */
@@ -61,12 +62,14 @@ const meeting = (a, b) => Math.abs(a.x - b.x) < a.half.x + b.half.x - 1 && Math.
 function uncrowd(cy, plan) {
   const discs = cy.nodes().map((node) => ({ id: node.id(), ...node.position(), half: { x: node.data("size") / 2, y: node.data("size") / 2 } }));
   const kept = [];
-  const important = (one, other) => Boolean(other.data("marked")) - Boolean(one.data("marked")) || other.data("size") - one.data("size");
+  const bears = (node) => !node.data("marked") && node.connectedEdges().some((edge) => FREE_MARKS.has(edge.data("marked"))); // an end of what an answer rests on
+  const rank = (node) => (FREE_MARKS.has(node.data("marked")) ? 3 : bears(node) ? 2 : node.data("marked") ? 1 : 0);
+  const important = (one, other) => rank(other) - rank(one) || other.data("size") - one.data("size");
   cy.batch(() => {
     for (const node of cy.nodes().sort(important)) {
       const at = node.position();
       const box = { x: at.x + node.data("bx"), y: at.y + node.data("by"), half: halfBox(node.data("caption"), plan.name) };
-      const isFree = FREE_MARKS.has(node.data("marked")) || ((node.data("named") || node.data("marked")) && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => disc.id !== node.id() && meeting(box, disc)));
+      const isFree = FREE_MARKS.has(node.data("marked")) || (bears(node) && !kept.some((other) => meeting(box, other))) || ((node.data("named") || node.data("marked")) && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => disc.id !== node.id() && meeting(box, disc)));
       node.toggleClass("quiet", !isFree);
       if (isFree) kept.push(box);
     }
@@ -91,7 +94,7 @@ function nameSome(cy, size) {
       for (let y = Math.floor((box.y - box.half.y) / 30); y <= Math.floor((box.y + box.half.y) / 30); y += 1) found.push(`${x} ${y}`);
     return found;
   };
-  const isTaken = (box, id) => squares(box).some((square) => (cells.get(square) ?? []).some((other) => other.id !== id && meeting(box, other)));
+  const isTaken = (box, id, overDiscs) => squares(box).some((square) => (cells.get(square) ?? []).some((other) => other.id !== id && !(overDiscs && other.isDisc) && meeting(box, other)));
   const take = (box) => squares(box).forEach((square) => cells.has(square) ? cells.get(square).push(box) : cells.set(square, [box]));
   const seen = cy.nodes(":visible").filter((node) => {
     const at = node.position();
@@ -99,14 +102,14 @@ function nameSome(cy, size) {
   });
   const onScreen = (node) => ({ x: node.position().x * zoom + pan.x, y: node.position().y * zoom + pan.y });
   const half = (node) => (node.width() * zoom) / 2;
-  seen.forEach((node) => take({ id: node.id(), ...onScreen(node), half: { x: half(node), y: half(node) } }));
+  seen.forEach((node) => take({ id: node.id(), isDisc: true, ...onScreen(node), half: { x: half(node), y: half(node) } }));
   const rank = (node) => (node.hasClass("picked") ? 1e9 : 0) + (node.data("marked") ? 1e6 : 0) + (node.data("community") ? 1e4 : 0) + node.data("size");
   cy.batch(() => {
     cy.nodes(".named").removeClass("named");
-    for (const node of seen.sort((one, other) => rank(other) - rank(one))) {
+    for (const [place, node] of seen.sort((one, other) => rank(other) - rank(one)).toArray().entries()) {
       const [at, text] = [onScreen(node), halfBox(node.data("caption"), size)];
       const box = { id: node.id(), x: at.x, y: at.y + half(node) + 3 + text.y, half: text };
-      if (at.x - text.x < 0 || at.x + text.x > width || box.y + text.y > height || isTaken(box, node.id())) continue;
+      if (at.x - text.x < 0 || at.x + text.x > width || box.y + text.y > height || isTaken(box, node.id(), place < FIRST_NAMED)) continue;
       take(box);
       node.addClass("named").style({ "font-size": size / zoom, "text-outline-width": 2 / zoom, "text-margin-y": 3 / zoom });
     }

@@ -1,12 +1,23 @@
 // Light or dark, as what is around a view; and a drawing that is never left blank.
 
+/** A colour, in whatever way a page writes it, as red, green, blue and opacity from 0 to 255. */
+const pixelOf = (() => {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  return (colour) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    return context.getImageData(0, 0, 1, 1).data;
+  };
+})();
+
 /** Whether what lies behind an element is dark: the first background that is not see-through, or the paper of the page itself. */
 function isDark(place) {
-  const parts = (element) => getComputedStyle(element).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0, 0];
+  const parts = (element) => pixelOf(getComputedStyle(element).backgroundColor);
   const dark = ([red, green, blue]) => 0.299 * red + 0.587 * green + 0.114 * blue < 128;
   for (let element = around(place); element; element = around(element)) {
     const found = parts(element);
-    if ((found[3] ?? 1) > 0.5) return dark(found);
+    if (found[3] > 127) return dark(found);
   }
   const probe = make("span", { style: "background: Canvas; display: none" });
   document.documentElement.append(probe);

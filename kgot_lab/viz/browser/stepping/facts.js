@@ -11,15 +11,26 @@ function stepFactWords(fact) {
 function stepAnswer(view, pane) {
   const { run } = pane;
   const { facts, evidence } = run.grounds;
-  const items = evidence.map((number) => {
+  const marked = stepMarkedFacts(run);
+  const order = [...evidence].sort((one, other) => marked.has(other) - marked.has(one));
+  const items = order.map((number) => {
     const isLit = pane.lit === number;
-    const fact = make("button", { type: "button", class: "kl-step-fact", "aria-expanded": String(isLit), onclick: () => pane.light(isLit ? -1 : number) }, ...stepFactWords(facts[number]));
+    const fact = make("button", { type: "button", class: "kl-step-fact", "aria-expanded": String(isLit), onclick: () => pane.light(isLit ? -1 : number) },
+      marked.has(number) && make("span", { class: "kl-evidence" }, "✓ "), ...stepFactWords(facts[number]));
     return make("li", { class: isLit ? "kl-step-lit" : "" }, fact, isLit && stepGround(pane, facts[number]));
   });
-  const told = evidence.length ? `It rests on ${evidence.length} ${evidence.length === 1 ? "fact" : "facts"}. Choose one: its edge, its sentence and its passage light up.` :
+  const few = marked.size && marked.size < evidence.length ? ` ✓ are the fewest that tell it, and stand out in the graph.` : "";
+  const told = evidence.length ? `Read from ${evidence.length} ${evidence.length === 1 ? "fact" : "facts"} of the graph.${few} Choose one: its edge, its sentence and its passage light up.` :
     "It names no fact of the graph.";
   return [make("p", { class: "kl-step-big" }, run.answer), run.forced && make("p", { class: "kl-step-stopped" }, `a guess: ${run.why_guess}`),
     make("p", { class: "small" }, told), items.length > 0 && make("ul", { class: "kl-step-facts" }, ...items)].filter(Boolean);
+}
+
+/** The numbers of the facts of the answer whose edges are marked in the graph at its end. */
+function stepMarkedFacts(run) {
+  const graph = run.graphs[run.graph_at.at(-1)];
+  const edges = Object.keys(graph.edge_marks).map((place) => run.edges[graph.edges[place]]);
+  return new Set(edges.map((edge) => stepFactOf(run, edge)).filter((number) => run.grounds.evidence.includes(number)));
 }
 
 /** The sentences that say a fact, each within its passage, and the events that brought the passage and wrote the fact. */
@@ -76,5 +87,5 @@ function stepEdgeFacts(pane, number) {
 
 /** The number of the fact that an edge says; -1 for an edge of which nothing is noted. */
 function stepFactOf(run, edge) {
-  return run.grounds.facts.findIndex((fact) => fact.edge && [edge.source, edge.type, edge.target].every((part, place) => part === (place === 1 ? plain(fact.edge[1]) : fact.edge[place])));
+  return run.grounds.facts.findIndex((fact) => fact.edge && [edge.source, edge.type, edge.target].every((part, place) => plain(part) === plain(fact.edge[place])));
 }

@@ -63,8 +63,10 @@ function stepGraph(view, pane, fork) {
       cy.on("tap", "edge", (event) => {
         const number = stepFactOf(pane.run, event.target.data());
         if (number < 0) return;
-        facts.replaceChildren(...stepEdgeFacts(pane, number));
-        if (stepEvent(view, pane.number, pane.at).kind === "Answered" && pane.run.grounds.evidence.includes(number)) pane.light(number);
+        place.querySelector(".kl-hover").hidden = true; // what it said is told beside now
+        const isTold = stepEvent(view, pane.number, pane.at).kind === "Answered" && pane.run.grounds.evidence.includes(number);
+        facts.replaceChildren(...(isTold ? [] : stepEdgeFacts(pane, number)));
+        if (isTold) pane.light(number);
       });
       later.follow(drawing, cy);
       look();

@@ -14,7 +14,7 @@ function stepPanel(view, pane) {
     const event = stepEvent(view, pane.number, pane.at);
     const question = view.quiz?.asked;
     const editing = pane.number === 0 ? view.editing : null;
-    const state = [pane.at, pane.lit, question?.before, view.quiz, editing, editing?.waiting, editing?.words];
+    const state = [pane.at, pane.lit, question, view.quiz, editing, editing?.waiting, editing?.words];
     if (shown && state.every((value, number) => value === shown[number])) return;
     const held = [...body.querySelectorAll(".kl-step-fact")].indexOf(document.activeElement);
     const isSame = shown?.[0] === pane.at;
