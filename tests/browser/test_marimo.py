@@ -141,5 +141,9 @@ def test_in_marimo_the_views_take_the_place_of_their_pictures_and_python_hears_t
         return sum + pixels.reduce((count, value, at) => count + (at % 4 === 3 && value > 0), 0);
     }, 0)"""
     assert graph.locator(".kl-canvas").evaluate(inked) > 2000
-    app.evaluate("() => { document.body.style.background = '#111'; }")  # what lies behind a shadow root counts too
+    expect(graph).to_have_class("kl")  # light, as marimo is here, whose colours are written color(srgb 1 1 1)
+    app.evaluate("""() => {
+        for (const part of document.querySelectorAll("body *")) part.style.backgroundColor = "transparent";
+        document.body.style.background = "#111";
+    }""")  # what lies behind a shadow root counts too
     expect(graph).to_have_class("kl kl-dark")
