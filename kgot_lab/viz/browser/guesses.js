@@ -14,7 +14,7 @@ function guessesView(root, data, tell) {
   root.append(
     make("p", {}, make("b", {}, data.asks || `Which system has the best ${data.measure} on each set, and by how much before the next?`)),
     make("ul", {}, ...data.systems.map((system) => make("li", {}, make("b", {}, system.name), `: ${system.told}`))),
-    make("div", { class: "kl-scroll" }, make("table", { class: "kl-table" }, make("thead", {}, head), make("tbody", {}, ...rows.map((row) => row.element)))),
+    make("div", { class: "kl-scroll kl-guess-rounds" }, make("table", { class: "kl-table" }, make("thead", {}, head), make("tbody", {}, ...rows.map((row) => row.element)))),
     make("div", { class: "kl-bar" }, reveal, again), said);
 
   function ready() {
@@ -49,7 +49,7 @@ function guessRow(data, round, guess, changed) {
     onchange: () => { guess.system = system.name; changed(); } }));
   const by = make("input", { type: "number", min: "0", max: "1", step: "0.05", "aria-label": `by how much on ${round.on}`, style: "width: 6em",
     onchange: () => { guess.by = by.value === "" ? null : Number(by.value); } });
-  const measured = make("td", { style: "min-width: 20em" });
+  const measured = make("td", {});
   const inputs = [...boxes, by];
   const choices = data.asks ? boxes : inputs;
   const element = make("tr", {}, make("th", { scope: "row" }, round.on), ...choices.map((input) => make("td", {}, input)), measured);
@@ -58,6 +58,7 @@ function guessRow(data, round, guess, changed) {
     show() {
       inputs.forEach((input) => { input.disabled = true; });
       const verdict = guessVerdict(round, guess);
+      measured.style.minWidth = "16em"; // none before: where the view is narrow the questions need the room
       measured.replaceChildren(...(verdict ? [make("b", {}, verdict), " "] : []), plain(round.told));
     },
     clear() {
@@ -65,6 +66,7 @@ function guessRow(data, round, guess, changed) {
       by.value = "";
       guess.system = "";
       guess.by = null;
+      measured.style.minWidth = "";
       measured.replaceChildren();
     },
   };
