@@ -44,8 +44,17 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
         client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
-        raise BadInput(f"{path} does not run from its beginning: {shortened(said, 200)}; run it in Jupyter to see where") from error
+        where = _failed_at(notebook)
+        raise BadInput(f"{path} does not run from its beginning: {where}{shortened(said, 200)}; run it in Jupyter") from error
     return with_answers(_alive(notebook))
+
+
+def _failed_at(notebook: NotebookNode) -> str:
+    """Which cell left an error, and how it begins; "" where none did."""
+    for number, cell in enumerate(notebook.cells, start=1):
+        if any(output.get("output_type") == "error" for output in cell.get("outputs", ())):
+            return f"cell {number} ({shortened(cell.source, 60)}): "
+    return ""
 
 
 def is_alive(notebook: NotebookNode) -> bool:
