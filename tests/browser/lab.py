@@ -187,7 +187,7 @@ def wait_for_kernel(page: Page) -> None:
 def run_all(page: Page, seconds: float = 600) -> None:
     """Run every cell and wait for the last; raises CellFailed when a cell raised or was left out."""
     _command_of_lab(page, "notebook:run-all-cells", seconds)
-    troubles = [*errors(page), *(f"cell {n} was not run" for n in _left_out(page))]
+    troubles = [*errors(page), *(f"cell {n} was not run" for n in left_out(page))]
     if troubles:
         raise CellFailed("; ".join(troubles))
 
@@ -228,7 +228,7 @@ def errors(page: Page) -> list[str]:
     return [f"cell {n}: {kind}: {words}" for n, kind, words in found]
 
 
-def _left_out(page: Page) -> list[int]:
+def left_out(page: Page) -> list[int]:
     """The code cells that hold code and have not been run."""
     found = page.evaluate(
         f"""() => {CELLS}.map((cell, n) => [cell, n])
