@@ -22,7 +22,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
 
 DRAWN = 2000  # nodes of a live view
-NAMELESS, NO_NAME = "\u2063", "(no name)"  # what stands for an empty id in the browser, whose graphs have none; and for a name of blanks
+NAMELESS = "\u2063"  # what stands for an empty id in the browser, whose graphs have none
 CAPTION = 24  # letters below a node
 _LINE = 300  # letters of a line that one sees on pointing at something
 ASPECT = 1.5  # width of the unit square over its height
@@ -112,7 +112,6 @@ def _size(community: Community, view: View) -> float:
 
 def _thing(id: str, text: str, about: list[str], look: NodeLook, places: Mapping[str, Place]) -> dict[str, Json]:
     x, y = places.get(id, (0.5, 0.5))
-    text = text if text.strip() else NO_NAME
     named = {"id": id, "text": shortened(text, _LINE), "caption": shortened(text, CAPTION), "hover": about}
     return named | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
 

@@ -99,12 +99,17 @@ def jupyterlab(room: Path) -> Iterator[Lab]:
     try:
         yield Lab(room / "work" / "notebooks", _address(room, server), token)
     finally:
-        server.terminate()
-        try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        end(server)
+
+
+def end(server: subprocess.Popen[bytes]) -> None:
+    """End a server that was started here, at first politely."""
+    server.terminate()
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
 
 
 def _command(room: Path, token: str) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from support.loopback import free_port
 
 from browser.conftest import lacking
-from browser.lab import REPOSITORY, expect
+from browser.lab import REPOSITORY, end, expect
 from browser.window import SCREENSHOTS, Watch, watched
 
 APP = """
@@ -83,12 +83,7 @@ def marimo(room):
             raise RuntimeError(f"marimo did not start:\n{(room / 'log').read_text(encoding='utf-8', errors='replace')[-2000:]}")
         yield address
     finally:
-        server.terminate()
-        try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        end(server)
 
 
 @pytest.fixture

@@ -252,5 +252,6 @@ def test_without_scripts_the_still_picture_is_there(browser, tmp_path):
 def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
     page = export([("", "knows", "B"), ("A", "", "B")], tmp_path / "graph.html").read_text(encoding="utf-8")
     data = json.loads(page.split('type="application/json">')[1].split("</script>")[0])
-    assert "(no name)" in {node["text"] for node in data["nodes"]} and all(node["id"] for node in data["nodes"])
+    assert ("(no name)", "(no name)") in {(node["text"], node["caption"]) for node in data["nodes"]} and page.count("(no name)") > 2
+    assert all(node["id"] for node in data["nodes"])
     assert {edge["source"] for edge in data["edges"]} <= {node["id"] for node in data["nodes"]}

@@ -18,6 +18,7 @@ from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Diff, Edge, Node
 
 _LAST_WRITE = "The last write:"
+_NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks
 EDGES_PER_NODE = 4  # more would be a black cloud
 
 _Identity = tuple[str, str, str, str]
@@ -163,4 +164,5 @@ def _edge_marks(diff: Diff) -> dict[_Identity, str]:
 def node_caption(node: Node) -> str:
     """What stands under a node: its name, if it has one and is no text itself. A description is read on the node, not under it."""
     properties = node.properties
-    return str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
+    said = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
+    return said if said.strip() else _NO_NAME

@@ -63,13 +63,15 @@ function uncrowd(cy, plan) {
   const discs = cy.nodes().map((node) => ({ id: node.id(), ...node.position(), half: { x: node.data("size") / 2, y: node.data("size") / 2 } }));
   const kept = [];
   const bears = (node) => !node.data("marked") && node.connectedEdges().some((edge) => FREE_MARKS.has(edge.data("marked"))); // an end of what an answer rests on
-  const rank = (node) => (FREE_MARKS.has(node.data("marked")) ? 3 : bears(node) ? 2 : node.data("marked") ? 1 : 0);
-  const important = (one, other) => rank(other) - rank(one) || other.data("size") - one.data("size");
+  const ranks = new Map(cy.nodes().map((node) => [node.id(), FREE_MARKS.has(node.data("marked")) ? 3 : bears(node) ? 2 : node.data("marked") ? 1 : 0]));
+  const important = (one, other) => ranks.get(other.id()) - ranks.get(one.id()) || other.data("size") - one.data("size");
   cy.batch(() => {
     for (const node of cy.nodes().sort(important)) {
       const at = node.position();
       const box = { x: at.x + node.data("bx"), y: at.y + node.data("by"), half: halfBox(node.data("caption"), plan.name) };
-      const isFree = FREE_MARKS.has(node.data("marked")) || (bears(node) && !kept.some((other) => meeting(box, other))) || ((node.data("named") || node.data("marked")) && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => disc.id !== node.id() && meeting(box, disc)));
+      const rank = ranks.get(node.id());
+      const isApart = !kept.some((other) => meeting(box, other));
+      const isFree = rank === 3 || (rank === 2 && isApart) || ((node.data("named") || rank) && isApart && !discs.some((disc) => disc.id !== node.id() && meeting(box, disc)));
       node.toggleClass("quiet", !isFree);
       if (isFree) kept.push(box);
     }

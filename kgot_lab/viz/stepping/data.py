@@ -103,15 +103,7 @@ def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
     if isinstance(event, Asked):  # prompt and reply stand side by side, and come as texts
         return element("div", element("b", "Asked", class_="kind"), " ", asking(event, by_hand=number == by_hand), class_="event asked")
     told = entry(event, by_hand=number == by_hand)
-    return joined([*_repairs(events, number), told, *(_evidence(event) if isinstance(event, Answered) else ())])
-
-
-def _evidence(event: Answered) -> Iterator[Markup]:
-    """The passages in which the facts of an answer were found, or that it has none; the event itself tells the facts."""
-    if not event.evidence:
-        yield element("p", "It names no fact of the graph.", class_="small")
-    elif event.passages:
-        yield element("p", "Passages: ", ", ".join(event.passages), class_="small")
+    return joined([*_repairs(events, number), told])
 
 
 def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:

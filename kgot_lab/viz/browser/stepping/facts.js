@@ -38,15 +38,15 @@ function stepGround(pane, fact) {
   const { texts, grounds } = pane.run;
   const passages = new Map(); // each passage once, with all its sentences that say the fact
   const loose = [];
-  for (const { sentence, passage } of fact.said) {
-    if (passage < 0) loose.push(texts[sentence]);
+  for (const { sentence, passage, source } of fact.said) {
+    if (passage < 0) loose.push([texts[sentence], source]); // said by what the run began with, or by a text that is no document
     else passages.set(passage, [...(passages.get(passage) ?? []), texts[sentence]]);
   }
   const shown = [...passages].map(([number, sentences]) => {
     const { title, text, event } = grounds.passages[number];
     return make("figure", { class: "kl-step-passage" }, make("figcaption", {}, make("b", {}, title), " ", stepGo(pane, event, "read")), make("p", {}, ...stepMarked(texts[text], sentences)));
   });
-  const rest = loose.map((sentence) => make("p", {}, make("mark", {}, sentence)));
+  const rest = loose.map(([sentence, source]) => make("p", {}, make("mark", {}, sentence), source && ` [${source}]`));
   const none = fact.said.length ? [] : [make("p", { class: "small" }, "No sentence of a document is noted for it.")];
   return make("div", { class: "kl-step-ground" }, stepSince(pane, fact), ...shown, ...rest, ...none);
 }
