@@ -6,6 +6,8 @@ Of the analogy sets about a third is locked, in whole groups, so that no cluster
 item that shares a text or a subject with one to develop on is not locked.
 Of the sets of the question benchmark 150 questions each are drawn by another seed and locked, in the order in which they are asked: of
 2wiki none that shares a gold passage with the first 101, which were used before; of musique-498 as many of each number of hops, in turn.
+For the retrieval benchmark both are cut in another way ("search"): by hash a third of the groups to develop on, a group being all questions
+that share a gold passage, or a step, and, of 2wiki, the groups of the first 101 too; the others are locked.
 Run it again and the files are the same.
 """
 
@@ -73,6 +75,46 @@ def drawn_by_hops() -> dict[str, list[str]]:
     return {"locked": drawn[:DRAWN], "test": sorted(drawn[DRAWN:])}
 
 
+def cut_for_search() -> dict[str, dict[str, list[str]]]:
+    """Of 2wiki and musique-498: the questions that retrieval is developed on, and those it opens last, in whole groups."""
+    shares = {
+        folder: {row["_id"]: set(of(row)) for row in lines(f"{folder}/queries.jsonl.gz")}
+        for folder, of in (
+            ("2wiki-1000", lambda row: row["gold_titles"]),
+            ("musique-498", lambda row: row["_id"].partition("__")[2].split("_")),  # an id names the steps it was made of
+        )
+    }
+    cut = {}
+    for folder, held in shares.items():
+        group_of = linked(held)
+        used = {group_of[id] for id in held if folder == "2wiki-1000" and int(id[1:]) < USED}
+        rest = {id: group for id, group in group_of.items() if group not in used}
+        parts = {"develop": [id for id in held if id not in rest], "locked": []}
+        thirds = sorted(set(rest.values()), key=lambda group: hashlib.sha256(f"search {group}".encode()).hexdigest())
+        open_ = set(thirds[: len(thirds) // 3])
+        for id, group in rest.items():
+            parts["develop" if group in open_ else "locked"].append(id)
+        cut[folder] = {f"search {name}": sorted(ids) for name, ids in parts.items()}
+    return cut
+
+
+def linked(held: Mapping[str, set[str]]) -> dict[str, str]:
+    """For each item the least id of those that it is linked with, directly or through others, by something that both hold."""
+    group = {id: id for id in held}
+
+    def least(id: str) -> str:
+        while group[id] != id:
+            id = group[id]
+        return id
+
+    first: dict[str, str] = {}
+    for id, things in held.items():
+        for thing in sorted(things):
+            one, other = least(id), least(first.setdefault(thing, id))
+            group[max(one, other)] = min(one, other)
+    return {id: least(id) for id in held}
+
+
 def lines(path: str) -> list[dict[str, str]]:
     with gzip.open(DATA / path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
@@ -127,7 +169,7 @@ def main() -> None:
     name = "hotpotqa-train-100"
     (DATA / name / "split.json").write_text(json.dumps({"seed": SEED, **three_parts(name)}, indent=1) + "\n")
     for folder, drawn in (("2wiki-1000", drawn_apart()), ("musique-498", drawn_by_hops())):
-        (DATA / folder / "split.json").write_text(json.dumps({"seed": DRAW_SEED, **drawn}, indent=1) + "\n")
+        (DATA / folder / "split.json").write_text(json.dumps({"seed": DRAW_SEED, **drawn, **cut_for_search()[folder]}, indent=1) + "\n")
     for folder, group_of in analogies().items():
         parts = apart(grouped(group_of), shared().get(folder, dict.fromkeys(group_of, frozenset())))
         (DATA / folder / "split.json").write_text(json.dumps(parts, indent=1) + "\n")

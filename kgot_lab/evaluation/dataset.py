@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
@@ -21,7 +21,8 @@ class Dataset:
 
     `types` says of what kind a query is; `triples` holds what a language model took from each document; `locked` are the queries
     that are opened last; `classes` names the equivalence class of a document, where two may stand for the same thing;
-    `notes` says what was left out when the data were read; `isomorphic` are the delta edges computed between the documents.
+    `notes` says what was left out when the data were read; `isomorphic` are the delta edges computed between the documents;
+    `groups` names the group of a query, where some are not independent, such as those that share a step.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Dataset:
     classes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     isomorphic: tuple[Edge, ...] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, ids: Collection[str]) -> Dataset:
         """The same documents with some of the queries."""
@@ -54,6 +56,28 @@ class Dataset:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
         counts = f"{len(self.queries):,} queries, {len(self.documents):,} documents, {relevant:,} relevant pairs"
         return f"<{'; '.join((f'{self.name}: {counts}', *self.notes))}>"
+
+
+def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """For each item the least id of those that it is linked with, directly or through others, by something that both hold."""
+    group = {id: id for id in held}
+
+    def least(id: str) -> str:
+        while group[id] != id:
+            id = group[id]
+        return id
+
+    first: dict[str, str] = {}
+    for id, things in held.items():
+        for thing in things:
+            one, other = least(id), least(first.setdefault(thing, id))
+            group[max(one, other)] = min(one, other)
+    return {id: least(id) for id in held}
+
+
+def musique_steps(id: str) -> list[str]:
+    """The single questions that a question of MuSiQue was composed of, as its id names them: 2hop__34734_92852."""
+    return id.partition("__")[2].split("_")
 
 
 def content_id(title: str, text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kgot_lab.bundled import bundled
 from kgot_lab.evaluation.answers import holds
-from kgot_lab.evaluation.dataset import content_id
+from kgot_lab.evaluation.dataset import content_id, linked_by, musique_steps
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.text.sentences import sentences
 from kgot_lab.types import Document, Json
@@ -99,7 +99,7 @@ def _by_id(documents: Iterable[Document]) -> list[Document]:
 
 def _of_hops(name: str, folder: str, *parts: str) -> QuestionSet:
     passages, rows = _passages(folder), list(packed_rows(folder, "queries.jsonl.gz"))
-    groups = _linked({row["_id"]: row["_id"].partition("__")[2].split("_") for row in rows})  # an id names the steps it was made of
+    groups = linked_by({row["_id"]: musique_steps(row["_id"]) for row in rows})
     questions = [_composed(row, passages, groups[row["_id"]]) for row in rows]
     return QuestionSet(_by_id(passages.values()), questions, name, parts=split_of(folder, *parts))
 
@@ -128,20 +128,3 @@ def _holding(text: str, answer: str) -> list[str]:
 
 def _once(facts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(facts))
-
-
-def _linked(steps: dict[str, list[str]]) -> dict[str, str]:
-    """For each question the least id of those that it is linked with, directly or through others, by a step that both hold."""
-    group = {id: id for id in steps}
-
-    def least(id: str) -> str:
-        while group[id] != id:
-            id = group[id]
-        return id
-
-    first: dict[str, str] = {}
-    for id, held in steps.items():
-        for step in held:
-            one, other = least(id), least(first.setdefault(step, id))
-            group[max(one, other)] = min(one, other)
-    return {id: least(id) for id in steps}

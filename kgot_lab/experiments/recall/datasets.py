@@ -11,7 +11,7 @@ from pathlib import Path
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, require
-from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id
+from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
 from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
@@ -69,6 +69,31 @@ def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
     return replace(part, types={id: part.types[id] for id in asked}, locked=whole.locked.intersection(asked))
 
 
+def _twowiki_thousand() -> Dataset:
+    """The standard questions of 2WikiMultiHopQA, all but eleven, over the passages of 2wiki."""
+    whole = _read("2wiki-1000", "2wiki-1000", lambda row: row["type"].replace("_", " "), "2wiki-fastgraphrag-101", "search locked")
+    return replace(whole, groups=linked_by(whole.qrels))
+
+
+def _musique_dev() -> Dataset:
+    return _read("musique-498", "musique-498", lambda row: f"{row['hops']} hops", locked="search locked")
+
+
+def _musique_dev_steps() -> Dataset:
+    """The single questions that those of musique-498 were composed of, each once, with the answers of earlier steps filled in."""
+    whole, ids = _musique_dev(), _new_ids("musique-498")
+    queries: dict[str, Query] = {}
+    qrels: dict[str, dict[str, int]] = {}
+    groups: dict[str, str] = {}
+    for row in _rows("musique-498/queries.jsonl.gz"):
+        for step, held in zip(musique_steps(row["_id"]), row["decomposition"], strict=True):
+            queries.setdefault(step, Query(held["question_resolved"], step))
+            qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
+            groups[step] = whole.groups[row["_id"]]
+    locked = frozenset(step for row in whole.locked for step in musique_steps(row))
+    return replace(whole, name="musique-498-steps", queries=tuple(queries.values()), qrels=qrels, locked=locked, types={}, groups=groups)
+
+
 def _musique_steps() -> Dataset:
     whole = _musique()
     rows = list(_rows("musique-train-100/subqueries.jsonl.gz"))
@@ -83,6 +108,9 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "musique-steps": _musique_steps,
     "2wiki": _twowiki,
     "hotpotqa": _hotpotqa,
+    "2wiki-1000": _twowiki_thousand,
+    "musique-498": _musique_dev,
+    "musique-498-steps": _musique_dev_steps,
     "2wiki-780": lambda: _searched_by_others("in_101", "in_101", "2wiki-780"),  # all 101 questions
     "2wiki-421": lambda: _searched_by_others("in_51", "in_51", "2wiki-421"),  # the first 51
 }
@@ -113,9 +141,11 @@ def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
     return f"repeated title at rank {rank}" if old in found[: rank - 1] else ids[old]
 
 
-def _read(name: str, folder: str, type_of: Callable[[Json], str]) -> Dataset:
-    rows = {row["_id"]: row for row in _rows(f"{folder}/corpus.jsonl.gz")}
-    ids = _new_ids(folder)
+def _read(name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked") -> Dataset:
+    """A folder's questions over its passages, or over those of another folder; `locked` is a key of its split.json."""
+    passages = passages or folder
+    rows = {row["_id"]: row for row in _rows(f"{passages}/corpus.jsonl.gz")}
+    ids = _new_ids(passages)
     documents = sorted((Document(ids[old], row["text"], row["title"]) for old, row in rows.items()), key=lambda document: document.id)
     questions = list(_rows(f"{folder}/queries.jsonl.gz"))
     triples: dict[str, tuple[Triple, ...]] = {}
@@ -129,7 +159,8 @@ def _read(name: str, folder: str, type_of: Callable[[Json], str]) -> Dataset:
         _qrels(f"{folder}/qrels.tsv", ids),
         {row["_id"]: type_of(row) for row in questions},
         triples,
-        frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"]),
+        frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
+        groups=linked_by({row["_id"]: musique_steps(row["_id"]) for row in questions}) if name == "musique-498" else {},
     )
 
 
