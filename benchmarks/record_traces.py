@@ -1,6 +1,6 @@
 """Record the runs that notebooks, tests and `make run` without a model show: the live local model, nothing edited.
 
-What no run of that model showed in the time there was is shown by simulations, whose heads and models say so: runs named simulated_*.
+What no run of that model showed in the time there was is shown by a script, whose head and model say so: runs named simulated_*.
 
 python benchmarks/record_traces.py                      all of them
 python benchmarks/record_traces.py winter_storm         one
@@ -19,8 +19,6 @@ from pathlib import Path
 
 from kgot_lab.bundled import bundled
 from kgot_lab.documents.folder import read_documents
-from kgot_lab.experiments.competence.simulated import Competence, Simulated
-from kgot_lab.experiments.competence.worlds import world_on_file
 from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.llm.local import Local
@@ -48,9 +46,16 @@ LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
     "graph_beats_rag": ("5abace1f554299232ef4a396", VOTING, "in_memory"),
 }
 DAYS = "How many days did the winter storm of late January 2026 last?"
-STORM_RUNS = {"storm_days": (DAYS, 3, LOCAL.but(unpolled=1, tool_tokens=300), "in_memory")}
-SPELLING = LOCAL.but(writing="statements", reading="statements", unpolled=1, tool_tokens=400)
 CITY = "Which city was the first to lose power in the winter storm of late January 2026?"
+MENDING = LOCAL.but(  # a read is asked for at once, and a mend is drawn so freely that the model does not repeat itself
+    reading="statements", unpolled=1, votes=1, parses=1, steps=1, repairs=1, graph_tokens=200,
+    reply_tokens={"vote": 120, "read": 120, "mend": 120}, temperatures={"read": 0.8, "mend": 2.0},
+)  # fmt: skip
+STORM_RUNS = {
+    "storm_days": (DAYS, 3, LOCAL.but(unpolled=1, tool_tokens=300), "in_memory"),
+    "storm_guess": (CITY, 2, MENDING, "cypher_embedded"),
+}
+SPELLING = LOCAL.but(writing="statements", reading="statements", unpolled=1, tool_tokens=400)
 MENDS: tuple[Json, ...] = (  # replies written for the lesson, in the order in which the loop asks
     {"statements": ["add('winter storm', 'began on', 'January 23, 2026'", "add('winter storm', 'ended on', 'January 26, 2026')"]},
     {"statement": "add('winter storm', 'began on', 'January 23, 2026')"},
@@ -64,14 +69,16 @@ MENDS: tuple[Json, ...] = (  # replies written for the lesson, in the order in w
     {"answer": "4"},
     {"answer": "4"},
 )
-GUESS: tuple[Json, ...] = (
-    {"statements": ["add('winter storm', 'caused', 'power failure')", "add('ice', 'broke', 'power lines')"]},
-    {"statement": "result = facts('city', 'lost power')"},
-    {"statement": "result = facts('winter storm', 'first city without power')"},
-    {"answer": "Chicago"},
-)
-CHAINS = "musique-train-100"
-CHAIN_RUNS = {"simulated_two_hops": "2hop__26979_85063"}  # the id of a question to tune on
+BRIDGE = "Who founded the company that built the Morrow Bridge?"
+BRIDGE_TEXTS = {  # invented, by title; none names both the bridge and the founder
+    "The Morrow Bridge": (
+        "The Morrow Bridge crosses the river Tessin at Calder. It was built in 1931 by the Halden Steel Company. "
+        'It carries two tram lines & one road; "old Halden" <b>workers</b> call it the Iron Lady.'
+    ),
+    "Halden Steel Company": "The Halden Steel Company was founded by Edda Rönnqvist in 1902. It had its yard in Port Sill.",
+    "The Sill Canal": "The Sill Canal was dug in 1850. Its locks were designed by Otto Falk.",
+    "Edda Rönnqvist": "Edda Rönnqvist was an engineer born in Luleå. She studied in Zürich.",
+}
 
 
 @dataclass(frozen=True)
@@ -107,27 +114,16 @@ def wanted_runs() -> dict[str, Wanted]:
         wanted[name] = Wanted(question.text, data.documents, 8, limits, store, known_beforehand(question))
     for name, (text, k, limits, store) in STORM_RUNS.items():
         wanted[name] = Wanted(text, storm, k, limits, store)
-    return wanted | simulated_runs(storm)
+    about: dict[str, Json] = {"gold": "Edda Rönnqvist", "data": "invented for the lesson, MIT"}
+    bridges = [Document(title, text, title) for title, text in BRIDGE_TEXTS.items()]
+    return wanted | {"bridge_two_hops": Wanted(BRIDGE, bridges, 5, LOCAL, about=about)} | simulated_runs(storm)
 
 
 def simulated_runs(storm: list[Document]) -> dict[str, Wanted]:
-    """The runs of a script over the texts on the storm, and of the simulated model on questions whose facts are known."""
+    """The run of a script over the texts on the storm."""
     about = {"model": "simulated: a script written for the lesson, no language model"}
-    mends, guess = (Scripted([json.dumps(reply) for reply in replies], "simulated:script") for replies in (MENDS, GUESS))
-    world = world_on_file(bundled(CHAINS))
-    chains = {chain.id: chain for chain in world.gold.chains}
-    runs = {
-        "simulated_mends": Wanted(DAYS, storm, 2, SPELLING, about=about, llm=mends),
-        "simulated_guess": Wanted(CITY, storm, 2, SPELLING.but(steps=1), about=about, llm=guess),
-    }
-    for name, id in CHAIN_RUNS.items():
-        chain, llm = chains[id], Simulated(world.gold, Competence(vote=0.15, missed=0.1))
-        about = {
-            "model": f"{llm.name}: knows the facts and errs at these rates, no language model",
-            "question": id, "gold": chain.answer, "data": "MuSiQue, CC BY 4.0, a question to tune on",
-        }  # fmt: skip
-        runs[name] = Wanted(chain.question, list(world.documents), 8, LOCAL.but(unpolled=1), about=about, llm=llm)
-    return runs
+    mends = Scripted([json.dumps(reply) for reply in MENDS], "simulated:script")
+    return {"simulated_mends": Wanted(DAYS, storm, 2, SPELLING, about=about, llm=mends)}
 
 
 def known_beforehand(question: Question) -> dict[str, Json]:

@@ -132,6 +132,16 @@ def test_every_event_worth_teaching_happens_in_a_bundled_run():
     assert set(LESSONS) - shown == set()
 
 
+def test_only_one_of_them_is_shown_by_a_script_and_by_no_run_of_the_real_model():
+    real = {name for title, run in RUNS.items() if not title.startswith("simulated_") for name in lessons_of(run)}
+    assert set(LESSONS) - real == {"a wrong RETRIEVE mended"}
+
+
+def test_the_facts_of_the_bridge_come_from_two_texts_and_the_answer_is_right():
+    run = RUNS["bridge_two_hops"]
+    assert run.answer == known_of(run).gold and len(run.events[-1].passages) > 1
+
+
 def test_what_the_head_of_a_bundled_run_says_of_rag_is_what_was_measured():
     lines = (ROOT / "benchmarks" / "results" / "hotpotqa_develop_rag.jsonl").read_text(encoding="utf-8").splitlines()
     measured = {row["id"]: row for row in map(json.loads, lines[1:])}
