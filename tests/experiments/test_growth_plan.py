@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.recall.growth_plan import PLANNED, extrapolated, growth_plan_grid, vectors_told
+from kgot_lab.experiments.recall.growth_plan import CARRIED_ON, extrapolated, growth_plan_grid, vectors_told
 
 ROOT = Path(__file__).parents[2]
 
 
 def rows(power: float, sizes=(1_000, 10_000, 100_000), lane: str = "words"):
-    return [{"lane": lane, "passages": size, **dict.fromkeys(PLANNED, 3e-4 * size**power)} for size in sizes]
+    return [{"lane": lane, "passages": size, **dict.fromkeys(CARRIED_ON, 3e-4 * size**power)} for size in sizes]
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.2])
@@ -31,7 +31,7 @@ def test_where_growth_bends_the_two_fits_say_a_range():
 
 def test_failed_rows_do_not_count_and_too_few_are_refused():
     failed = [{"lane": "words", "passages": 10**6, "error": "killed"}]
-    assert len(extrapolated([*rows(1.0), *failed], 10**7)) == len(PLANNED)
+    assert len(extrapolated([*rows(1.0), *failed], 10**7)) == len(CARRIED_ON)
     with pytest.raises(BadInput, match="the growth of words was measured at 2 sizes; planning takes three"):
         extrapolated([*rows(1.0, (1_000, 10_000)), *failed], 10**7)
     with pytest.raises(BadInput, match="no growth was measured"):

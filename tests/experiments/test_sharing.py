@@ -26,10 +26,7 @@ from kgot_lab.types import ranked
 from kgot_lab.workers import workers_at
 
 DATA, PLAN = tiny(triples=TRIPLES), Plan("convex", rounds=100)
-SOME = (
-    "like", "bm25", "embeddings", "sentences", "lsa", "convex", "follow, sentences", "pagerank, triples", "follow, triples", "gate",
-    "convex, tuned", "control: names shuffled",
-)  # fmt: skip
+SOME = ("like", "bm25", "convex", "follow, sentences", "pagerank, triples", "follow, triples", "gate")
 
 
 class Counted(SyntheticVectors):

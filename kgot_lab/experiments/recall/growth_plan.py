@@ -11,7 +11,7 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.experiments.recall.growth import GrowthRow
 
-PLANNED = {"index_s": "index, s", "peak_mb": "peak, GB", "index_mb": "index, GB", "median_ms": "median, ms"}
+CARRIED_ON = {"index_s": "index, s", "peak_mb": "peak, GB", "index_mb": "index, GB", "median_ms": "median, ms"}
 _IN_GB = ("peak_mb", "index_mb")
 _NUMBERS = 384  # of a vector of MiniLM
 
@@ -43,7 +43,7 @@ def extrapolated(rows: Iterable[GrowthRow], passages: int) -> list[Extrapolated]
         sizes = sorted(measured, key=lambda row: int(row["passages"]))[-3:]
         if len({row["passages"] for row in sizes}) < 3:
             raise BadInput(f"the growth of {lane} was measured at {len(sizes)} sizes; planning takes three, see `kgot-lab bench --scale`")
-        for what in PLANNED:
+        for what in CARRIED_ON:
             fits = [_fit(sizes[-last:], what) for last in (2, 3)]
             said = sorted(float(factor * passages**exponent) for exponent, factor in fits)
             found.append(Extrapolated(lane, what, passages, said[0], said[-1], fits[1][0]))
@@ -57,10 +57,10 @@ def growth_plan_grid(plan: Sequence[Extrapolated]) -> Grid:
     lines = []
     for lane in dict.fromkeys(each.lane for each in plan):
         own = {each.what: each for each in plan if each.lane == lane}
-        lines.append((Cell(lane), *(Cell(_shown(own[what])) for what in PLANNED)))
+        lines.append((Cell(lane), *(Cell(_shown(own[what])) for what in CARRIED_ON)))
     passages = plan[0].passages
     title = f"{passages:,} passages, carried on from what was measured up to a million; in brackets the exponent"
-    return Grid(title, ("lane", *PLANNED.values()), tuple(lines))
+    return Grid(title, ("lane", *CARRIED_ON.values()), tuple(lines))
 
 
 def vectors_told(passages: int) -> str:
