@@ -2,11 +2,13 @@
 
 python benchmarks/scale.py                           all lanes, all sizes
 python benchmarks/scale.py 1000 10000 --lanes bm25   some of them
+python benchmarks/scale.py --plan 10000000           what so many would take, from the rows on file, with nothing measured
 Rows go to benchmarks/results/scale.jsonl; delete a line to measure it again.
 A million passages ask for about 8 GB of memory, as far as the growth up to 100,000 tells.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from kgot_lab.experiments.recall.growth import LANES, SIZES, measure_growth
+from kgot_lab.experiments.recall.growth_plan import extrapolated, growth_plan_grid, vectors_told
 
 RESULTS = Path(__file__).parent / "results" / "scale.jsonl"
 COLUMNS = ("lane", "passages", "queries", "index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "cpu_ms", "recall@10")
@@ -28,12 +31,22 @@ def table(rows):
     return drawn
 
 
+def plan(file, passages):
+    """What so many passages would take, in Markdown, as docs/recall.md has it."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return f"{growth_plan_grid(extrapolated(rows, passages)).markdown}\n\n{vectors_told(passages)}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--lanes", nargs="+", default=tuple(LANES))
     parser.add_argument("--file", type=Path, default=RESULTS)
+    parser.add_argument("--plan", type=int, metavar="PASSAGES", help="carry the rows on file on to so many passages")
     options = parser.parse_args()
+    if options.plan:
+        print(plan(options.file, options.plan))
+        return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")

@@ -11,7 +11,7 @@ import kgot_lab
 PACKAGE = Path(kgot_lab.__file__).parent
 FLOORS = [  # lowest first; rooms that stand side by side do not import each other
     [{"errors"}],
-    [{"types", "bundled", "copies", "inherited", "reading", "timing", "workers", "writing"}],
+    [{"types", "bundled", "copies", "inherited", "locking", "reading", "timing", "workers", "writing"}],
     [{"text"}, {"http"}],
     [{"graph"}, {"evaluation"}],
     [{"sandbox.inside"}, {"llm"}],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -27,7 +28,7 @@ NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  #
 _STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
 _FEWEST = 4  # synthetic passages for one query
 _Names = Annotated[list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")]
-Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; runs there are kept: take another after a change")]
+Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; what is there is run again after a change")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")]
 Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
 Scale = Annotated[bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")]
@@ -35,6 +36,7 @@ PlanFile = Annotated[
     Path | None,
     typer.Option("--plan", help="the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours"),
 ]
+Dask = Annotated[str | None, typer.Option("--dask", help="the address of a Dask scheduler, whose workers run the systems")]
 Sizes = Annotated[list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")]
 
 
@@ -46,6 +48,7 @@ def bench(
     plan: PlanFile = None,
     scale: Scale = False,
     sizes: Sizes = None,
+    dask: Dask = None,
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.
 
@@ -53,8 +56,9 @@ def bench(
     """
     terminal.check_writable(folder / "plan.json")
     if scale:
-        if names or only or develop or plan:
-            raise BadInput("--scale makes its own passages; leave out data sets, --only, --develop and --plan")
+        if names or only or develop or plan or dask:
+            others = "data sets, --only, --develop, --plan and --dask"
+            raise BadInput(f"--scale makes its own passages, and measures this computer; leave out {others}")
         if sizes and min(sizes) < _FEWEST:
             raise BadInput(f"--size takes {_FEWEST} passages or more, not {min(sizes)}")
         rows = _stoppable(folder, lambda: grown(folder / "scale.jsonl", sizes))
@@ -65,12 +69,14 @@ def bench(
         return
     if sizes:
         raise BadInput("--size goes with --scale")
-    for report in _stoppable(folder, lambda: reported(folder, names or [], only or [], develop, plan)):
+    for report in _stoppable(folder, lambda: reported(folder, names or [], only or [], develop, plan, dask)):
         typer.echo(f"{report}\n")
     typer.echo(f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set")
 
 
-def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: bool, plan: Path | None = None) -> list[Report]:
+def reported(
+    folder: Path, names: Sequence[str], only: Sequence[str], develop: bool, plan: Path | None = None, dask: str | None = None
+) -> list[Report]:
     """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before anything runs."""
     for package in NEEDED:
         if find_spec(package) is None:
@@ -78,12 +84,15 @@ def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: b
     from kgot_lab.embedding.vectors import minilm
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark
+    from kgot_lab.workers import workers_at
 
     given = Plan.load(plan) if plan else None
 
     with terminal.bar("the benchmark") as progress, terminal.bar("vectors") as embedding:
         vectors = minilm(progress=lambda done, total: _told(embedding, done, total))
-        reports = benchmark(folder, vectors, names=names or DATASETS, only=only, develop=develop, plan=given, progress=progress)
+        with workers_at(dask) if dask else nullcontext() as client:
+            chosen: dict[str, Any] = {"names": names or DATASETS, "only": only, "develop": develop, "plan": given}
+            reports = benchmark(folder, vectors, progress=progress, client=client, **chosen)
     write_reports(reports, folder)
     return reports
 

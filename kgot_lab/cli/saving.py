@@ -199,7 +199,7 @@ def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
     """Write over a file that is as it was; while that is done, no other command takes it for its own."""
-    from kgot_lab.stores.log import hold
+    from kgot_lab.locking import hold
 
     try:
         with place.path.open("rb") as file:

@@ -16,11 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.inherited import tell_of_forks
+from kgot_lab.locking import hold
 from kgot_lab.reading import read_regular
 from kgot_lab.sandbox.replies import account_of, removal_of
 from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, SALVAGE, Chain, check_of, line_of, mark_of, mark_place, read_chain, salvaged_records
@@ -320,18 +321,6 @@ def _whole(file: io.FileIO, path: Path) -> bytes:
     if len(start) == len(FRESH):
         read_chain(start, path)  # before all of what may be a very large file of somebody else is read
     return start + (file.readall() or b"")
-
-
-def hold(lock: IO[Any]) -> None:
-    """Lock an open file for this opening of it alone, until it is closed; raises OSError where another has it."""
-    if os.name == "nt":  # untested
-        import msvcrt
-
-        msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-    else:
-        import fcntl
-
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sync_folder(path: Path) -> None:

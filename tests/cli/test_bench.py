@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 from support.tiny_collection import tiny
 from support.waiting import AMPLE, until
+from support.workers import local_cluster
 
 from kgot_lab.cli.terminal import bar
-from kgot_lab.evaluation import receipts
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.source import source_digest
 from kgot_lab.experiments.recall import benchmark
 from kgot_lab.experiments.recall.datasets import BUNDLED
 
@@ -117,7 +116,7 @@ def test_a_report_that_would_lose_data_of_yours_is_refused_before_anything_runs(
 HELD_AFTER_ONE = """
 import signal, threading
 from kgot_lab.cli.app import main
-from kgot_lab.experiments.recall import bench
+from kgot_lab.experiments.recall import filling as bench
 run_to = bench.run_to
 def held(*what, **how):
     run_to(*what, **how)
@@ -144,22 +143,26 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path)
     assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole).replace("whole/", "out/")
 
 
-def test_killed_in_the_middle_of_a_system_it_goes_on_too(bench, monkeypatch):
-    digests = []
-    monkeypatch.setattr(receipts, "source_digest", lambda system: digests.append(source_digest(system)) or digests[-1])
+def test_killed_in_the_middle_of_a_system_it_goes_on_too(bench):
     code, whole, _ = bench("mine", "--only", "bm25", "--folder", "out")
     path = Path("out/mine-test/bm25.jsonl.gz")
-    head, *rows = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
-    names = ("format", "dataset", "documents", "questions", "qrels", "system", "description", "kept", "queries")
-    fixed = {key: json.loads(head)[key] for key in names} | {"code": digests[0]}
+    head, *rows, _ = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
     path.unlink()
-    torn = [json.dumps(fixed) + "\n", *(json.dumps(json.loads(row) | {"seconds": 0.001}) + "\n" for row in rows[:3]), rows[3][:20]]
+    torn = [head, *(json.dumps(json.loads(row) | {"seconds": 0.001}) + "\n" for row in rows[:3]), rows[3][:20]]
     path.with_name("bm25.jsonl.gz.partial").write_text("".join(torn), encoding="utf-8")
     code, resumed, _ = bench("mine", "--only", "bm25", "--folder", "out")
     assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole).replace(
         "follow, sentences.", "follow, sentences. Rankings taken from a run that was stopped: 3 of 8 of bm25."
     )
     assert not list(Path("out").rglob("*.partial"))
+
+
+def test_the_workers_of_a_scheduler_give_the_same_report(bench):
+    words = ["mine", "--only", "bm25", "--only", "follow, sentences"]
+    code, alone, _ = bench(*words, "--folder", "alone")
+    with local_cluster(processes=True) as cluster:
+        ran, shared, _ = bench(*words, "--folder", "shared", "--dask", cluster.scheduler_address)
+    assert code == ran == 0 and TABLE.sub("", shared) == TABLE.sub("", alone).replace("alone/", "shared/")
 
 
 def test_growth_is_shown_as_a_table(bench):
@@ -189,12 +192,14 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
         (["nosuch"], "unknown data set 'nosuch'. Known: 2wiki"),
         (["."], "has no corpus.jsonl"),
         (["mine", "./mine"], "two of the data sets are called 'mine/test'"),
-        (["mine", "--scale"], "--scale makes its own passages; leave out data sets"),
+        (["mine", "--scale"], "--scale makes its own passages, and measures this computer; leave out data sets"),
         (["--scale", "--only", "bm25"], "--scale makes its own passages"),
         (["--scale", "--develop"], "--scale makes its own passages"),
-        (["--scale", "--plan", "mine/corpus.jsonl"], "leave out data sets, --only, --develop and --plan"),
+        (["--scale", "--plan", "mine/corpus.jsonl"], "leave out data sets, --only, --develop, --plan and --dask"),
         (["mine", "--plan", "mine/corpus.jsonl"], "corpus.jsonl does not hold the plan of a benchmark"),
         (["mine", "--size", "100"], "--size goes with --scale"),
+        (["--scale", "--dask", "tcp://127.0.0.1:1"], "--scale makes its own passages"),
+        (["mine", "--dask", "127.0.0.1:8786"], "a scheduler of Dask has an address such as tcp://HOST:8786"),
         (["--scale", "--size", "3"], "--size takes 4 passages or more, not 3"),
         (["mine", "--folder", "mine/corpus.jsonl"], "cannot write mine/corpus.jsonl/plan.json"),
         (["mine", "--folder", "mine/corpus.jsonl/out"], "cannot write"),

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.receipts import KEEP, load_receipt, run_to, save_receipt
+from kgot_lab.evaluation.receipts import KEEP, load_receipt, save_receipt
+from kgot_lab.evaluation.running import run_to
 from kgot_lab.evaluation.runs import Latency, latency, run
 from kgot_lab.evaluation.source import source_digest
 from kgot_lab.experiments.recall.datasets import Dataset
@@ -111,8 +112,9 @@ def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score
     path = tmp_path / "run.jsonl.gz"
     run_to(path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2)
     assert load_receipt(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
-    head = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])
-    assert head["kept"] == 2 and len(head["qrels"]) == len(head["documents"]) == 64 and head["date"] and "numpy" in head["versions"]
+    head, *_, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+    assert head["kept"] == 2 and all(len(head[name]) == 64 for name in ("qrels", "documents", "questions", "code", "additions"))
+    assert head["embedder"] == "none" and end["date"] and "numpy" in end["versions"] and set(end) & set(head) == set()
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
@@ -202,9 +204,9 @@ def test_a_torn_last_line_is_asked_again_wherever_it_was_torn(tmp_path):
 
 def test_a_finished_receipt_is_read_and_nothing_is_asked(tmp_path):
     path = tmp_path / "bm25.jsonl.gz"
-    made = run_to(path, WORDS, DATA, name="bm25")
     stage, asked = counting(WORDS)
-    assert run_to(path, stage, DATA, name="bm25") == made and asked == []
+    made = run_to(path, stage, DATA, name="bm25")
+    assert len(asked) == 8 and run_to(path, stage, DATA, name="bm25") == made and len(asked) == 8
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -213,7 +215,6 @@ def test_a_finished_receipt_is_read_and_nothing_is_asked(tmp_path):
     [
         ({"name": "other"}, "system is bm25 there and other now"),
         ({"keep": 7}, "kept is 20 there and 7 now"),
-        ({"stage": WORDS % 3}, "description"),
         ({"dataset": DATA.only(["q1", "q2"])}, "questions"),
         ({"dataset": replace(DATA, queries=tuple(replace(query, text=f"{query.text} indeed") for query in QUERIES))}, "questions"),
         ({"dataset": replace(DATA, qrels={key: {DOCUMENTS[0].id: 1} for key in DATA.qrels})}, "qrels"),
@@ -243,11 +244,13 @@ def damaged(lines: list[str]) -> list[tuple[list[str], str]]:
         ([head, first, first, *rest], "line 3.*twice"),
         ([head, first.replace('"ids":["', '"ids":["x","'), *rest], "line 2: it must hold"),
         ([head, *rest], "line 8: the receipt ends after 7 of 8 queries"),
+        ([head, first, *rest[:-1]], "line 9: the receipt ends without its times"),
+        ([head], "line 1: the receipt ends without its times"),
         ([head, first.replace('"scores":[', '"scores":["x",'), *rest], "line 2: it must hold"),
     ]
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", range(11))
 def test_a_broken_receipt_is_refused_by_file_and_line(tmp_path, number):
     run_to(tmp_path / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
     lines = gzip.decompress((tmp_path / "bm25.jsonl.gz").read_bytes()).decode().splitlines()

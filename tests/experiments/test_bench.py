@@ -1,7 +1,9 @@
 """A stranger's systems beside ours: what comes out is what one works out by hand, by the plan that was written down, or one sentence."""
 
 import gc
+import gzip
 import inspect
+import json
 import tempfile
 import weakref
 from dataclasses import replace
@@ -11,12 +13,14 @@ import pytest
 from support.tiny_collection import tiny
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable, TooLittle, UnknownName
+from kgot_lab.evaluation import running
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
 from kgot_lab.experiments.recall import bench as runner
-from kgot_lab.experiments.recall.bench import bench, receipt
+from kgot_lab.experiments.recall.bench import bench
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
+from kgot_lab.experiments.recall.filling import receipt
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import ByPlan, systems
 from kgot_lab.retrieval.bm25 import bm25
@@ -210,7 +214,7 @@ def test_a_plan_that_cannot_be_followed_is_no_plan(how, why):
 
 
 def test_a_plan_of_another_kind_or_that_expects_nobody_is_refused_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run"))
+    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(BadInput, match=r"a plan is Plan\(baseline\), .* not a dict"):
         bench(DATA, systems=OWN, plan={"baseline": "base"}, folder=tmp_path / "out")
     with pytest.raises(UnknownName, match="unknown system expected best 'mien'; did you mean 'mine'"):
@@ -323,10 +327,38 @@ def test_a_system_that_is_added_later_stands_beside_those_that_have_receipts(tmp
     assert {run.system for run in made.runs} == {"base", "mine", "more"} and made.comparisons["all"]["more"].losses == 1
 
 
-def test_another_pipeline_under_a_name_that_has_a_receipt_is_refused(tmp_path):
+def test_a_system_that_was_changed_is_run_again_under_its_name_and_what_was_not_is_kept(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    with pytest.raises(BadInput, match=r"mine\.jsonl\.gz comes from another configuration: description is <linked> there and <named> now"):
-        bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
+    base = receipt(tmp_path, DATA, "base").stat().st_mtime_ns
+    again = bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
+    assert again.row("mine").mean == 0.1875 and receipt(tmp_path, DATA, "base").stat().st_mtime_ns == base
+
+
+def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, monkeypatch):
+    some = ("bm25", "follow", "convex")
+    bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
+    asked, original = [], running.asked
+    monkeypatch.setattr(running, "asked", lambda stage, *how: asked.append(stage.name) or original(stage, *how))
+    bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
+    assert asked == []
+    made = bench(DATA, systems={name: systems(DATA, SyntheticVectors(32))[name] for name in some}, folder=tmp_path)
+    assert len(asked) == 2 * len(DATA.queries) and "bm25" not in asked
+    named = {run.system: run.about["embedder"] for run in made.runs}
+    assert named["bm25"] == "none" and named["follow"] == f"{SyntheticVectors(32).name} {SyntheticVectors(32).digest}"
+
+
+def test_a_receipt_that_names_no_code_is_reported_and_where_its_system_is_run_put_aside(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    path = receipt(tmp_path, DATA, "mine")
+    head, *rows, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+    head = {name: value for name, value in head.items() if name not in ("code", "embedder", "additions")}
+    earlier = [head | end | {"format": "recall receipt 1"}, *rows]
+    path.write_bytes(gzip.compress("".join(f"{json.dumps(row)}\n" for row in earlier).encode()))
+    before = path.read_bytes()
+    assert bench(DATA, systems={"base": BASE}, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375 and path.read_bytes() == before
+    made = bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
+    assert made.row("mine").mean == 0.1875 and len(made.runs) == 2
+    assert (path.parent / "of unknown code" / "mine.jsonl.gz").read_bytes() == before
 
 
 @pytest.mark.parametrize(("folder", "why"), [("file", "file.plan.json"), ("file/out", "cannot write"), (3, "its path, not 3")])
@@ -386,7 +418,7 @@ BAD_SYSTEMS = {
 @pytest.mark.parametrize("what", BAD_SYSTEMS)
 def test_systems_that_cannot_be_measured_are_refused(what, tmp_path, monkeypatch):
     given, why = BAD_SYSTEMS[what]
-    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run"))
+    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(BadInput, match=why) as refused:
         bench(DATA, systems=given, plan=PLAN, folder=tmp_path / "out")
     assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()
@@ -512,4 +544,4 @@ def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path
 
 def test_options_are_by_keyword():
     kinds = [each.kind for each in inspect.signature(bench).parameters.values()]
-    assert kinds[1:] == [inspect.Parameter.KEYWORD_ONLY] * 4
+    assert kinds[1:] == [inspect.Parameter.KEYWORD_ONLY] * 5

@@ -12,14 +12,14 @@ from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
 from kgot_lab.draw.plots.recall import rival, shown_systems
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation import running
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
-from kgot_lab.experiments.recall import bench as runner
 from kgot_lab.experiments.recall import benchmark as room
-from kgot_lab.experiments.recall.bench import file_name
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, benchmark, indexing
 from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.recall.filling import file_name
 from kgot_lab.experiments.recall.growth import LANES, measured
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import BASELINE, systems
@@ -59,7 +59,7 @@ def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, t
     assert receipts(tmp_path / "out") == [f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
     assert first.plan == room.WRITTEN_BEFORE == Plan.load(tmp_path / "out" / "plan.json")
-    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run again"))
+    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run again"))
     [again] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert again.csv() == first.csv() and again.markdown() == first.markdown() and f"{again}" == f"{first}"
 
@@ -100,8 +100,6 @@ def test_an_interrupted_benchmark_goes_on_and_gives_the_same_report(own, tmp_pat
 
 def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypatch):
     [whole] = benchmark(tmp_path / "whole", VECTORS, names=[str(own)], only=["bm25"])
-    from kgot_lab.evaluation import receipts as kept
-
     asked = []
 
     def stopping(stage, query, *how):
@@ -110,8 +108,8 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
             raise KeyboardInterrupt
         return original(stage, query, *how)
 
-    original = kept.asked
-    monkeypatch.setattr(kept, "asked", stopping)
+    original = running.asked
+    monkeypatch.setattr(running, "asked", stopping)
     with pytest.raises(KeyboardInterrupt):
         benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     assert [path.name for path in (tmp_path / "out").rglob("*.partial")] == ["bm25.jsonl.gz.partial"]
@@ -166,7 +164,7 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
         (own / "qrels" / "test.tsv").write_text((own / "qrels" / "test.tsv").read_text().replace("q7\td04", "q7\td05"))
     else:
         file.write_text(file.read_text().replace("radium", "polonium"))
-    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run"))
+    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other data)"):
         benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
 

@@ -10,10 +10,10 @@ from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.runs import run
-from kgot_lab.experiments.recall.bench import file_name
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
 from kgot_lab.experiments.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.recall.filling import file_name
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import BASELINE, gate_decisions, shuffled, systems
 from kgot_lab.experiments.recall.tuned import mean_recall

@@ -18,8 +18,8 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.experiments.recall.bench import fill, receipt
 from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.recall.filling import fill, receipt
 from kgot_lab.experiments.recall.systems import systems
 from kgot_lab.reading import read_regular_text
 from kgot_lab.retrieval.learned import LearnedFusion, learn_fusion, learned

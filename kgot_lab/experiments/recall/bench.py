@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from kgot_lab.errors import BadInput, TooLittle, UnknownName, described_value, require
+from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
-from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt, run_to
 from kgot_lab.evaluation.reports import PLAN, Report, report
-from kgot_lab.evaluation.runs import Run, unique
+from kgot_lab.evaluation.runs import unique
 from kgot_lab.experiments.recall.datasets import opened_data
-from kgot_lab.experiments.recall.systems import BASELINE, ByPlan
+from kgot_lab.experiments.recall.filling import WAITED_FOR, Contender, earlier, file_name, fill
+from kgot_lab.experiments.recall.sharing import fill_by_workers
+from kgot_lab.experiments.recall.systems import BASELINE
 from kgot_lab.experiments.recall.systems import systems as ours
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
-Contender = Stage | Callable[[], Stage]
 _LONGEST = 200  # letters in the name of a receipt
 
 
@@ -34,16 +33,19 @@ def bench(
     plan: Plan | None = None,
     folder: Path | str | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
+    client: Any = None,
 ) -> Report:
     """Measure systems on a data set and compare each with the plan's baseline: bench(data, systems={"mine": stage, **systems(data)}).
 
     `data`: a Dataset, a name that load_dataset knows, or a folder as BEIR has them. `systems` maps a name to a Stage, or to what builds
     one when its turn comes; by default they are all of ours. Without a plan the baseline is "convex", or else the first system, and the
     report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept: the same call goes on from there and
-    reports every system it holds, and what has a receipt is not run again, so a changed system needs another name. A system that raised
-    begins anew; one that was stopped goes on, and the report says how many rankings are from before. Without a folder nothing is kept.
+    reports every system it holds. What has a receipt is not run again, unless its code (kgot_lab.evaluation.source says how much of it is
+    seen), its embedder or its pipeline has changed: then the new receipt takes the place of the old one, which is put aside where it
+    does not say what it was made by. A system that raised begins anew; one that was stopped goes on, and the report says how many
+    rankings are from before. Two processes at one receipt wait for each other. Without a folder nothing is kept.
     A system that learns from the documents is left out, which the report says, where they are too few. `progress(done, total, what)`
-    counts systems.
+    counts systems. With a Dask `client` (kgot_lab.workers.workers_at) its workers run them, each of yours pickled.
     Raises BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder that holds
     another plan or other data; UnknownName for the baseline; NotInstalled.
     """
@@ -55,16 +57,25 @@ def bench(
     named = checked_systems(ours(dataset) if systems is None else systems)
     if folder is None:
         with TemporaryDirectory(prefix="kgot_lab-bench-") as made:
-            return _reported(Path(made), dataset, named, plan, progress)
-    return _reported(Path(folder), dataset, named, plan, progress)
+            return _reported(Path(made), dataset, named, plan, progress, client)
+    return _reported(Path(folder), dataset, named, plan, progress, client)
 
 
-def _reported(folder: Path, dataset: Dataset, systems: Mapping[str, Contender], plan: Plan | None, progress: BenchmarkProgress) -> Report:
+def _reported(
+    folder: Path, dataset: Dataset, systems: Mapping[str, Contender], plan: Plan | None, progress: BenchmarkProgress, client: Any
+) -> Report:
     known = dict.fromkeys([*systems, *(run.system for run in earlier(folder, dataset))])
     plan = plan or plan_of(folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True))
     begin(folder, plan, {dataset.name: known})
     left = list(systems)
-    left_out = fill(folder, dataset, systems, plan, lambda name: progress(left.index(name), len(left), f"{name} on {dataset.name}"))
+
+    def tell(name: str, also: str = "") -> None:
+        progress(left.index(name), len(left), f"{name} on {dataset.name}{also}")
+
+    if client is None:
+        left_out = fill(folder, dataset, systems, plan, tell, waits=lambda name: tell(name, WAITED_FOR))
+    else:
+        left_out = fill_by_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
     progress(len(left), len(left), "the report")
     return replace(report(earlier(folder, dataset), dataset, plan), left_out=left_out)
 
@@ -135,71 +146,3 @@ def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]])
         if plan.expected and plan.expected not in known:
             raise UnknownName("system expected best", plan.expected, known)
     plan.write_down(folder / PLAN)
-
-
-# --- the run ----------------------------------------------------------------------------------------------------------
-
-
-def fill(
-    folder: Path,
-    dataset: Dataset,
-    systems: Mapping[str, Contender],
-    plan: Plan,
-    tell: Callable[[str], object] = lambda name: None,
-    *,
-    keep: int = KEEP,
-) -> dict[str, str]:
-    """Run each system on a data set into its receipt and tell its name before; one that has a receipt already is not run.
-
-    What is returned are the systems that were left out, since the data are too little to build them from, with the reason; that of the
-    plan's baseline is raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
-    """
-    keep, left_out = max(keep, *map(depth, plan.measures)), dict[str, str]()
-    try:
-        for name, system in systems.items():
-            tell(name)
-            path = receipt(folder, dataset, name)
-            if path.exists() and not isinstance(system, Stage):
-                continue
-            try:
-                stage = _built(name, system, plan)
-            except TooLittle as error:
-                if name == plan.baseline:
-                    raise
-                left_out[name] = str(error)
-                continue
-            gc.collect()
-            gc.freeze()  # a full collection walks every object of every index, and would be timed as part of some query
-            run_to(path, stage, dataset, name=name, keep=keep, ties=plan.ties)
-    finally:
-        gc.unfreeze()
-    return left_out
-
-
-def _built(name: str, system: Contender, plan: Plan) -> Stage:
-    stage: object = system if isinstance(system, Stage) else system.build(plan) if isinstance(system, ByPlan) else system()
-    if not isinstance(stage, Stage):
-        raise BadInput(f"{name!r} built a {type(stage).__name__}, not a Stage")
-    return stage
-
-
-def receipt(folder: Path, dataset: Dataset, system: str) -> Path:
-    """Where the receipt of a system on a data set stands in a folder."""
-    return folder / file_name(dataset.name) / f"{file_name(system)}.jsonl.gz"
-
-
-def file_name(name: str) -> str:
-    """A name as that of a file or a folder."""
-    return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split())
-
-
-def earlier(folder: Path, dataset: Dataset) -> list[Run]:
-    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other queries, documents or qrels."""
-    now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
-    for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
-        made = load_receipt(path)
-        if set(made.hits) != asked or any(made.about.get(what) != digest for what, digest in now.items()):
-            was = f"{path} was made on other data or on {len(made.hits)} queries, not these {len(asked)} of {dataset.name}"
-            raise BadInput(f"{was}; name another folder, or delete the receipts there")
-        runs.append(made)
-    return runs

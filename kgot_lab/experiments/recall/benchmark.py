@@ -6,7 +6,9 @@ import gc
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
@@ -16,9 +18,11 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_receipt, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, earlier, file_name, fill, plan_of, receipt
+from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, plan_of
 from kgot_lab.experiments.recall.datasets import load_dataset, opened_data, published
+from kgot_lab.experiments.recall.filling import WAITED_FOR, earlier, file_name, fill, receipt
 from kgot_lab.experiments.recall.growth import held_bytes
+from kgot_lab.experiments.recall.sharing import fill_by_workers
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic
 from kgot_lab.experiments.recall.systems import BASELINE, WRITTEN_BEFORE, systems
 from kgot_lab.types import Json
@@ -38,13 +42,15 @@ def benchmark(
     develop: bool = False,
     plan: Plan | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
+    client: Any = None,
 ) -> list[Report]:
     """Run the systems on some data sets, named or in a folder as BEIR has them, and report them and what else the folder holds.
 
-    Receipts go to folder/<data set>/<system>.jsonl.gz; those that are there are kept, so a changed system needs another folder. `only`
+    Receipts go to folder/<data set>/<system>.jsonl.gz; one that is there is kept while code, embedder and data are those it names. `only`
     names the systems wanted besides the baseline, `develop` leaves the locked queries shut. Without a plan, that of the folder is
     followed, or else ours. The embedder's vector of a query is computed before the clock runs; lanes with an embedder of their own compute
-    theirs. Raises UnknownName for a data set, a system or a baseline,
+    theirs. With a Dask `client` its workers share the systems on all data sets, and the embedder still computes here.
+    Raises UnknownName for a data set, a system or a baseline,
     BadInput for a data set with less than two queries, for a receipt that is broken or was made on other data, and for a folder that holds
     another plan, or receipts of data that are not named and cannot be found by their name.
     """
@@ -58,16 +64,20 @@ def benchmark(
     beside = _beside(folder, opened, plan)
     begin(folder, plan, {name: dict.fromkeys(own) for name, own in known.items()})
     steps = [f"{system} on {name}" for name, some in wanted.items() for system in some]
-    coming = iter(enumerate(steps))
 
-    def tell(system: str) -> None:
-        done, what = next(coming)
-        progress(done, len(steps), what)
+    def tell(data: str, system: str, also: str = "") -> None:
+        what = f"{system} on {data}"
+        progress(steps.index(what), len(steps), what + also)
 
     left_out = {}
-    for name, dataset in opened.items():
+    if client is not None:
+        ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
+        shared = [(dataset, {system: ours[name][system] for system in wanted[name]}) for name, dataset in opened.items()]
+        left_out = fill_by_workers(client, folder, shared, plan, progress)
+    for name, dataset in opened.items() if client is None else ():
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
-        left_out[name] = fill(folder, dataset, {system: made[system] for system in wanted[name]}, plan, tell)
+        some = {system: made[system] for system in wanted[name]}
+        left_out[name] = fill(folder, dataset, some, plan, partial(tell, name), waits=partial(tell, name, also=WAITED_FOR))
     progress(len(steps), len(steps), "the report")
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
     return [replace(report(earlier(folder, dataset), dataset, plan), left_out=left_out.get(name, {})) for name, dataset in found.items()]

@@ -1,0 +1,82 @@
+"""A folder of receipts: where each stands, and running what is missing or was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, TooLittle
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.measures import depth
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt
+from kgot_lab.evaluation.running import run_to
+from kgot_lab.evaluation.runs import Run
+from kgot_lab.experiments.recall.systems import ByPlan
+from kgot_lab.retrieval.stage import Stage
+
+Contender = Stage | Callable[[], Stage]
+WAITED_FOR = " (another process is at work on it and is waited for)"
+
+
+def fill(
+    folder: Path,
+    dataset: Dataset,
+    systems: Mapping[str, Contender],
+    plan: Plan,
+    tell: Callable[[str], object] = lambda name: None,
+    *,
+    waits: Callable[[str], object] = lambda name: None,
+    keep: int = KEEP,
+) -> dict[str, str]:
+    """Run each system on a data set into its receipt, by run_to, and tell its name before; what has a receipt of it is not run.
+
+    `waits` is told the name of one at which another process is, before it is waited for.
+
+    What is returned are the systems that were left out, since the data are too little to build them from, with the reason; that of the
+    plan's baseline is raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
+    """
+    keep, left_out = kept_depth(plan, keep), dict[str, str]()
+    for name, system in systems.items():
+        tell(name)
+        path, wait = receipt(folder, dataset, name), partial(waits, name)
+        try:
+            run_to(path, by_plan(system, plan), dataset, name=name, keep=keep, ties=plan.ties, waits=wait)
+        except TooLittle as error:
+            if name == plan.baseline:
+                raise
+            left_out[name] = str(error)
+    return left_out
+
+
+def kept_depth(plan: Plan, keep: int = KEEP) -> int:
+    """How many hits of a query are kept: as many as the deepest measure of a plan looks at, and so many at least."""
+    return max(keep, *map(depth, plan.measures))
+
+
+def by_plan(system: Contender, plan: Plan) -> Contender:
+    """A system as it is built by a plan."""
+    return partial(system.build, plan) if isinstance(system, ByPlan) else system
+
+
+def receipt(folder: Path, dataset: Dataset, system: str) -> Path:
+    """Where the receipt of a system on a data set stands in a folder."""
+    return folder / file_name(dataset.name) / f"{file_name(system)}.jsonl.gz"
+
+
+def file_name(name: str) -> str:
+    """A name as that of a file or a folder."""
+    return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split())
+
+
+def earlier(folder: Path, dataset: Dataset) -> list[Run]:
+    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other queries, documents or qrels."""
+    now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
+    for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
+        made = load_receipt(path)
+        if set(made.hits) != asked or any(made.about.get(what) != digest for what, digest in now.items()):
+            was = f"{path} was made on other data or on {len(made.hits)} queries, not these {len(asked)} of {dataset.name}"
+            raise BadInput(f"{was}; name another folder, or delete the receipts there")
+        runs.append(made)
+    return runs
