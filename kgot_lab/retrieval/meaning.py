@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, unit
+from kgot_lab.embedding.products import row_products
 from kgot_lab.embedding.stored import StoredVectors
 from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.retrieval.order import descending
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
@@ -68,13 +70,13 @@ def _by_cosine(ids: list[str], matrix: Matrix, starts: list[int] | None, embedde
         asked = unit(embedder.embed([ranking.query.text]), embedder.name)[0]
         if len(asked) != matrix.shape[1]:
             raise BadInput(f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike")
-        cosines = matrix @ asked
+        cosines = row_products(matrix, asked)
         if starts is not None:
             cosines = np.maximum.reduceat(cosines, starts)
         found = np.arange(len(ids))
         if keep is not None and keep < len(ids):
             found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
-        order = found[np.argsort(-cosines[found], kind="stable")][some]  # the ids are sorted, so ties come out by id
+        order = found[descending(cosines[found])][some]  # the ids are sorted, so ties come out by id
         return Ranking(ranking.query, Found(ids, order, cosines[order]))
 
     return Stage(name if keep is None else f"{name} % {keep}", step)
