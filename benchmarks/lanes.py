@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kgot_lab.embedding.order import descending
 from kgot_lab.embedding.products import row_products
 from kgot_lab.embedding.signs import SignBits
 from kgot_lab.experiments.recall.datasets import load_dataset
@@ -39,7 +40,6 @@ from kgot_lab.pairs.work import Effort
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.links import title_graph
 from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.order import descending
 from kgot_lab.retrieval.pagerank import first_hits, titles_in_question
 from kgot_lab.retrieval.random_walk import RandomWalk
 from kgot_lab.text.words import searched_words

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgot_lab.embedding.embedder import Matrix
+from kgot_lab.embedding.order import descending
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
 from kgot_lab.pairs.blocks import (
@@ -31,7 +32,6 @@ from kgot_lab.pairs.blocks import (
 from kgot_lab.pairs.exact import EXACT_BYTES, exactly_rounded, roughly
 from kgot_lab.pairs.nearest import Similar, nearest, told
 from kgot_lab.pairs.work import USUAL, Effort, Stopped
-from kgot_lab.retrieval.order import descending
 
 __all__ = ["MEMORY", "MOST_PAIRS", "Effort", "Pairs", "Similar", "Stopped", "delta_pairs", "nearest", "similar_pairs"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.embedding.order import descending
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.order import descending
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Found, Query, Ranking, checked_documents, full_text

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, unit
+from kgot_lab.embedding.order import descending
 from kgot_lab.embedding.products import row_products
 from kgot_lab.embedding.signs import CAN_COUNT_BITS, SignBits
 from kgot_lab.embedding.stored import StoredVectors
 from kgot_lab.errors import BadInput, require, require_count
-from kgot_lab.retrieval.order import descending
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
