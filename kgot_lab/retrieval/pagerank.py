@@ -15,7 +15,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of
 from kgot_lab.retrieval.links import phrase_id
 from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.random_walk import CLOSE, RandomWalk
+from kgot_lab.retrieval.random_walk import WALK_ERROR, RandomWalk
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 
@@ -28,7 +28,7 @@ class Seeds:
     weights: Callable[[Ranking], Mapping[str, float]]
 
 
-def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: float = CLOSE) -> Stage:
+def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: float = WALK_ERROR) -> Stage:
     """Rank the documents of a graph by where a walker is found who begins at the seeds (Page et al. 1998; Haveliwala 2002).
 
     At each step it follows an edge, whichever way it points, with probability `damping`, or goes back to a seed. Documents are the
@@ -39,8 +39,8 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
     """
     if not seeds:
         raise BadInput("pagerank() takes the seeds of the walk, for example first_hits(5)")
-    if not CLOSE <= error <= 0.1:
-        raise BadInput(f"pagerank() takes an error from {CLOSE:g} to 0.1, not {error}")
+    if not WALK_ERROR <= error <= 0.1:
+        raise BadInput(f"pagerank() takes an error from {WALK_ERROR:g} to 0.1, not {error}")
     walk = RandomWalk(graph, damping)
     told = np.array([bool(properties.get("text")) for properties in graph.node_properties], bool)
 
@@ -62,7 +62,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         walked = fused(ranking.query, [*ids, *rest], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 
-    options = [f"error={error:g}"] * (error != CLOSE)
+    options = [f"error={error:g}"] * (error != WALK_ERROR)
     return Stage(f"pagerank({', '.join([f'{damping:g}', *(part.name for part in seeds), *options])})", step)
 
 

@@ -12,7 +12,7 @@ from kgot_lab.graph import PropertyGraph
 
 _Floats = NDArray[np.float64]
 _Rows = NDArray[np.int64]
-CLOSE = 1e-9  # what the shares of all nodes together may lack
+WALK_ERROR = 1e-9  # what the shares of all nodes together may lack
 _FEW = 200_000  # links from both ends; so many take some 30 ms by rounds over all
 _LEAST = 0.25  # of what waits for a link on average: a node where less waits for each is not pushed yet
 _MANY = 1 / 8  # of all links: so many are followed one by one in the time of a round over all
@@ -44,7 +44,7 @@ class RandomWalk:
         self._check(weights)
         return self._round_by_round(weights / weights.sum())
 
-    def reached(self, rows: _Rows, weights: _Floats, error: float = CLOSE) -> tuple[_Rows, _Floats]:
+    def reached(self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR) -> tuple[_Rows, _Floats]:
         """The nodes a walk reaches that begins at some rows, each given once with its weight, in their order, and the shares of time there.
 
         They are those of a call up to 200,000 links, each counted from both ends. In a larger graph the work grows with what lies near
@@ -116,4 +116,6 @@ class RandomWalk:
 
     @property
     def _rounds(self) -> int:
-        return math.ceil(math.log(CLOSE) / math.log(self._damping)) if self._damping else 1  # each round takes this share off the error
+        return (
+            math.ceil(math.log(WALK_ERROR) / math.log(self._damping)) if self._damping else 1
+        )  # each round takes this share off the error
