@@ -24,7 +24,6 @@ CORNER = 256  # rows of a block on the diagonal, half of which is computed for n
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes
 CELL_BYTES = 112  # bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
-EXACT_BYTES = 2 << 20  # what exact products hold at a time: less than the second cache
 
 
 class Tile(NamedTuple):
@@ -67,26 +66,6 @@ def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
                 "Bring rows to length 1 with embeddings.unit(); a blank text has a row of zeros."
             )
     return matrix
-
-
-def exactly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
-    """The products of pairs of rows, shape (pairs,): added up in 64 bits one by one, so that no block or thread shows in them."""
-    return _one_by_one(matrix, rows, columns, np.float64)
-
-
-def roughly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
-    """The products of pairs of rows to within the margin: in 32 bits, as those of a block."""
-    return _one_by_one(matrix, rows, columns, np.float32)
-
-
-def _one_by_one(matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]) -> PairValues:
-    found = np.empty(len(rows))
-    step = max(1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))  # two rows a pair, and what they become
-    for start in range(0, len(rows), step):
-        some = slice(start, start + step)
-        left, right = (matrix[ends[some]].astype(type, copy=False) for ends in (rows, columns))
-        found[some] = np.matmul(left[:, None, :], right[:, :, None])[:, 0, 0]
-    return found
 
 
 def margin(dimension: int) -> float:

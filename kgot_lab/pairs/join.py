@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgot_lab.embedding.embedder import Matrix
+from kgot_lab.embedding.order import descending
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
 from kgot_lab.pairs.blocks import (
     CELL_BYTES,
-    EXACT_BYTES,
     MEMORY,
     Columns,
     Flags,
@@ -24,13 +24,12 @@ from kgot_lab.pairs.blocks import (
     Tile,
     WantedPairs,
     checked_vectors,
-    exactly,
     margin,
-    roughly,
     rounded,
     side_within,
     stacked_rows,
 )
+from kgot_lab.pairs.exact import EXACT_BYTES, exactly_rounded, roughly
 from kgot_lab.pairs.nearest import Similar, nearest, told
 from kgot_lab.pairs.work import USUAL, Effort, Stopped
 
@@ -38,7 +37,7 @@ __all__ = ["MEMORY", "MOST_PAIRS", "Effort", "Pairs", "Similar", "Stopped", "del
 
 MOST_PAIRS = 1_000_000
 _FEW = 1 / 40  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
-_KEPT = 176  # bytes for a kept pair: twice as many wait for a place, and the best are picked
+_KEPT = 176  # bytes for a kept pair, with those that wait for a place and what it takes to pick the best
 _LOT = 4096  # candidates that are decided together
 HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
 _TYPES = (np.int32, np.int32, np.float32, np.float32)  # row, column, similarity, raw similarity of a pair that is kept
@@ -190,9 +189,9 @@ class _Passing:
         delta = alike - raw
         unsure = self._unsure(alike, delta, found.bar)
         some = np.flatnonzero(unsure)
-        alike[some] = rounded(exactly(matrices[0], rows[some], columns[some]))
+        alike[some] = exactly_rounded(matrices[0], rows[some], columns[some])
         if len(matrices) > 1:
-            raw[some] = rounded(exactly(matrices[1], rows[some], columns[some]))
+            raw[some] = exactly_rounded(matrices[1], rows[some], columns[some])
         delta[some] = rounded(alike[some] - raw[some])
         enough = alike >= self.thresholds.skeleton - HAIR
         passes = enough & (delta >= self.thresholds.delta - HAIR)
@@ -211,11 +210,14 @@ class _Passing:
         return unsure
 
     def together(self, found: _Found, more: _Found) -> _Found:
-        """What two parts of the work found; the best are picked when twice as many as may stay are held."""
+        """What two parts of the work found; the best are picked when an eighth more than may stay are held.
+
+        The sooner they are, the sooner there is a bar, and the fewer that will not stay are multiplied exactly.
+        """
         bar = max(found.bar, more.bar)
         candidates, held = found.candidates + more.candidates, found.held + more.held
         both = _Found(found.parts + more.parts, found.passed + more.passed, candidates, held, bar, found.waiting + more.waiting)
-        return both if both.held <= 2 * self.most else self._picked(both)
+        return both if both.held <= self.most + self.most // 8 else self._picked(both)
 
     def _picked(self, found: _Found) -> _Found:
         """The best that may stay."""
@@ -240,7 +242,7 @@ class _Passing:
         dropped = found.passed - len(rows)
         if len(matrices) > 1:
             return ordered_pairs(rows, others, alike, raw, dropped, found.candidates)
-        order = np.lexsort((others, rows, -alike))
+        order = _in_order(alike, rows, others)
         return Similar(rows[order], others[order], alike[order], dropped)
 
 
@@ -255,6 +257,12 @@ def ordered_pairs(
 ) -> Pairs:
     """Pairs in their order: the highest delta first, ties by row and column."""
     delta = rounded(skeleton - raw)
-    order = np.lexsort((columns, rows, -delta))
+    order = _in_order(delta, rows, columns)
     counts = tuple(candidates.tolist())
     return Pairs(rows[order], columns[order], skeleton[order], raw[order], delta[order], dropped, counts)
+
+
+def _in_order(values: PairValues, rows: RowNumbers, columns: RowNumbers) -> RowNumbers:
+    """The places of pairs with values at six places: the highest first, ties by row and column; no pair is there twice."""
+    by_pair = np.argsort((rows << 32) | columns)
+    return np.asarray(by_pair[descending(values[by_pair])])

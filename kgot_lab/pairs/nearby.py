@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.pairs.bands import DIGITS, SPECIFIED, Thresholds
-from kgot_lab.pairs.blocks import RowNumbers, WantedPairs, checked_vectors, exactly, rounded
+from kgot_lab.pairs.blocks import RowNumbers, WantedPairs, checked_vectors, rounded
+from kgot_lab.pairs.exact import exactly
 from kgot_lab.pairs.join import HAIR, Pairs, banded, delta_pairs, ordered_pairs
 from kgot_lab.pairs.nearest import Similar, nearest, reduced, similar
 from kgot_lab.pairs.work import Effort, JobProgress

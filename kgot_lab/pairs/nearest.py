@@ -12,20 +12,19 @@ from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.blocks import (
     CELL_BYTES,
-    EXACT_BYTES,
     Columns,
     PairValues,
     RowNumbers,
     Tile,
     WantedPairs,
     checked_vectors,
-    exactly,
     margin,
     rounded,
     side_within,
     split_blocks,
     stacked_rows,
 )
+from kgot_lab.pairs.exact import EXACT_BYTES, exactly
 from kgot_lab.pairs.work import USUAL, Effort
 
 _Places = NDArray[np.int32]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.products import row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, csr
@@ -62,7 +63,7 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
         value[rows] = by_maximum(scores)
         asked = {id for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]}
         value[[row_of[id] for id in asked]] += reach.asked
-        likeness = by_range((matrix @ embedder.embed([ranking.query.text])[0]).astype(np.float64))
+        likeness = by_range(row_products(matrix, embedder.embed([ranking.query.text])[0]).astype(np.float64))
         trail = _Trail(value, likeness, compared_name(ranking.query.text))
         for _ in range(min(reach.hops, len(ids))):
             trail.choose(names, matrix, reach)
@@ -147,7 +148,7 @@ class _Trail:
         order = order[gain[order] > self._linked[names.passages(last[order])]]
         rows = names.passages(last[order])
         self._linked[rows], self._first[rows], self._last[rows] = gain[order], first[order], last[order]
-        self._repeated = np.maximum(self._repeated, matrix @ matrix[row])
+        self._repeated = np.maximum(self._repeated, row_products(matrix, matrix[row]))
         self._total = self._value + self._linked - reach.repeated * self._repeated
 
     def ranking(self, earlier: Ranking, ids: list[str], titles: list[str], names: _Names) -> Ranking:

@@ -197,7 +197,7 @@ def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
 
 def fused(query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:
     """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was fused from."""
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(-scores)  # unstable is faster by far, and ties are put in order next
     for start, end in _ties(scores[order]):
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)

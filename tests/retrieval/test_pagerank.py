@@ -6,10 +6,12 @@ from support.searching import Letters, const
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval import random_walk
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.links import phrase_graph, phrase_id, title_graph
 from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.pagerank import RandomWalk, Seeds, first_hits, nearest_triples, pagerank, titles_in_question
+from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
+from kgot_lab.retrieval.random_walk import RandomWalk
 from kgot_lab.types import Document, Edge, Node, Query, Ranking, Triple, ranked
 
 
@@ -101,6 +103,47 @@ def test_a_graph_without_nodes_has_nowhere_to_begin():
         RandomWalk(PropertyGraph.of(), 0.5)(np.zeros(0))
 
 
+# --- the walk of a large graph, which spreads from its seeds ------------------------------------------------------------
+
+
+def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndarray:
+    """The shares that a walk finds by its way for large graphs."""
+    rows, shares = walk.reached(np.flatnonzero(weights), weights[weights != 0], error)
+    assert (np.diff(rows) > 0).all() and (shares > 0).all()
+    every = np.zeros(len(weights))
+    every[rows] = shares
+    return every
+
+
+@pytest.mark.parametrize("damping", [0, 0.15, 0.5, 0.85, 0.99])
+@pytest.mark.parametrize("many", [0, 1 / 8, 10], ids=["all at once", "as usual", "link by link"])
+def test_a_walk_that_spreads_from_its_seeds_finds_the_shares_of_one_that_is_everywhere(monkeypatch, many, damping):
+    monkeypatch.setattr(random_walk, "_FEW", -1)
+    monkeypatch.setattr(random_walk, "_MANY", many)
+    for seed in range(12):
+        graph = chance_graph(seed)
+        weights = chance_seeds(seed, len(graph))
+        walk = RandomWalk(graph, damping)
+        assert np.abs(large(walk, weights) - walk(weights)).sum() < 2e-9
+
+
+@pytest.mark.parametrize("error", [1e-6, 1e-3, 0.1])
+def test_no_share_is_too_large_and_all_together_lack_no_more_than_was_allowed(monkeypatch, error):
+    monkeypatch.setattr(random_walk, "_FEW", -1)
+    for seed in range(12):
+        graph = chance_graph(seed)
+        weights = chance_seeds(seed, len(graph))
+        walk = RandomWalk(graph, 0.5)
+        lacking = walk(weights) - large(walk, weights, error)
+        assert lacking.min() > -2e-9 and lacking.sum() < error + 2e-9
+
+
+@pytest.mark.parametrize("error", [0, 1e-10, 0.2, float("nan")])
+def test_an_error_that_is_none_is_refused(error):
+    with pytest.raises(BadInput, match=r"from 1e-09 to 0\.1"):
+        pagerank(GRAPH, at(a=1), error=error)
+
+
 # --- on real graphs ---------------------------------------------------------------------------------------------------
 
 
@@ -137,6 +180,26 @@ def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
         assert all(expected[id] < 1e-6 for id in texts - set(reached))
         assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
         assert len(set(found.ids)) == len(found.hits) and set(found.ids) == set(reached) | set(earlier.ids)
+
+
+@pytest.mark.parametrize("name", ["musique", "2wiki"])
+def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_order(monkeypatch, name):
+    data = load_dataset(name).develop
+    seeds = [first_hits(5), titles_in_question(Titles(data.documents))]
+    words, stage = bm25(data.documents), pagerank(title_graph(data.documents), *seeds)
+    queries = data.queries[::6]
+    plain = [(words >> stage).search(query) for query in queries]
+    monkeypatch.setattr(random_walk, "_FEW", -1)
+    for query, ranking in zip(queries, plain, strict=True):
+        found = (words >> stage).search(query)
+        exact = dict(ranking.hits)
+        told = [id for id, score in found.hits if score > 1e-8]
+        assert len(told) >= 5 and set(told) == {id for id in told if exact[id] > 9e-9}
+        # Passages of equal shares may change places, as rounding has it: nothing else.
+        assert [exact[id] for id in told] == pytest.approx([score for _, score in ranking.hits[: len(told)]], abs=2e-9)
+        assert found.ids[:10] == ranking.ids[:10] or [exact[id] for id in found.ids[:10]] == pytest.approx(
+            [exact[id] for id in ranking.ids[:10]], abs=1e-15
+        )
 
 
 # --- the stage --------------------------------------------------------------------------------------------------------
