@@ -52,6 +52,14 @@ caption { text-align: left; color: #444; }
 th, td { border-bottom: 1px solid #ccc; padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
 td { overflow-wrap: anywhere; } table.numbers td + td { text-align: right; font-variant-numeric: tabular-nums; }
 svg { border: 1px solid #ddd; }
+@media screen and (prefers-color-scheme: dark) {
+  body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } a { color: #8accf5; }
+  h4, .small, .facts, .kind, caption, figcaption { color: #cfcfcf; }
+  pre { background: #2b2b2b; } .reply pre { background: #20384a; }
+  .event, h2, th, td { border-color: #4a4a4a; } .origin { border-color: #edc45c; }
+  .added { color: #6fdcb8; } .removed { color: #ffae7a; } .changed { color: #edc45c; }
+  svg:not(.kl svg), img { background: #fff; padding: .5rem; max-width: calc(100% - 1rem); } /* a still picture is on white paper */
+}
 @media print {
   .alive { display: none; }
   body { max-width: none; margin: 0; font-size: 11pt; } .event, svg, table { break-inside: avoid; } h2, h3 { break-after: avoid; }

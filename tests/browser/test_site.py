@@ -3,7 +3,7 @@
 import pytest
 
 from browser.alive import blank_pictures, served, views_on
-from browser.audit import FINE, faults, keyboard_goes_through
+from browser.audit import FINE, faults, follows_the_browser, keyboard_goes_through
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, Watch
 from kgot_lab.draw.exercise import sealed
@@ -39,6 +39,7 @@ def test_a_course_lives_without_python_wherever_its_files_are(window, site, plac
             views = views_on(page)
             kinds += [view.kind for view in views]
             assert not [view for view in views if view.is_blank] and blank_pictures(page) == 0
+            assert place == "server" or follows_the_browser(page)
             if number == 0:
                 walk_and_search(page)
             if number + 1 < len(CHOSEN):
