@@ -48,7 +48,8 @@ summary { cursor: pointer; font-size: .85rem; } .asked > details:not([open]) { d
 .diff { list-style: none; padding: 0; font: .8rem/1.5 monospace; }
 .added { color: #00614A; } .removed { color: #9C4400; } .changed { color: #8A5F00; }
 table { border-collapse: collapse; font-size: .85rem; margin: .5rem 0; max-width: 100%; }
-caption { text-align: left; color: #444; }
+caption { text-align: left; }
+caption, figcaption { color: #444; }
 th, td { border-bottom: 1px solid #ccc; padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
 td { overflow-wrap: anywhere; } table.numbers td + td { text-align: right; font-variant-numeric: tabular-nums; }
 svg { border: 1px solid #ddd; }
