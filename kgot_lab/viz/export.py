@@ -47,13 +47,13 @@ def export(
     """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its path.
 
     Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of `show_graph` put them, and
-    nothing moves them but the reader. Of more than `limit` nodes the best connected are drawn, and the page says so. Raises BadInput
-    when the file cannot be written there or the page would fetch anything.
+    nothing moves them but the reader. Of more than `limit` nodes the best connected are drawn, and the page says so. The folder is made
+    if need be. Raises BadInput when the file cannot be written there or the page would fetch anything.
     """
     graph = as_graph(graph)
     path = Path(path)
-    if path.suffix != ".html" or not path.parent.is_dir():
-        raise BadInput(f"{path} is no place for the page: name a file that ends in .html, in a folder that is there")
+    if path.suffix != ".html":
+        raise BadInput(f"{path} is no name for the page: name a file that ends in .html")
     if limit < 1:
         raise BadInput(f"a page of {limit} nodes shows nothing: give a limit of 1 or more")
     text = export_page(graph, title=title, positions=positions, limit=limit)

@@ -17,8 +17,9 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz import show_graph, svg
+from kgot_lab.viz import html, show_graph, svg
 from kgot_lab.viz.export import MOST_EXPORTED, export, export_page
 
 EVIL = (
@@ -116,7 +117,7 @@ def test_more_than_two_thousand_nodes_are_cut_to_the_best_connected_and_the_page
 
 
 def test_a_place_where_no_page_can_be_written_is_refused(tmp_path):
-    for path in (tmp_path / "graph.txt", tmp_path / "none" / "graph.html"):
+    for path in (tmp_path / "graph.txt", tmp_path / "graph"):
         with pytest.raises(BadInput, match=r"ends in \.html"):
             export(SMALL, path)
     with pytest.raises(BadInput, match="limit"):
@@ -255,3 +256,9 @@ def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
     assert ("(no name)", "(no name)") in {(node["text"], node["caption"]) for node in data["nodes"]} and page.count("(no name)") > 2
     assert all(node["id"] for node in data["nodes"])
     assert {edge["source"] for edge in data["edges"]} <= {node["id"] for node in data["nodes"]}
+
+
+def test_a_page_makes_its_folders_whichever_way_it_is_written(tmp_path):
+    run = load_run(bundled("traces/winter_storm.jsonl"))
+    written = export(SMALL, tmp_path / "a" / "b" / "graph.html"), html(run).save(tmp_path / "c" / "d" / "run.html")
+    assert all(path.is_file() for path in written)

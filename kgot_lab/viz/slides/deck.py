@@ -37,8 +37,8 @@ def slides_of(path: Path | str) -> str:
     """The slides of a notebook as the text of an HTML page.
 
     A slide for each heading, with the first two sentences or the bullets below it, short code and what it gave; each further picture or
-    table gets one of its own, and so does each exercise. All that was said stands in the notes (key n). Cells that end in a check, and those that
-    a reader types into, are left out. Raises BadInput for a notebook that is missing, damaged or has nothing to show.
+    table gets one of its own, and so does each exercise. All that was said stands in the notes (key n). Cells that end in a check, and
+    those that a reader types into, are left out. Raises BadInput for a notebook that is missing, damaged or has nothing to show.
     """
     path = Path(path)
     slides = [slide for slide in _slides(notebook_parts(path)) if slide.body or slide.level == 1]
