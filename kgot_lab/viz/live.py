@@ -31,7 +31,7 @@ VIEWS = (
 )  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 _SHARED = (
-    "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_beside",
+    "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_keys", "graph_beside",
     "stepping/events", "stepping/quiz", "stepping/panel", "stepping/facts", "stepping/graph", "stepping/forks",
     "exploring/mixing", "exploring/mail", "exploring/controls", "exploring/hits", "exploring/pair",
 )  # fmt: skip

@@ -46,8 +46,8 @@ def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edg
 
 
 def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
-    told = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) and said else {}
-    return {"text": fact_of(edge), "edge": [edge.source, edge.type, edge.target], "since": since, "said": said, **told}
+    of = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
+    return {"text": fact_of(edge), "edge": [edge.source, edge.type, edge.target], "since": since, "said": said, **of}
 
 
 class _Passages:

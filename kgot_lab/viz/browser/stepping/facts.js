@@ -2,7 +2,7 @@
 
 /** A fact as one reads it; where its node stands for a sentence, the title of the passage and that sentence. */
 function stepFactWords(run, fact) {
-  if (fact.sentence_of) return [make("b", {}, `${plain(fact.sentence_of)}: `), `“${plain(run.texts[fact.said[0].sentence])}”`];
+  if (fact.sentence_of && fact.said.length) return [make("b", {}, `${plain(fact.sentence_of)}: `), `“${plain(run.texts[fact.said[0].sentence])}”`];
   if (!fact.edge) return [fact.text];
   const [source, type, target] = fact.edge;
   return [`${plain(source)} `, make("b", {}, `— ${plain(type)} →`), ` ${plain(target)}`];
