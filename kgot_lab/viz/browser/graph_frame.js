@@ -54,8 +54,8 @@ function loopReach(plan, edges) {
   const reach = new Map(), counts = new Map();
   for (const edge of edges.filter(({ source, target }) => source === target)) {
     const number = counts.get(edge.source) ?? 0, word = halfBox(edge.caption, plan.word), before = reach.get(edge.source) ?? { x: 0, y: 0 };
-    const control = 1.4 * LOOP_STEP * (1 + number / 3); // straight up from the node, and straight left
-    const [bow, middle] = [(4 / 9) * control + 3, (3 / 8) * control];
+    const control = 1.4 * LOOP_STEP * (1 + number / 3); // straight up from the node, and straight left; two curves of second order meet halfway between
+    const [bow, middle] = [(2 / 3) * control + 5, control / 2];
     counts.set(edge.source, number + 1);
     reach.set(edge.source, { x: Math.max(before.x, bow, middle + word.x), y: Math.max(before.y, bow, middle + word.y) });
   }
