@@ -337,6 +337,7 @@ def show_end(
     from kgot_lab.loop.certified.certificate import told_as_certified
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
+    from kgot_lab.loop.telling import fact_told
     from kgot_lab.memory.claims.certificate import certificate_parts
 
     given = next(event for event in reversed(events) if isinstance(event, Answered))
@@ -372,8 +373,10 @@ def show_end(
     if final.evidence:
         typer.echo("It was read from these facts of the graph:" if final.forced else "It rests on these facts of the graph:")
     for number, fact in enumerate(final.evidence):
-        typer.echo(f"  {harmless(str(fact))}")
-        for support in final.supports[number] if number < len(final.supports) else ():
+        supports = final.supports[number] if number < len(final.supports) else ()
+        words, said = fact_told(str(fact), supports)
+        typer.echo("  " + harmless(words if words == str(fact) else " ".join([words, *said])))
+        for support in supports if words == str(fact) else ():
             title = found[support.source].title if support.source in found else ""
             where = (title, f"[{support.source}]" if support.source else "")
             typer.echo(harmless(" ".join(["     ", f"“{support.sentence}”", *filter(None, where)])))

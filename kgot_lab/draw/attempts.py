@@ -52,6 +52,16 @@ class HandedIn:
 
 
 _attempts: dict[str, Attempt] = {}
+_named: dict[str, tuple[str, str]] = {}  # what each exercise of this session is known by besides its name: its seal and its hint
+
+
+def note_name(exercise: str, known_by: tuple[str, str]) -> None:
+    """Keep which exercise has a name; raises BadInput when another one has it, since the tries of both would be counted as one's."""
+    if _named.setdefault(exercise, known_by) != known_by:
+        raise BadInput(
+            f"two exercises are called {exercise!r}, and their tries would be counted as one's: give each a name of its own"
+            " (if you changed its hint or its answer, start the kernel anew)"
+        )
 
 
 def note_attempt(exercise: str, answer: Any, *, right: bool) -> None:
@@ -104,7 +114,9 @@ def _as_text(answer: Any, depth: int = 0) -> str:
         return str(answer)
     if isinstance(answer, list | tuple | set | frozenset) and len(answer) <= _MOST_PARTS and depth < 2:
         parts = [_as_text(each, depth + 1) for each in answer]
-        return _shortened(", ".join(sorted(parts) if isinstance(answer, set | frozenset) else parts))
+        if isinstance(answer, set | frozenset):
+            return _shortened(f"{{{', '.join(sorted(parts))}}}")
+        return _shortened(f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})")
     return type(answer).__name__
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kgot_lab.draw.attempts import note_attempt
+from kgot_lab.draw.attempts import note_attempt, note_name
 from kgot_lab.errors import BadInput
 
 _SEAL = "sealed:"
 _DIGITS = 3  # of a number under a seal: .6667 and 2/3 are one answer
+_NOTHING = "this answer is None, which is what a call gives that only shows something; it does not count as a try"
 _BLANK = "not yet: put your answer in the place of the three dots, and run the cell again"
 
 
@@ -36,17 +37,23 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
     `right` is the answer itself, worked out in the cell; a function that says whether an answer is right; or an answer under a seal,
     as `sealed` makes it. Texts are compared without case and outer spaces, collections without order, numbers within `within`.
     An answer of a kind that cannot be compared is "not yet", with what went wrong and the hint. What is tried at an exercise with a
-    `name` is noted for `hand_in`; with three dots again nothing is. Raises BadInput when a seal is not one of `sealed`.
+    `name` is noted for `hand_in`; with three dots again nothing is, nor for a None that is not right. Raises BadInput when a seal is
+    not one of `sealed`, and for the name of another exercise, which has another seal or hint.
     """
+    is_sealed = isinstance(right, str) and right.startswith(_SEAL)
+    if is_sealed and len(right) != len(sealed("")):
+        raise BadInput("this seal is not whole: make it again with sealed(the right answer)")
+    if name:
+        note_name(name, (right if is_sealed else "", hint))
     if answer is ...:
         return Assessed(False, _BLANK)
-    if isinstance(right, str) and right.startswith(_SEAL) and len(right) != len(sealed("")):
-        raise BadInput("this seal is not whole: make it again with sealed(the right answer)")
     try:
         is_right, trouble = _is_right(answer, right, within), ""
     except Exception as error:  # whatever a reader writes, a run of all cells goes on
         is_right, trouble = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
-    if name:
+    if answer is None and not is_right:
+        trouble = _NOTHING
+    elif name:
         note_attempt(name, answer, right=is_right)
     said = "; ".join(filter(None, (trouble, hint)))
     return Assessed(True, "right") if is_right else Assessed(False, f"not yet: {said}" if said else "not yet")

@@ -63,7 +63,7 @@ class Marks:
 
 
 def read_hand_in(path: Path) -> HandedIn:
-    """What a file says was tried; raises BadInput for one that is damaged, was changed by accident, or is something else."""
+    """What a file says was tried; raises BadInput for one that is missing or damaged, was changed by accident, or is something else."""
     try:
         if path.stat().st_size > _LARGEST:
             raise BadInput(f"it is larger than {_LARGEST:,} bytes")
@@ -77,6 +77,11 @@ def read_hand_in(path: Path) -> HandedIn:
             raise BadInput("it holds an exercise twice, or no name")
     except BadInput as error:
         raise BadInput(f"{path.name} is left out: {error}") from None
+    except FileNotFoundError:
+        missing = "no file fits it" if any(sign in path.name for sign in "*?[") else "there is no such file"
+        raise BadInput(f"{path} is left out: {missing}") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path} is left out: it is a folder; name the files in it") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"{path.name} is left out, for it cannot be read ({type(error).__name__}): ask for it again") from None
     return HandedIn(path, _one_line(told["name"]) or "(no name)", attempts)

@@ -27,6 +27,11 @@ def is_networkx(what: object) -> bool:
     return _is(what, "networkx", "Graph")
 
 
+def is_undirected(what: object) -> bool:
+    """Whether this is a NetworkX graph whose edges point nowhere; as a PropertyGraph each points the way it is listed."""
+    return is_networkx(what) and not what.is_directed()  # type: ignore[attr-defined]
+
+
 def is_frame(what: object) -> bool:
     """Whether this is a pandas data frame."""
     return _is(what, "pandas", "DataFrame")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
@@ -27,6 +27,8 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
+from kgot_lab.paths.mentions import is_place, title_at
+from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
@@ -222,9 +224,17 @@ def _answered(event: Answered) -> Telling:
 def _rests_on(event: Answered) -> Iterator[Part]:
     """Each fact that an answer rests on, with the sentences that say it and the documents they stand in."""
     for number, fact in enumerate(event.evidence):
-        yield Part("paragraph", str(fact))
-        for support in event.supports[number] if number < len(event.supports) else ():
-            yield Part("small", sentence_told(support))
+        words, said = fact_told(str(fact), event.supports[number] if number < len(event.supports) else ())
+        yield Part("paragraph", words)
+        yield from (Part("small", each) for each in said)
+
+
+def fact_told(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]:
+    """A fact that an answer rests on as one reads it, and what says it; where a node stands for a sentence, its title and the sentence."""
+    title, says, place = fact.partition(f" --[{SAYS_SENTENCE}]--> ")
+    if says and supports and is_place(place) and title_at(place) == title:
+        return f"{title}: “{supports[0].sentence}”", [f"[{each.source}]" for each in supports if each.source]
+    return fact, list(map(sentence_told, supports))
 
 
 def sentence_told(support: Support) -> str:

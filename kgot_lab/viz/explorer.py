@@ -39,8 +39,8 @@ def explore(
 
     It starts with the first of the `queries`, of which a reader can choose; `qrels` says what is relevant to those that have an id.
     Any two of the `systems` can stand side by side, or one beside the sliders; one that is a function is built when it is chosen.
-    `lanes` are Lanes, a mapping of their names to stages, or one stage that searches by words. Raises BadInput for anything else, and for
-    documents or queries of which two share an id.
+    `lanes` are Lanes, a mapping of their names to stages, or one stage that searches by words. Raises UnknownName for a
+    lane of another name, and BadInput for anything else and for documents or queries of which two share an id.
     """
     lanes = lanes_of(lanes)
     known = tuple(query if isinstance(query, Query) else Query(query) for query in queries)

@@ -12,7 +12,7 @@ from kgot_lab.draw.outside import references
 from kgot_lab.draw.table import table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.given import as_graph
+from kgot_lab.graph.given import as_graph, is_undirected
 from kgot_lab.text.counted import counted
 from kgot_lab.viz.graph_data import DRAWN
 from kgot_lab.viz.graph_view import show_graph
@@ -47,25 +47,33 @@ def export(
     """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its path.
 
     Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of `show_graph` put them, and
-    nothing moves them but the reader. Of more than `limit` nodes the best connected are drawn, and the page says so. Raises BadInput
-    when the file cannot be written there or the page would fetch anything.
+    nothing moves them but the reader. Of more than `limit` nodes the best connected are drawn, and the page says so. The folder is made
+    if need be. Raises BadInput when the file cannot be written there or the page would fetch anything.
     """
+    arrows = not is_undirected(graph)
     graph = as_graph(graph)
     path = Path(path)
-    if path.suffix != ".html" or not path.parent.is_dir():
-        raise BadInput(f"{path} is no place for the page: name a file that ends in .html, in a folder that is there")
+    if path.suffix != ".html":
+        raise BadInput(f"{path} is no name for the page: name a file that ends in .html")
     if limit < 1:
         raise BadInput(f"a page of {limit} nodes shows nothing: give a limit of 1 or more")
-    text = export_page(graph, title=title, positions=positions, limit=limit)
+    text = export_page(graph, title=title, positions=positions, limit=limit, arrows=arrows)
     return write_whole(path, text, "the page")
 
 
-def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED) -> str:
-    """The text of the file that `export` writes; raises as it does."""
+def export_page(
+    graph: PropertyGraph,
+    *,
+    title: str = "",
+    positions: Mapping[str, Place] | None = None,
+    limit: int = MOST_EXPORTED,
+    arrows: bool = True,
+) -> str:
+    """The text of the file that `export` writes; without `arrows` lines point nowhere. Raises as it does."""
     scene = scene_of(graph, None, limit)
     left_out = f"Shows {len(scene.nodes):,} of {len(graph):,} nodes, the best connected." if len(scene.nodes) < len(graph) else ""
     drawn = graph.subgraph(node.id for node in scene.nodes) if left_out else graph
-    view = show_graph(drawn, positions=positions, height=_HEIGHT, most=limit)
+    view = show_graph(drawn, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
     title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
     body = element(
         "main",

@@ -15,7 +15,7 @@ from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.table import Sheet, Table, cell, properties
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.given import as_graph
+from kgot_lab.graph.given import as_graph, is_undirected
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph_data import NAMELESS, data_of
 from kgot_lab.viz.graph_finding import holding_text, name_of_node, walked_names
@@ -30,8 +30,10 @@ AROUND = 40  # neighbours drawn at once
 class GraphView:
     """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
 
-    def __init__(self, told: Marked, picture: Picture, positions: Mapping[str, Place], *, height: int, most: int) -> None:
-        self._told, self._positions = told, positions
+    def __init__(
+        self, told: Marked, picture: Picture, positions: Mapping[str, Place], *, height: int, most: int, arrows: bool = True
+    ) -> None:
+        self._told, self._positions, self._arrows = told, positions, arrows
         self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
         self.view: View = collapsed(told.graph, most, marked=told.edges)
         if self.view.communities:
@@ -70,6 +72,9 @@ class GraphView:
         return Table((about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges")))
 
     def _data(self) -> dict[str, Json]:
+        return {**self._drawn(), "arrows": self._arrows}
+
+    def _drawn(self) -> dict[str, Json]:
         if self.view.communities and len(self.view.nodes) <= PLANNED:
             data = data_of(self.view, self._told, {**self._placed, **self._positions})
             self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
@@ -175,6 +180,7 @@ def show_graph(
     positions: Mapping[str, Place] | None = None,
     height: int = 460,
     most: int = PLANNED,
+    arrows: bool | None = None,
 ) -> GraphView:
     """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
 
@@ -183,13 +189,15 @@ def show_graph(
     then marked; `positions` keeps nodes where an earlier view's `picture` had them; `height` is in pixels. A graph of more than `most`
     nodes is drawn as communities, which open: of up to 150 things nearly all names have room. With a higher `most` more nodes are drawn
     by themselves, and named as one comes closer. Raises BadInput and UnknownName for a path that is not in the graph, or a run without
-    an answer.
+    an answer. The edges of an undirected NetworkX graph have no arrows,
+    unless `arrows` says so; nor have others where it is False.
     """
+    arrows = not is_undirected(graph) if arrows is None else arrows
     graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     told = marked(graph, highlight)
     tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
-    picture = svg(graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions)
+    picture = svg(graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions, arrows=arrows)
     same_places = len(told.graph) <= IN_PICTURE
-    return GraphView(told, picture, picture.positions if same_places else positions or {}, height=height, most=most)
+    return GraphView(told, picture, picture.positions if same_places else positions or {}, height=height, most=most, arrows=arrows)

@@ -31,7 +31,7 @@ VIEWS = (
 )  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 _SHARED = (
-    "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_beside",
+    "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_keys", "graph_beside",
     "stepping/events", "stepping/quiz", "stepping/panel", "stepping/facts", "stepping/graph", "stepping/forks",
     "exploring/mixing", "exploring/mail", "exploring/controls", "exploring/hits", "exploring/pair",
 )  # fmt: skip
@@ -155,6 +155,7 @@ def page_style() -> str:
     """The style of every view on a page of its own, where the still pictures come back on paper."""
     return f"""{style()}
 .live-note {{ font: 13px/1.45 Helvetica, Arial, sans-serif; color: #444; margin: .2rem 0 0; }}
+@media screen and (prefers-color-scheme: dark) {{ .live-note {{ color: #cfcfcf; }} }}
 @media screen {{ .kl-replaced {{ display: none !important; }} }}
 @media print {{ .live {{ display: none; }} }}
 """

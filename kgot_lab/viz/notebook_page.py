@@ -88,7 +88,7 @@ def read_notebook(path: Path) -> NotebookNode:
             warnings.simplefilter("ignore")  # cells without an id: nothing here needs one
             return reads(path.read_text(encoding="utf-8"), as_version=4)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read ({error}); name an .ipynb file that is there") from error
+        raise BadInput(f"{path} cannot be read ({getattr(error, 'strerror', '') or error}); name an .ipynb file that is there") from error
     except (NotJSONError, ValidationError, AttributeError, KeyError, TypeError) as error:
         raise BadInput(f"{path} is not a notebook, or a damaged one: open it in Jupyter and save it again") from error
 

@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again.forks import by_hand, origin
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.telling import sentence_told
+from kgot_lab.loop.telling import fact_told
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.graph_view import GraphView, show_graph
@@ -27,7 +27,7 @@ NEEDS_SCRIPT = element("noscript", "This part needs a script, which this browser
 STYLE = """
 body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1, h2, h3, h4, table, .kind, summary, .small, .facts { font-family: Helvetica, Arial, sans-serif; }
-h1 { font-size: 1.5rem; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid #bbb; }
 h3 { font-size: 1rem; margin-top: 2rem; }
 h4 { font-size: .8rem; margin: .8rem 0 .2rem; color: #555; }
@@ -48,10 +48,19 @@ summary { cursor: pointer; font-size: .85rem; } .asked > details:not([open]) { d
 .diff { list-style: none; padding: 0; font: .8rem/1.5 monospace; }
 .added { color: #00614A; } .removed { color: #9C4400; } .changed { color: #8A5F00; }
 table { border-collapse: collapse; font-size: .85rem; margin: .5rem 0; max-width: 100%; }
-caption { text-align: left; color: #444; }
+caption { text-align: left; }
+caption, figcaption { color: #444; }
 th, td { border-bottom: 1px solid #ccc; padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
 td { overflow-wrap: anywhere; } table.numbers td + td { text-align: right; font-variant-numeric: tabular-nums; }
 svg { border: 1px solid #ddd; }
+@media screen and (prefers-color-scheme: dark) {
+  body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } a { color: #8accf5; }
+  h4, .small, .facts, .kind, caption, figcaption { color: #cfcfcf; }
+  pre { background: #2b2b2b; } .reply pre { background: #20384a; }
+  .event, h2, th, td { border-color: #4a4a4a; } .origin { border-color: #edc45c; }
+  .added { color: #6fdcb8; } .removed { color: #ffae7a; } .changed { color: #edc45c; }
+  svg:not(.kl svg), img { background: #fff; padding: .5rem; max-width: calc(100% - 1rem); } /* a still picture is on white paper */
+}
 @media print {
   .alive { display: none; }
   body { max-width: none; margin: 0; font-size: 11pt; } .event, svg, table { break-inside: avoid; } h2, h3 { break-after: avoid; }
@@ -79,7 +88,7 @@ def page(
     is_whole = graph is None and {Started, Answered} <= set(map(type, events))  # what an answer rests on is found by the run alone
     drawn = show_graph(graphs[-1], highlight=run if is_whole else None)
     question = next((event.question for event in events if isinstance(event, Started)), "")
-    title = title or shortened(question, 80) or "A run"
+    title = title or question or "A run"
     sections = (
         _opening(title, events, question),
         *([element("p", element("b", origin(run)), class_="origin")] if origin(run) else []),
@@ -90,7 +99,7 @@ def page(
         _section("What it cost", _ledger(events), _settings(events)),
     )
     script, source = page_script() if live else (Markup(), "")
-    head = page_head(title, STYLE + (page_style() if live else ""), script=source)
+    head = page_head(shortened(title, 80), STYLE + (page_style() if live else ""), script=source)
     return f"<!DOCTYPE html>\n{element('html', head, element('body', element('main', *sections), script), lang='en')}\n"
 
 
@@ -163,9 +172,9 @@ def _evidence(events: Sequence[Event]) -> Markup:
     if answer is None or not (answer.evidence or answer.passages):
         return _section("Evidence", element("p", "None: the answer names no fact of the graph."))
     documents = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
-    said = [" ".join(map(sentence_told, supports)) for supports in answer.supports]
-    told = zip_longest(answer.evidence, said[: len(answer.evidence)], fillvalue="")  # a trace from elsewhere may hold fewer
-    rows = [{"fact": fact, "said by": words} for fact, words in told] if any(said) else answer.evidence
+    pairs = zip_longest(answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=())  # a trace from elsewhere may hold fewer
+    told = [fact_told(str(fact), supports) for fact, supports in pairs]
+    rows = [{"fact": fact, "said by": " ".join(said)} for fact, said in told] if any(said for _, said in told) else answer.evidence
     facts = [Table((_named(table(rows).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
     return _section("Evidence", *facts, *(_passage(id, documents) for id in answer.passages))
 

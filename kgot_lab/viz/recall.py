@@ -23,7 +23,7 @@ table.grid td, table.grid th { padding-left: .9rem; white-space: nowrap; font-va
 table.grid td:first-child, table.grid th:first-child { padding-left: 0; }
 caption { font-weight: bold; padding-bottom: .3rem; white-space: nowrap; }
 figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; border: none; }
-figcaption { font: .85rem Helvetica, Arial, sans-serif; color: #444; max-width: 60rem; }
+figcaption { font: .85rem Helvetica, Arial, sans-serif; max-width: 60rem; }
 .failure { border-bottom: 1px solid #e5e5e5; padding: .25rem 0; }
 .failure table { margin-left: 1.2rem; } .failure p { margin: .3rem 1.2rem; }
 nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }

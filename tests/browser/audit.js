@@ -13,17 +13,23 @@
     .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
   const contrast = (one, other) => (Math.max(light(one), light(other)) + 0.05) / (Math.min(light(one), light(other)) + 0.05);
 
-  /** Texts that do not stand out from what is behind them (1.4.3); those of disabled controls may be pale. */
+  /** Texts that do not stand out from what is behind them (1.4.3); those of disabled controls may be pale, still pictures have colours of their own. */
   function tooPale(view) {
     const found = [], walker = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const element = walker.currentNode.parentElement, text = walker.currentNode.data.trim(), look = getComputedStyle(element);
-      if (!text || !isSeen(element) || element.closest("title, desc, option, :disabled")) continue;
+      if (!text || !isSeen(element) || element.closest("title, desc, option, :disabled, svg:not(.kl svg)")) continue;
       const back = paper(element), ratio = contrast(over(parts(element.closest("svg") ? look.fill : look.color), back), back);
       const size = parseFloat(look.fontSize), isLarge = size >= 24 || (size >= 18.66 && Number(look.fontWeight) >= 700);
       if (ratio < (isLarge ? 3 : 4.5)) found.push(`${text.slice(0, 30)}: ${ratio.toFixed(2)}`);
     }
     return found;
+  }
+
+  /** Still pictures that are seen and do not stand on white paper. */
+  function offPaper(page) {
+    return [...page.querySelectorAll("svg, img")].filter((drawing) => isSeen(drawing) && !drawing.closest(".kl, svg svg"))
+      .filter((drawing) => paper(drawing).some((part) => part < 255)).map((drawing) => drawing.outerHTML.slice(0, 60));
   }
 
   /** Controls whose rim or ground does not stand out from what is behind them (1.4.11); buttons in a list are known by their words. */
@@ -77,6 +83,6 @@
     return [...copy.childNodes].map((node) => node.textContent).join(" ");
   }
 
-  return { tooPale, tooFaint, tooSmall, tooWide, written, at,
+  return { tooPale, offPaper, tooFaint, tooSmall, tooWide, written, at,
     first: (view) => stops(view)[0].focus({ focusVisible: true }), last: (view) => stops(view).at(-1).focus({ focusVisible: true }) };
 })()

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # without Playwright this file is still read
-    from playwright.sync_api import Locator
+    from playwright.sync_api import Locator, Page
 
 ASKED = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 NAMED = {"application", "button", "checkbox", "combobox", "image", "img", "navigation", "region", "searchbox", "slider", "textbox"}
 FINE: dict[str, Any] = {"no name": [], "too pale": [], "too faint": [], "too small": [], "out of order": 0}
+_ALL_IN = "(dark) => [...document.querySelectorAll('.kl')].every((view) => view.classList.contains('kl-dark') === dark)"
 MOST = 120  # stops of the Tab key in a view
 
 
@@ -28,6 +29,19 @@ def faults(view: Locator) -> dict[str, Any]:
 def asked(view: Locator, what: str) -> Any:
     """The answer of one of the functions of audit.js."""
     return view.evaluate(f"(view) => ({ASKED}).{what}(view)")
+
+
+def follows_the_browser(page: Page) -> bool:
+    """Whether a page is light or dark as the browser is, each text of it stands out, and its still pictures stay on white paper."""
+    body, grounds = page.locator("body"), []
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.wait_for_function(_ALL_IN, arg=theme == "dark")
+        assert asked(body, "tooPale") == [], theme
+        assert asked(body, "offPaper") == [], theme
+        grounds.append(body.evaluate("(body) => getComputedStyle(body).backgroundColor"))
+    page.emulate_media(color_scheme="light")
+    return grounds == ["rgb(255, 255, 255)", "rgb(27, 27, 27)"]
 
 
 def keyboard_goes_through(view: Locator) -> bool:

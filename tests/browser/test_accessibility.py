@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from browser.audit import FINE, asked, faults, focused, keyboard_goes_through, spoken
-from browser.lab import expect, open_notebook, run_cell
+from browser.audit import FINE, asked, faults, focused, follows_the_browser, keyboard_goes_through, spoken
+from browser.lab import REPOSITORY, expect, open_notebook, run_cell
 from browser.window import open_from_disk
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.markup import Markup, element
@@ -15,7 +15,8 @@ from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Document
-from kgot_lab.viz import show_graph, stepper
+from kgot_lab.viz import html, show_graph, stepper
+from kgot_lab.viz.course import write_course
 from kgot_lab.viz.explorer import Lanes, explore
 from kgot_lab.viz.live import page_script, place, style
 
@@ -176,11 +177,19 @@ def test_the_events_of_two_runs_are_one_stop_each_and_arrow_keys_go_through_them
     view = as_pair(page, watch, tmp_path)
     assert view.locator(".kl-step-pairs [tabindex='0']").count() == 2
     view.locator(".kl-step-pairs [tabindex='0']").first.focus()
-    for key in ("ArrowUp", "ArrowUp", "ArrowDown"):
+    for key in ("End", "ArrowUp", "ArrowUp", "ArrowDown"):
         page.keyboard.press(key)
     assert focused(view) == "BUTTON 23candidate: La Nina contribut"
     expect(view.locator(".kl-step-pane").first).to_have_attribute("data-at", "23")
-    expect(view.locator(".kl-step-pane").last).to_have_attribute("data-at", "20")
+    expect(view.locator(".kl-step-pane").last).to_have_attribute("data-at", "3")
+
+
+def test_the_pages_of_a_run_and_of_notebooks_are_dark_in_a_dark_browser_and_their_pictures_stay_on_white(page, watch, tmp_path):
+    notebooks = [REPOSITORY / "notebooks" / f"{name}.ipynb" for name in ("00_tour", "10_one_question_step_by_step")]
+    for path in (html(RUN, forks=[FORK]).save(tmp_path / "run.html"), *write_course(notebooks, tmp_path)):
+        open_from_disk(page, watch, path)
+        page.locator("details").evaluate_all("(all) => all.forEach((each) => { each.open = true; })")
+        assert follows_the_browser(page), path.name
 
 
 # --- in a notebook ---

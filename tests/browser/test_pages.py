@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import pytest
 
 from browser.lab import REPOSITORY, expect
@@ -79,6 +80,30 @@ def test_an_exported_graph_opens_from_disk_and_draws(page, watch, storm, tmp_pat
     expect(page.locator("[data-drawn] canvas").first).to_be_visible()
     expect(page.locator(".still svg")).not_to_be_visible()
     page.screenshot(path=SCREENSHOTS / "export-from-disk.png")
+
+
+BEYOND = """(canvas) => {
+  const cy = canvas._cyreg.cy, boxes = cy.elements().map((one) => one.renderedBoundingBox({ includeOverlays: false }));
+  return boxes.filter((box) => box.x1 < 0 || box.y1 < 0 || box.x2 > cy.width() || box.y2 > cy.height()).length;
+}"""
+
+
+def test_loops_stay_on_the_canvas_an_undirected_graph_has_no_arrows_and_one_without_nodes_says_so(page, watch, tmp_path):
+    loops = nx.MultiGraph(
+        [(one, other, {"relation": "is beside"}) for one, other in ("ab", "bc", "cd", "da", "aa", "bb", "cc", "dd", "dd", "dd")]
+    )
+    open_from_disk(page, watch, export(loops, tmp_path / "loops.html"))
+    canvas = page.locator("[data-drawn] .kl-canvas")
+    assert canvas.evaluate(BEYOND) == 0
+    assert canvas.evaluate("(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))") == ["none"] * 10
+    page.screenshot(path=SCREENSHOTS / "loops.png")
+    open_from_disk(page, watch, export(nx.DiGraph(loops), tmp_path / "directed.html"))
+    assert set(canvas.evaluate("(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))")) == {"triangle"}
+    assert canvas.evaluate(BEYOND) == 0
+    expect(page.get_by_text("This graph has no nodes")).not_to_be_visible()
+    open_from_disk(page, watch, export(nx.Graph(), tmp_path / "empty.html"))
+    expect(page.locator("[data-drawn]").get_by_text("This graph has no nodes")).to_be_visible()
+    page.screenshot(path=SCREENSHOTS / "empty.png")
 
 
 @pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])

@@ -3,7 +3,7 @@
 import pytest
 
 from browser.alive import blank_pictures, served, views_on
-from browser.audit import FINE, faults, keyboard_goes_through
+from browser.audit import FINE, faults, follows_the_browser, keyboard_goes_through
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, Watch
 from kgot_lab.draw.exercise import sealed
@@ -39,6 +39,7 @@ def test_a_course_lives_without_python_wherever_its_files_are(window, site, plac
             views = views_on(page)
             kinds += [view.kind for view in views]
             assert not [view for view in views if view.is_blank] and blank_pictures(page) == 0
+            assert place == "server" or follows_the_browser(page)
             if number == 0:
                 walk_and_search(page)
             if number + 1 < len(CHOSEN):
@@ -79,7 +80,7 @@ def answer(page):
 SAME = {  # an answer in Python, and how a reader may type it
     "Botswana": "botswana", "two  Words": " Two words ", "it's so": "it's so", "yes_no": "'yes_no'", 42: "42", 0.0325: ".0325",
     1234: "1234", 2 / 3: "0.6667", 1.234e-05: "0.00001234", -5.5: "-5.5", 1_000_000: "1000000", 999.6: "999.6", True: "true", None: "none",
-    ("a", "b"): "b, a", frozenset({1, 2}): "2,1", ("it's", "b"): "b, it's",
+    2: "2e0", 150: "1.5e2", 0.25: "+2.5e-1", ("a", "b"): "b, a", frozenset({1, 2}): "2,1", ("it's", "b"): "b, it's",
 }  # fmt: skip
 
 
@@ -89,4 +90,6 @@ def test_an_answer_that_python_takes_for_right_is_right_on_the_page(window, site
     for right, typed in SAME.items():
         seals = page.evaluate("(typed) => Promise.all(plainForms(typed).map(sealOf))", typed)
         assert sealed(right) in seals and sealed("something else") not in seals, typed
+    for right, typed in {2: "0x2", 3: "0b11", 8: "0o10", 0: " ", 1e300: "Infinity"}.items():
+        assert sealed(right) not in page.evaluate("(typed) => Promise.all(plainForms(typed).map(sealOf))", typed), typed
     page.close()

@@ -168,6 +168,8 @@ def test_the_event_that_a_recorded_fork_changed_offers_it(on_disk):
     offer.click()
     expect(on_disk.locator(".kl-step-pane")).to_have_count(2)
     expect(offer.first).to_be_hidden()
+    for pane in on_disk.locator(".kl-step-pane").all():  # both runs stand where they part
+        expect(pane).to_have_attribute("data-at", "3")
 
 
 # --- stepping, on a page without Python ---
@@ -309,6 +311,22 @@ def test_each_of_several_questions_at_one_event_is_shown_before_it_is_answered(p
         view.focus()
 
 
+def test_guesses_are_kept_while_one_stops_guessing_or_compares_for_a_while(page, on_disk):
+    on_disk.get_by_role("button", name="Predict").click()
+    on_disk.focus()
+    pressed(page, "End", "k", "End", "i")
+    on_disk.get_by_role("button", name="Predict").click()
+    expect(on_disk.locator(".kl-step-score")).to_be_empty()
+    for choice in ("1", "0"):
+        on_disk.get_by_label("Compare with").select_option(choice)
+    on_disk.get_by_role("button", name="Predict").click()
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 1")
+    expect(on_disk.locator(".kl-step-pane")).to_have_attribute("data-at", "12")
+    on_disk.focus()
+    pressed(page, "End")
+    expect(on_disk).to_contain_text("How many rows will this read find?")
+
+
 def test_the_answer_is_guessed_among_others_by_the_number_of_a_choice(page, on_disk):
     on_disk.get_by_role("button", name="Predict").click()
     on_disk.focus()
@@ -340,6 +358,8 @@ def test_a_recorded_fork_stands_beside_the_run_with_what_differs(page, on_disk):
     ends = on_disk.locator(".kl-step-end")
     expect(ends.nth(0)).to_contain_text("La Nina contributed")
     expect(ends.nth(1)).to_contain_text("The ash of a volcano blocked the sun")
+    for last in on_disk.get_by_role("button", name="Last").all():
+        last.click()
     marked = "(canvas, mark) => canvas._cyreg.cy.nodes(mark).length"
     canvases = on_disk.locator(".kl-canvas")
     expect(on_disk.locator(".kl-step-graph").nth(1)).to_have_attribute("data-nodes", "5")
@@ -350,9 +370,11 @@ def test_a_recorded_fork_stands_beside_the_run_with_what_differs(page, on_disk):
 def test_either_of_two_runs_can_be_stepped_by_mouse_and_by_keyboard(page, on_disk):
     on_disk.get_by_label("Compare with").select_option("1")
     run, fork = on_disk.locator(".kl-step-pane").nth(0), on_disk.locator(".kl-step-pane").nth(1)
-    run.get_by_role("button", name="Back").click()
-    pressed(page, "ArrowLeft")
-    expect(run).to_have_attribute("data-at", "22")
+    run.get_by_role("button", name="Forward").click()
+    pressed(page, "ArrowRight")
+    expect(run).to_have_attribute("data-at", "5")
+    expect(fork).to_have_attribute("data-at", "3")
+    fork.get_by_role("button", name="Last").click()
     expect(fork).to_have_attribute("data-at", "20")
     on_disk.locator(".kl-step-pairs").get_by_role("button", name="3 search returned").nth(1).click()
     expect(fork).to_have_attribute("data-at", "3")

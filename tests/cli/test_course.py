@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from kgot_lab.cli.app import app
 from kgot_lab.draw.attempts import digest_of
+from kgot_lab.errors import BadInput
 
 
 def handed(folder, name, **right):
@@ -29,6 +31,23 @@ def test_a_damaged_file_is_named_and_the_others_are_shown(tmp_path):
     told = CliRunner().invoke(app, ["marks", str(broken), handed(tmp_path, "Ada", a=True)])
     assert "Ada" in told.stdout and "broken.json is left out" in told.stderr
     assert told.exit_code == 1 and "1 file of 2" in str(told.exception)
+
+
+def test_a_file_given_twice_counts_once_and_says_so(tmp_path):
+    ada = Path(handed(tmp_path, "Ada", a=True))
+    told = CliRunner().invoke(app, ["marks", str(ada), str(ada), str(ada.parent / "." / ".." / ada.parent.name / ada.name)])
+    assert told.exit_code == 0 and "2 files given again, and counted once" in told.stderr and told.stdout.count("Ada") == 1
+
+
+NOT_THERE = {"none.json": "there is no such file", "*.txt": "no file fits it", "": "it is a folder; name the files in it"}
+
+
+@pytest.mark.parametrize(("name", "said"), NOT_THERE.items())
+def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path, name, said):
+    alone = CliRunner().invoke(app, ["marks", str(tmp_path / name)])
+    assert alone.exit_code == 1 and isinstance(alone.exception, BadInput) and str(alone.exception).endswith(said)
+    with_ada = CliRunner().invoke(app, ["marks", str(tmp_path / name), handed(tmp_path, "Ada", a=True)])
+    assert said in with_ada.stderr and "Ada" in with_ada.stdout and "1 file of 2" in str(with_ada.exception)
 
 
 def test_slides_are_written_beside_each_other(tmp_path):

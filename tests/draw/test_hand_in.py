@@ -14,6 +14,7 @@ from kgot_lab.errors import BadInput
 @pytest.fixture(autouse=True)
 def a_session_of_its_own(monkeypatch):
     monkeypatch.setattr(attempts, "_attempts", {})
+    monkeypatch.setattr(attempts, "_named", {})
 
 
 def tried(*answers, name="10.1"):
@@ -27,6 +28,29 @@ def test_tries_are_counted_to_the_first_right_answer_and_dots_and_repetitions_ar
     (first, second) = hand_in("Ada", folder=tmp_path).attempts
     assert (first.exercise, first.answer, first.right, first.tries) == ("10.1", "loom", True, 3)
     assert (second.right, second.tries) == (False, 1)
+
+
+def test_none_is_no_try_unless_it_is_right(tmp_path):
+    tried(None, "card", None, "loom")
+    exercise(None, sealed(None), name="10.2")
+    assert [(each.answer, each.tries) for each in hand_in("Ada", folder=tmp_path).attempts] == [("loom", 2), ("None", 1)]
+
+
+def test_a_list_with_a_number_in_it_is_another_answer_than_the_number(tmp_path):
+    for number, answer in enumerate(([5], (5, "a"), {"b", 5}, [[5]], 5)):
+        exercise(answer, len, name=f"10.{number}")
+    exercise([5], 5, name="10.9")
+    exercise(5, 5, name="10.9")
+    handed = hand_in("Ada", folder=tmp_path).attempts
+    assert [each.answer for each in handed] == ["[5]", "(5, a)", "{5, b}", "[[5]]", "5", "5"] and handed[-1].tries == 2
+
+
+def test_two_exercises_of_one_name_are_refused_even_with_dots_and_one_run_again_is_not():
+    tried("card", ..., "loom")
+    with pytest.raises(BadInput, match=r"two exercises are called '10\.1'"):
+        exercise(..., sealed("wheel"), hint="count again", name="10.1")
+    with pytest.raises(BadInput, match=r"two exercises are called '10\.1'"):
+        exercise("wheel", lambda answer: True, hint="another", name="10.1")
 
 
 def test_the_file_says_who_and_what_and_nothing_of_the_computer(tmp_path):

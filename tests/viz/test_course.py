@@ -131,3 +131,12 @@ def test_a_course_needs_notebooks_and_none_takes_the_name_of_the_front_page(tmp_
         write_course([], tmp_path / "site")
     with pytest.raises(BadInput, match=r"two pages would become index\.html"):
         write_course([notebook(tmp_path, "index.ipynb", "# One")], tmp_path / "site")
+
+
+@pytest.mark.parametrize(("last", "into", "said"), [("none.ipynb", "site", "No such file"), ("one.ipynb", "one.ipynb", "which is a file")])
+def test_a_missing_notebook_or_a_file_in_the_place_of_the_folder_is_told_before_anything_runs(tmp_path, last, into, said):
+    ran = []
+    one = notebook(tmp_path, "one.ipynb", OPENING, "1 + 1")
+    with pytest.raises(BadInput, match=said):
+        write_course(dict.fromkeys([one, tmp_path / last]), tmp_path / into, live=True, tell=ran.append)
+    assert ran == [] and not (tmp_path / "site").exists()

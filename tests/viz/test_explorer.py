@@ -264,6 +264,9 @@ def test_an_unknown_preset_and_weights_out_of_bounds_say_what_is_known():
         SMALL.but(preset="defualt")
     with pytest.raises(UnknownName, match="unknown lane 'words'"):
         SMALL.but(off=["words"])
+    with pytest.raises(UnknownName, match="unknown lane 'words'"):
+        explore({"words": const("words", a=1)}, [])
+    assert "UnknownName" in explore.__doc__
     for weights in (Weights(-1, 0, 0, 0), Weights(2, 0, 0, 0), Weights(float("nan"), 0, 0, 0)):
         with pytest.raises(BadInput, match="from 0 to 1"):
             SMALL.but(weights=weights)

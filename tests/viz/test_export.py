@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.graph.paper import NO_NODES
 from kgot_lab.draw.markup import key_of
 from kgot_lab.draw.outside import links, references
 from kgot_lab.draw.tags import tags
@@ -17,8 +18,9 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz import show_graph, svg
+from kgot_lab.viz import html, show_graph, svg
 from kgot_lab.viz.export import MOST_EXPORTED, export, export_page
 
 EVIL = (
@@ -91,7 +93,7 @@ def test_the_tables_say_the_same():
 
 def test_an_empty_graph_can_be_exported():
     page = export_page(PropertyGraph.of())
-    assert "empty graph" in page and references(page, beside=True) == ()
+    assert NO_NODES in page and references(page, beside=True) == ()
 
 
 def test_texts_of_the_graph_stay_text():
@@ -116,7 +118,7 @@ def test_more_than_two_thousand_nodes_are_cut_to_the_best_connected_and_the_page
 
 
 def test_a_place_where_no_page_can_be_written_is_refused(tmp_path):
-    for path in (tmp_path / "graph.txt", tmp_path / "none" / "graph.html"):
+    for path in (tmp_path / "graph.txt", tmp_path / "graph"):
         with pytest.raises(BadInput, match=r"ends in \.html"):
             export(SMALL, path)
     with pytest.raises(BadInput, match="limit"):
@@ -255,3 +257,9 @@ def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
     assert ("(no name)", "(no name)") in {(node["text"], node["caption"]) for node in data["nodes"]} and page.count("(no name)") > 2
     assert all(node["id"] for node in data["nodes"])
     assert {edge["source"] for edge in data["edges"]} <= {node["id"] for node in data["nodes"]}
+
+
+def test_a_page_makes_its_folders_whichever_way_it_is_written(tmp_path):
+    run = load_run(bundled("traces/winter_storm.jsonl"))
+    written = export(SMALL, tmp_path / "a" / "b" / "graph.html"), html(run).save(tmp_path / "c" / "d" / "run.html")
+    assert all(path.is_file() for path in written)

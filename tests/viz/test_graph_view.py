@@ -226,3 +226,11 @@ def test_a_node_without_a_name_can_be_picked():
     nameless = next(node["id"] for node in view.live.data["nodes"] if node["text"] == "(no name)")
     view._heard({"picked": nameless})
     assert nameless and view.picked == ""
+
+
+def test_an_undirected_networkx_graph_is_drawn_without_arrows_and_a_directed_one_with():
+    lines, arrows = nx.path_graph(3), nx.path_graph(3, create_using=nx.DiGraph)
+    lines.add_edge(1, 1)
+    assert "<polygon" not in show_graph(lines).picture.svg and "<polygon" in show_graph(arrows).picture.svg
+    assert [show_graph(graph).live.data["arrows"] for graph in (lines, arrows)] == [False, True]
+    assert "<polygon" in show_graph(lines, arrows=True).picture.svg

@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.graph.paper import NO_NODES
 from kgot_lab.draw.graph.shapes import look_of
 from kgot_lab.draw.markup import Markup, element, escaped, shortened
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.graph.supports import Support
+from kgot_lab.graph.supports import Support, note
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
+from kgot_lab.loop.telling import tell
+from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
+from kgot_lab.viz.stepping.data import run_data
 
 EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"
@@ -68,7 +72,7 @@ def test_a_text_of_more_than_four_lines_is_shortened_in_the_picture_and_whole_in
 
 
 def test_an_empty_graph_says_so():
-    assert "empty graph" in texts(svg(PropertyGraph.of())) and "empty graph" not in texts(svg(SMALL))
+    assert NO_NODES in texts(svg(PropertyGraph.of())) and NO_NODES not in texts(svg(SMALL))
 
 
 def test_the_same_graph_and_seed_give_the_same_picture_and_another_seed_another_one():
@@ -350,7 +354,7 @@ def test_a_page_of_an_event_that_is_not_known_yet_still_shows_it():
         pass
 
     assert "Dreamed" in page([Dreamed(step=4)]) and "Step 4" in page([Dreamed(step=4)])
-    assert "empty graph" in page([])
+    assert NO_NODES in page([])
 
 
 def test_a_run_on_a_graph_that_was_there_is_told_what_it_was():
@@ -366,3 +370,22 @@ def test_a_turn_without_a_vote_says_so_instead_of_counting_no_ballots():
     events = (happened.Started(question="?"), voted)
     text = page(events, title="x")
     assert "without a vote: no vote on an &lt;empty&gt; graph" in text and "0 ballots" not in text
+
+
+def test_the_heading_of_a_page_holds_a_long_question_whole():
+    question = "Which of the " + "very " * 40 + "many words of this question is the last?"
+    text = page([happened.Started(question=question)])
+    assert f"<h1>{question}</h1>" in text and "<title>Which of the very" in text and f"<title>{question}" not in text
+
+
+def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_sentence():
+    edge = Edge("Ada", "says", "Ada §2", note([Support("d1", "She wrote programs.")]))
+    supports = ((Support("d1", "She wrote programs."),), ())
+    answered = happened.Answered(text="programs", forced=False, evidence=(fact_of(edge), "Ada --[met]--> Bob"), supports=supports)
+    wrote = Wrote(statement="add", diff=Diff(added_nodes=(Node("Ada"), Node("Ada §2")), added_edges=(edge,)))
+    run = [happened.Started(question="What did she write?"), wrote, answered]
+    words = re.sub("<[^>]*>", " ", page(run).partition("<h2>Evidence</h2>")[2])
+    assert "Ada: “She wrote programs.”" in words and "[d1]" in words and "--[says]--" not in words.partition("Step by step")[0]
+    assert "Ada --[met]--&gt; Bob" in words and "Ada: “She wrote programs.”" in "".join(map(str, tell(answered).parts))
+    (fact, other) = run_data(run, {})["grounds"]["facts"]
+    assert fact["sentence_of"] == "Ada" and "sentence_of" not in other

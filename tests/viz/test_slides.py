@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.draw.markup import element
 from kgot_lab.draw.outside import references
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.slides import slides_of, write_slides
@@ -51,6 +52,23 @@ def test_each_picture_or_table_has_a_slide_and_checks_imports_and_answers_have_n
     assert 'alt="a circle"' in picture and "data:image/svg+xml;base64," in picture and "show(1)" not in picture
     assert "<p>And next a table.</p>" in rows and "<td>1 &lt; 2</td>" in rows and "assert" not in rows
     assert '<pre class="gave">7</pre>' in value and "lab.exercise" not in title + picture + rows + value
+
+
+def exercises(text):
+    return re.findall(r"^\*\*\d+\.\*\*", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_each_exercise_of_a_notebook_has_a_slide_with_its_text_above_its_own_code(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    asked = [number for number, cell in enumerate(cells) for _ in exercises("".join(cell["source"])) if cell["cell_type"] == "markdown"]
+    shown = [re.sub("<aside.*?</aside>", "", each, flags=re.DOTALL) for each in sections(slides_of(path))]
+    slides = [each for each in shown if "<h2>Exercises</h2>" in each]
+    assert len(slides) == len(asked) and all(slide.count("<p><b>") == 1 for slide in slides)
+    for number, (slide, at) in enumerate(zip(slides, asked, strict=True), start=1):
+        assert f"<p><b>{number}.</b>" in slide
+        before = [cell for cell in cells[asked[0] : at] if cell["cell_type"] == "code"]
+        assert not any(str(element("code", "".join(cell["source"]))) in slide for cell in before)
 
 
 def test_nothing_of_a_notebook_is_run_or_fetched(tmp_path):

@@ -24,11 +24,16 @@ def show_marks(
     from kgot_lab.writing import write_whole
 
     handed, damaged = [], 0
-    for path in dict.fromkeys(files):
+    once = {path.resolve(): path for path in reversed(files)}
+    if len(once) < len(files):
+        say(f"note: {counted(len(files) - len(once), 'file')} given again, and counted once")
+    for path in reversed(once.values()):
         check_apart(handed_in=path, csv=as_csv)
         try:
             handed.append(read_hand_in(path))
         except BadInput as error:
+            if len(once) == 1:
+                raise
             damaged += 1
             say(f"note: {error}")
     if handed:

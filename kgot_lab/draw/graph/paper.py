@@ -13,6 +13,7 @@ from kgot_lab.draw.wrapping import fitted
 from kgot_lab.types import Edge, Json, Node
 
 WHICH_FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
+NO_NODES = "This graph has no nodes"
 _EDGE = 6.0  # pixels around the drawing
 _ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
 _NOTE, _NOTE_LINES = 15.0, 3
@@ -23,8 +24,8 @@ _TOLD_OF_MANY = 60  # with many nodes they would be most of the file
 class Paper:
     """A scene on paper of some size, in SVG units."""
 
-    def __init__(self, scene: Scene, width: int, height: int) -> None:
-        self.scene, self.width, self.height = scene, width, height
+    def __init__(self, scene: Scene, width: int, height: int, *, arrows: bool = True) -> None:
+        self.scene, self.width, self.height, self.arrows = scene, width, height, arrows
         self.looks = {label: look_of(number) for number, label in enumerate(scene.labels)}
         self.drawn = DrawingTask(scene.nodes, scene.edges, scene.node_marks, scene.edge_marks)
         self.entries, rows = self._legend_entries()
@@ -60,16 +61,16 @@ class Paper:
             "g",
             element("title", _full_edge(edge, self.scene.edge_marks.get(edge.identity, ""), self.most)),
             element("path", d=path.path, fill="none", stroke=style.colour, stroke_width=style.width, stroke_dasharray=style.dashes),
-            element("polygon", points=path.arrow, fill=style.colour),
+            element("polygon", points=path.arrow, fill=style.colour) if self.arrows else Markup(),
         )
 
     def _curve(self, edge: Edge, plan: DrawingPlan) -> Curve:
         one, other = plan.nodes[edge.source], plan.nodes[edge.target]
         if edge.source == edge.target:
             loops = [each.identity for each in self.scene.edges if each.source == each.target == edge.source]
-            return loop(one.place, one.radius, loops.index(edge.identity))
+            return loop(one.place, one.radius, loops.index(edge.identity), headed=self.arrows)
         ends = (one.place, self._rim(edge.source, one)), (other.place, self._rim(edge.target, other))
-        return curve(*ends, plan.edges[edge.identity].control)
+        return curve(*ends, plan.edges[edge.identity].control, headed=self.arrows)
 
     def _words(self, edge: Edge, planned: EdgePlan, size: float) -> Markup:
         """What an edge says, where there is room for it; the lines of one in a group."""
@@ -105,7 +106,7 @@ class Paper:
         paper = element("rect", width=self.width, height=self.height, fill="#fff")
         if self.scene.nodes:
             return paper
-        return joined([paper, _text("empty graph", self.width / 2, self.height / 2, 18, "#555")])
+        return joined([paper, _text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
         """The labels drawn, each with its shape and colour, and the marks; and how many rows they take, at most two."""

@@ -89,20 +89,23 @@ class Curve:
     arrow: str
 
 
-def curve(start: tuple[Place, float], end: tuple[Place, float], control: Place) -> Curve:
-    """A curve of second order between two nodes, each given by its middle and radius; straight if the control point is halfway."""
-    first, last = _towards(start[0], control, start[1] + 1), _towards(end[0], control, end[1] + 3)
-    neck = _towards(last, control, 7)
+def curve(start: tuple[Place, float], end: tuple[Place, float], control: Place, *, headed: bool = True) -> Curve:
+    """A curve of second order between two nodes, each given by its middle and radius; straight if the control point is halfway.
+
+    One that is not `headed` goes to the rim of its end, where no arrow head is drawn.
+    """
+    first, last = _towards(start[0], control, start[1] + 1), _towards(end[0], control, end[1] + (3 if headed else 1))
+    neck = _towards(last, control, 7) if headed else last
     return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control))
 
 
-def loop(place: Place, radius: float, number: int) -> Curve:
-    """A loop above a node; further ones are larger."""
+def loop(place: Place, radius: float, number: int, *, headed: bool = True) -> Curve:
+    """A loop above a node; further ones are larger, and one that is not `headed` ends at the node itself."""
     x, y = place
     size = 2.2 * radius + 12 * number
     first, last = (x - 0.5 * radius, y - radius), (x + 0.5 * radius, y - radius - 2)
     one, other = (x - size, y - 2 * size), (x + size, y - 2 * size)
-    path = f"M{_point(first)} C{_point(one)} {_point(other)} {_point(_towards(last, other, 7))}"
+    path = f"M{_point(first)} C{_point(one)} {_point(other)} {_point(_towards(last, other, 7 if headed else -2))}"
     return Curve(path, _arrow(last, other))
 
 

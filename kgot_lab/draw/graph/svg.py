@@ -67,16 +67,17 @@ def svg(
     seed: int = 0,
     positions: Mapping[str, Place] | None = None,
     labels: Sequence[str] = (),
+    arrows: bool = True,
 ) -> Picture:
     """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, a path, as the ids of its nodes
     in order, or a run, for its answer.
 
     At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture had them, and
-    `labels`, in the order in which that picture has them, keep their colours and shapes.
+    `labels`, in the order in which that picture has them, keep their colours and shapes. Without `arrows` lines point nowhere.
     """
     scene = scene_of(graph, highlight, limit)
     scene = replace(scene, labels=tuple(dict.fromkeys((*labels, *scene.labels))))
-    paper = Paper(scene, width, height)
+    paper = Paper(scene, width, height, arrows=arrows)
     plan = paper.planned(positions or {}, seed)
     parts = [paper.background(), paper.legend(), *paper.drawing(plan), paper.note(plan)]
     drawing = element(

@@ -19,9 +19,11 @@ function answerView(root, data) {
   return { update() {}, destroy() {} };
 }
 
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i; // a number as one writes it, also 1e0; not 0x2, which nobody means for 2
+
 /** Under which forms Python may know an answer that was typed: as a number, a text, a word of its own, or a collection of such. */
 function plainForms(typed) {
-  const one = (text) => [...(text !== "" && Number.isFinite(Number(text)) ? [plainNumber(Number(text))] : []), plainText(text)];
+  const one = (text) => [...(DECIMAL.test(text) ? [plainNumber(Number(text))] : []), plainText(text)];
   const parts = typed.replace(/^[[({]|[\])}]$/g, "").split(",").map((part) => unquoted(part.trim())).filter(Boolean);
   const several = [plainText, (part) => one(part)[0]].map((form) => parts.map(form));
   const lists = several.map((each) => `[${each.sort().map(quotedText).join(", ")}]`);

@@ -9,7 +9,8 @@ function graphView(root, data, tell) {
   const said = announcer();
   const hover = make("div", { class: "kl-hover", hidden: true });
   const canvas = make("div", { class: "kl-canvas" });
-  const drawing = make("div", { class: "kl-drawing", tabindex: 0, role: "application", style: `height:${data.height ?? 460}px` }, canvas, hover);
+  const empty = make("p", { class: "kl-nothing", hidden: true }, "This graph has no nodes");
+  const drawing = make("div", { class: "kl-drawing", tabindex: 0, role: "application", style: `height:${data.height ?? 460}px` }, canvas, empty, hover);
   const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" }, pickHint());
   const note = make("div", { class: "kl-note" });
   const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
@@ -22,12 +23,12 @@ function graphView(root, data, tell) {
   const bar = make("div", { class: "kl-bar" }, labelled("Search", search), button("Find", () => find()), expand, close, path,
     button("Whole graph", () => fit()), tableButton);
   root.append(bar, kinds, make("div", { class: "kl-split" }, drawing, facts), said, note, tables);
-  drawing.addEventListener("keydown", (event) => keyboard(event));
+  drawing.addEventListener("keydown", (event) => event.target === drawing && state.cy && graphKeys(event, state, { pick, say, fit, neighbours, showPath }));
   const stop = whenLaidOut(drawing, () => start());
 
   function start() {
     state.cy = cytoscape({
-      container: canvas, style: graphStyle(state.data.plan, canvas), layout: { name: "preset" }, elements: [],
+      container: canvas, style: graphStyle(state.data.plan, canvas, state.data.arrows), layout: { name: "preset" }, elements: [],
       minZoom: 0.03, maxZoom: 6, boxSelectionEnabled: false, hideEdgesOnViewport: state.data.edges.length > HAIR_EDGES,
     });
     state.cy.on("tap", "node", (event) => {
@@ -58,7 +59,7 @@ function graphView(root, data, tell) {
 
   /** Other colours; nothing is moved, since a page that changes its theme has for a moment another width. */
   function restyle() {
-    state.cy.style(graphStyle(state.data.plan, canvas));
+    state.cy.style(graphStyle(state.data.plan, canvas, state.data.arrows));
     legible();
     state.cy.forceRender();
   }
@@ -69,6 +70,7 @@ function graphView(root, data, tell) {
     const { nodes, edges, plan, total } = state.data;
     drawing.setAttribute("aria-label", `${state.data.title}. Arrow keys go from node to node, Enter shows neighbours, plus and minus zoom.`);
     note.textContent = state.data.note ?? "";
+    empty.hidden = nodes.length > 0;
     legend();
     if (state.table) showTable(true);
     if (!cy) return;
@@ -79,7 +81,7 @@ function graphView(root, data, tell) {
     const known = new Set(fresh ? nodes.map((node) => node.id) : cy.nodes().map((node) => node.id()));
     const replanned = Boolean(total && plan) || state.planned !== Boolean(plan);
     state.planned = Boolean(plan);
-    cy.style(graphStyle(plan, canvas));
+    cy.style(graphStyle(plan, canvas, state.data.arrows));
     cy.batch(() => {
       cy.elements().remove();
       cy.add(nodes.map((node) => ({ group: "nodes", data: nodeData(node, degree.get(node.id) ?? 0, plan), position: moved.get(node.id) ?? { x: 0, y: 0 },
@@ -261,28 +263,6 @@ function graphView(root, data, tell) {
     if (state.data.plan) cy.viewport({ zoom: state.frame.zoom, pan: { x: 0, y: 0 } });
     else cy.fit(undefined, 34);
     state.fitted = eye();
-  }
-
-  function keyboard(event) {
-    if (event.target !== drawing || !state.cy) return;
-    const ids = state.cy.nodes(":visible").map((node) => node.id());
-    const at = ids.indexOf(state.picked);
-    const zoom = (factor) => state.cy.zoom({ level: state.cy.zoom() * factor, renderedPosition: { x: drawing.clientWidth / 2, y: drawing.clientHeight / 2 } });
-    const go = (id) => {
-      pick(id, Boolean(state.from)); // while a path is being chosen the arrows only move, and Enter takes the other end
-      if (state.from) say(`${state.cy.getElementById(id).data("text")}: Enter makes it the other end`);
-    };
-    const forward = () => go(ids[(at + 1) % ids.length]);
-    const back = () => go(ids[(at <= 0 ? ids.length : at) - 1]);
-    const acts = {
-      ArrowRight: forward, ArrowDown: forward, ArrowLeft: back, ArrowUp: back,
-      Escape: () => { state.from = ""; say("No path is being chosen"); },
-      Enter: () => (state.from && state.from !== state.picked ? showPath(state.from, state.picked) : neighbours()), "+": () => zoom(1.25), "-": () => zoom(0.8), "0": () => fit(),
-    };
-    if (!acts[event.key] || (event.key === "Escape" && !state.from) || (!ids.length && event.key.startsWith("Arrow"))) return;
-    event.preventDefault();
-    event.stopPropagation(); // or the notebook takes the keys for its own
-    acts[event.key]();
   }
 
   function say(text) { said.textContent = text; }

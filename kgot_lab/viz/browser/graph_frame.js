@@ -6,6 +6,7 @@ const LARGEST = 1.3;
 const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
 const FREE_MARKS = new Set(["answer", "evidence", "path"]); // few, and always named; of a change, which may be all there is, what lies on another waits for pointing
 const FIRST_NAMED = 3; // of a graph without a plan: names that may lie on nodes, so that the hub of a crowd has its own
+const LOOP_STEP = 46; // how far a bezier edge is bent away from the next, and a loop away from its node
 const LEADING = 1.15; // from line to line, by the size of the type
 
 /** How wide a text of one line is, in pixels, in the type of every graph. */
@@ -25,12 +26,12 @@ function halfBox(text, size) {
 }
 
 /** A scale for each axis with which nodes, names and all, span the canvas though they keep their sizes; and how far one looks at it from. */
-function graphFrame(plan, nodes, width, height) {
+function graphFrame(plan, nodes, loops, width, height) {
   const zoom = Math.min(LARGEST, Math.max(SMALLEST, Math.min(width / plan.width, height / plan.height)));
   const reach = nodes.map((node) => {
     const half = node.named ? halfBox(node.caption, plan.name) : { x: 0, y: 0 };
-    const own = node.size / 2 + 1;
-    return { x: [Math.max(own, half.x - node.beside[0]), Math.max(own, half.x + node.beside[0])], y: [Math.max(own, half.y - node.beside[1]), Math.max(own, half.y + node.beside[1])] };
+    const own = node.size / 2 + 1, loop = loops.get(node.id) ?? { x: 0, y: 0 };
+    return { x: [Math.max(own, half.x - node.beside[0], loop.x), Math.max(own, half.x + node.beside[0])], y: [Math.max(own, half.y - node.beside[1], loop.y), Math.max(own, half.y + node.beside[1])] };
   });
   const axis = (name, length) => {
     const room = (length - 2 * FRAME_EDGE) / zoom;
@@ -46,6 +47,19 @@ function graphFrame(plan, nodes, width, height) {
   };
   const [x, y] = nodes.length ? [axis("x", width), axis("y", height)] : [{ scale: 1, shift: 0 }, { scale: 1, shift: 0 }];
   return { zoom, place: (at) => ({ x: x.shift + x.scale * at.x, y: y.shift + y.scale * at.y }) };
+}
+
+/** How far the loops of each node reach to the left and up from its middle, words and all: as Cytoscape draws them, each a third larger. */
+function loopReach(plan, edges) {
+  const reach = new Map(), counts = new Map();
+  for (const edge of edges.filter(({ source, target }) => source === target)) {
+    const number = counts.get(edge.source) ?? 0, word = halfBox(edge.caption, plan.word), before = reach.get(edge.source) ?? { x: 0, y: 0 };
+    const control = 1.4 * LOOP_STEP * (1 + number / 3); // straight up from the node, and straight left; two curves of second order meet halfway between
+    const [bow, middle] = [(2 / 3) * control + 5, control / 2];
+    counts.set(edge.source, number + 1);
+    reach.set(edge.source, { x: Math.max(before.x, bow, middle + word.x), y: Math.max(before.y, bow, middle + word.y) });
+  }
+  return reach;
 }
 
 /** How an edge is bent toward its planned control point: how far along it, and how far aside. */
@@ -120,8 +134,8 @@ function nameSome(cy, size) {
 
 /** Put every node, line and word where it belongs on a canvas of this size; returns the frame they stand in. */
 function placeGraph(cy, data, drawing) {
-  const { nodes, edges, plan, framed } = data;
-  const frame = plan ? graphFrame(plan, framed ?? nodes, drawing.clientWidth, drawing.clientHeight) : wideFrame(data);
+  const { nodes, edges, plan, framed, looped } = data;
+  const frame = plan ? graphFrame(plan, framed ?? nodes, loopReach(plan, looped ?? edges), drawing.clientWidth, drawing.clientHeight) : wideFrame(data);
   const ends = new Map(nodes.map((node) => [node.id, frame.place(node)]));
   cy.batch(() => cy.nodes().not(".moved").positions((node) => ends.get(node.id())));
   if (plan) placeLines(cy, edges, ends, frame.place), uncrowd(cy, plan);

@@ -38,8 +38,8 @@ function swatch(kind) {
   return drawing;
 }
 
-/** The style of a graph; `plan` gives the sizes of type, `place` is an element whose colours it takes over. */
-function graphStyle(plan, place) {
+/** The style of a graph; `plan` gives the sizes of type, `place` is an element whose colours it takes over; without `arrows` edges point nowhere. */
+function graphStyle(plan, place, arrows = true) {
   const given = getComputedStyle(place);
   const colour = (name) => given.getPropertyValue(`--kl-${name}`).trim();
   const [ink, paper, words, line, strong] = ["ink", "paper", "words", "edge", "strong"].map(colour);
@@ -61,7 +61,7 @@ function graphStyle(plan, place) {
     { selector: "node.planned.quiet", style: { label: "" } },
     { selector: "node.planned.pointed, node.planned.picked", style: { label: "data(caption)", "z-index": 25 } },
     { selector: "edge", style: { ...text, label: "data(caption)", "font-size": plan?.word ?? 11, color: words, width: "data(width)", "line-color": line, "target-arrow-color": line, "target-arrow-shape": "triangle",
-      "arrow-scale": 0.9, "curve-style": "bezier", "control-point-step-size": 46, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
+      "arrow-scale": 0.9, "curve-style": "bezier", "control-point-step-size": LOOP_STEP, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
     { selector: "edge.planned", style: { "min-zoomed-font-size": 0, "edge-distances": "node-position" } },
     { selector: "edge.bent", style: { "curve-style": "unbundled-bezier" } },
     { selector: "edge.even", style: { "curve-style": "straight" } },
@@ -82,5 +82,6 @@ function graphStyle(plan, place) {
     { selector: "edge.picked", style: { label: "data(caption)", "min-zoomed-font-size": 6, "line-color": ink, "target-arrow-color": ink, color: ink, width: 4, "line-opacity": 1, "z-index": 30 } },
     { selector: "node.near", style: { "border-width": 4 } },
     { selector: "node.picked", style: { "border-color": ink, "border-width": 5, "z-index": 30 } },
+    ...(arrows ? [] : [{ selector: "edge", style: { "target-arrow-shape": "none" } }]),
   ];
 }

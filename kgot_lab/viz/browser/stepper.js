@@ -5,7 +5,7 @@ const STEP_UNHEARD = 8000; // milliseconds without a word of Python after which 
 
 /** The stepper: `data` as made by kgot_lab.viz.stepping.stepper; `tell` sends a message to Python, or is null on a page of its own. */
 function stepperView(root, data, tell) {
-  const view = { runs: [data.run, ...data.forks], chosen: 0, panes: [], active: null, quiz: null, drafts: new Map(), editing: null, tell, data };
+  const view = { runs: [data.run, ...data.forks], chosen: 0, panes: [], active: null, quiz: null, guesses: null, drafts: new Map(), editing: null, tell, data };
   const predict = button("Predict, then reveal", () => startQuiz(!view.quiz), { class: "kl-button kl-mode", "aria-pressed": "false" });
   const score = make("span", { class: "kl-step-score", role: "status", title: "Right guesses, of those revealed" });
   const chooser = make("select", { onchange: () => choose(Number(chooser.value)) });
@@ -38,7 +38,8 @@ function stepperView(root, data, tell) {
     view.pairs = fork ? stepPairs(view, fork) : null;
     body.className = fork ? "kl-step-two" : "kl-step-one";
     body.replaceChildren(...(fork ? [stepSummary(view, fork), view.pairs.element] : []), ...view.panes.map((pane) => pane.element));
-    for (const pane of view.panes) pane.go(fork ? pane.last : at, false);
+    const part = fork ? partingOf(fork, view.panes) : null;
+    for (const pane of view.panes) pane.go(part ? part[pane.number ? 1 : 0] : at, false);
     view.pairs?.look();
     root.dataset.runs = String(view.panes.length);
     if (focused && !root.contains(focusedNear(root))) root.focus({ preventScroll: true });
@@ -62,10 +63,11 @@ function stepperView(root, data, tell) {
   }
 
   function startQuiz(on) {
-    view.quiz = on ? stepQuiz(view.runs[0]) : null;
+    if (on) view.guesses ??= stepQuiz(view.runs[0]); // what was guessed stays when one stops for a while
+    view.quiz = on ? view.guesses : null;
     view.editing = null;
     showQuiz();
-    view.panes[0].go(on ? 0 : view.panes[0].at);
+    view.panes[0].go(on ? view.guesses.reached : view.panes[0].at);
   }
 
   function showQuiz() {

@@ -42,6 +42,8 @@ def write_course(
     """
     notebooks, folder = [Path(path) for path in paths], Path(folder)
     names = _names(notebooks)
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"the pages cannot go into {folder}, which is a file: name a folder")
     chapters: dict[str, Chapter] = {}
     pages: dict[str, str] = {}
     read = [read_notebook(path) for path in notebooks]

@@ -21,6 +21,7 @@ _LEFT_OUT = ("In the package",)  # sections that are for readers, not for a room
 _SENTENCES, _BULLETS = 2, 6
 _GIVEN = ("<img", "<table", '<pre class="gave"')  # how a body begins that a cell gave
 _DENSE = 1100  # letters of a slide above which they are set smaller
+_EXERCISE = re.compile(r"\*\*\d+\.\*\*")  # how the text of one begins
 _ROW = 50  # letters whose room a row of a table takes besides its own
 
 
@@ -36,8 +37,8 @@ def slides_of(path: Path | str) -> str:
     """The slides of a notebook as the text of an HTML page.
 
     A slide for each heading, with the first two sentences or the bullets below it, short code and what it gave; each further picture or
-    table gets one of its own. All that was said stands in the notes (key n). Cells that end in a check, and those that
-    a reader types into, are left out. Raises BadInput for a notebook that is missing, damaged or has nothing to show.
+    table gets one of its own, and so does each exercise. All that was said stands in the notes (key n). Cells that end in a check, and
+    those that a reader types into, are left out. Raises BadInput for a notebook that is missing, damaged or has nothing to show.
     """
     path = Path(path)
     slides = [slide for slide in _slides(notebook_parts(path)) if slide.body or slide.level == 1]
@@ -68,6 +69,10 @@ def _slides(parts: Iterable[CellTold | Heading | CellShown]) -> Iterator[_Slide]
         elif skipped:
             continue
         elif isinstance(part, CellTold):
+            if slide.body and any(map(_EXERCISE.match, part.blocks)):
+                slide.notes += waiting
+                yield slide
+                slide, waiting = _Slide(slide.heading, slide.level), []
             if not slide.body or (slide.level == 1 and len(slide.body) == 1):
                 slide.body += _lead(part.blocks)
                 slide.notes += part.blocks
@@ -89,7 +94,7 @@ def _lead(blocks: Sequence[str]) -> list[Markup]:
     bullets = [block[2:] for block in blocks if block.startswith("- ")]
     texts = [block for block in blocks if not block.startswith(("- ", "**Time:**", "**Next:**", "**You will see**"))]
     said = [element("p", inline(" ".join(_sentences(text)[:_SENTENCES]))) for text in texts[:1]]
-    asked = [element("p", inline(text)) for text in texts if re.match(r"\*\*\d\.\*\*", text)]  # an exercise is shown whole
+    asked = [element("p", inline(text)) for text in texts if _EXERCISE.match(text)]  # an exercise is shown whole
     listed = [element("ul", *(element("li", inline(bullet)) for bullet in bullets[:_BULLETS]))] if bullets else []
     return [*(asked or said), *listed]
 

@@ -8,6 +8,8 @@ from kgot_lab.graph.supports import Support
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.evidence import FoundSupports
 from kgot_lab.loop.state import state_after
+from kgot_lab.paths.mentions import is_place
+from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Document, Edge, Json
 
@@ -44,7 +46,8 @@ def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edg
 
 
 def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
-    return {"text": fact_of(edge), "edge": [edge.source, edge.type, edge.target], "since": since, "said": said}
+    of = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
+    return {"text": fact_of(edge), "edge": [edge.source, edge.type, edge.target], "since": since, "said": said, **of}
 
 
 class _Passages:

@@ -1,7 +1,8 @@
 // What a fact rests on: since when it is in the graph, the sentences that say it, and the passages they stand in.
 
-/** A fact as one reads it. */
-function stepFactWords(fact) {
+/** A fact as one reads it; where its node stands for a sentence, the title of the passage and that sentence. */
+function stepFactWords(run, fact) {
+  if (fact.sentence_of && fact.said.length) return [make("b", {}, `${plain(fact.sentence_of)}: `), `“${plain(run.texts[fact.said[0].sentence])}”`];
   if (!fact.edge) return [fact.text];
   const [source, type, target] = fact.edge;
   return [`${plain(source)} `, make("b", {}, `— ${plain(type)} →`), ` ${plain(target)}`];
@@ -16,7 +17,7 @@ function stepAnswer(view, pane) {
   const items = order.map((number) => {
     const isLit = pane.lit === number;
     const fact = make("button", { type: "button", class: "kl-step-fact", "aria-expanded": String(isLit), onclick: () => pane.light(isLit ? -1 : number) },
-      marked.has(number) && make("span", { class: "kl-evidence" }, "✓ "), ...stepFactWords(facts[number]));
+      marked.has(number) && make("span", { class: "kl-evidence" }, "✓ "), ...stepFactWords(run, facts[number]));
     return make("li", { class: isLit ? "kl-step-lit" : "" }, fact, isLit && stepGround(pane, facts[number]));
   });
   const few = marked.size && marked.size < evidence.length ? ` ✓ are the fewest that tell it, and stand out in the graph.` : "";
@@ -82,7 +83,7 @@ function stepMarked(passage, sentences) {
 /** What is known of the edge that was clicked: the fact, since when, and from where. */
 function stepEdgeFacts(pane, number) {
   const fact = pane.run.grounds.facts[number];
-  return [make("h4", {}, ...stepFactWords(fact)), stepGround(pane, fact)];
+  return [make("h4", {}, ...stepFactWords(pane.run, fact)), stepGround(pane, fact)];
 }
 
 /** The number of the fact that an edge says; -1 for an edge of which nothing is noted. */

@@ -56,6 +56,14 @@ function stepPairs(view, fork) {
   return { element: table, mark, step, look: () => { mark(); if (parting >= 0) stepInto(table, parted, true); } };
 }
 
+/** The event of each run at which they part: where one has none, the one before it; the last ones where nothing differs. */
+function partingOf(fork, panes) {
+  const parting = fork.pairs.findIndex(([, , same]) => !same);
+  if (parting < 0) return panes.map((pane) => pane.last);
+  const reached = (side) => fork.pairs.slice(0, parting + 1).findLast((pair) => pair[side] !== null)?.[side] ?? 0;
+  return [reached(0), reached(1)];
+}
+
 /** One line of two runs: an event of each, or of one of them, and how they relate. */
 function stepPair(view, [one, other, same]) {
   const cell = (side, at) => {

@@ -2,11 +2,11 @@
 
 const STEP_MANY = 15; // nodes beyond which what a write did not change steps back
 
-/** A graph put together from the nodes and edges it shares with other graphs; where `framed` nodes go says where its own do. */
-function stepGraphData(from, number, framed) {
+/** A graph put together from the nodes and edges it shares with other graphs; where the `framed` nodes and the `looped` edges go says where its own do. */
+function stepGraphData(from, number, { framed, looped }) {
   const graph = from.graphs[number];
   const whole = (kind, marks) => graph[kind].map((item, place) => ({ ...from[kind][item], mark: marks[place] ?? "" }));
-  return { ...graph, framed, nodes: whole("nodes", graph.node_marks), edges: whole("edges", graph.edge_marks) };
+  return { ...graph, framed, looped, nodes: whole("nodes", graph.node_marks), edges: whole("edges", graph.edge_marks) };
 }
 
 /** The graph at an event, in a view where no node ever moves; at the ends of two runs, with what differs between them. */
@@ -17,7 +17,7 @@ function stepGraph(view, pane, fork) {
   const element = make("div", { class: "kl-step-graph-box" }, make("div", { class: "kl-step-panel-head" }, caption, tools), place);
   const later = stepLater(pane.run);
   const sources = fork ? [view.runs[0], fork, fork.ends] : [pane.run];
-  const graph = { view: null, shown: null, framed: sources.flatMap((source) => source.nodes.filter((node) => node.beside)) };
+  const graph = { view: null, shown: null, framed: sources.flatMap((source) => source.nodes.filter((node) => node.beside)), looped: sources[0].edges };
 
   const atEnd = () => Boolean(fork) && pane.at === pane.last;
   const wanted = () => (atEnd() ? [fork.ends, fork.ends.of[pane.number ? 1 : 0]] : [pane.run, pane.run.graph_at[pane.at]]);
@@ -39,8 +39,8 @@ function stepGraph(view, pane, fork) {
     if (graph.shown?.every((value, place) => value === state[place])) return;
     const isLit = graph.shown && graph.shown[0] === source && graph.shown[1] === number;
     graph.shown = state;
-    if (!graph.view) return start(stepGraphData(source, number, graph.framed));
-    if (!isLit || pane.lit < 0) graph.view.update({ graph: stepGraphData(source, number, graph.framed) });
+    if (!graph.view) return start(stepGraphData(source, number, graph));
+    if (!isLit || pane.lit < 0) graph.view.update({ graph: stepGraphData(source, number, graph) });
     look();
   }
 
@@ -129,7 +129,7 @@ function stepLater(run) {
   function draw() {
     if (!later.cy || !later.drawing.clientWidth) return;
     const { nodes, edges } = missing();
-    const { zoom, place } = graphFrame(last.plan ?? { width: 1, height: 1 }, framed, later.drawing.clientWidth, later.drawing.clientHeight);
+    const { zoom, place } = graphFrame(last.plan ?? { width: 1, height: 1 }, framed, last.plan ? loopReach(last.plan, run.edges) : new Map(), later.drawing.clientWidth, later.drawing.clientHeight);
     const ends = new Map(last.nodes.map((node) => [node.id, place(node)]));
     later.zoom = zoom;
     inner.replaceChildren(...edges.filter((edge) => edge.source !== edge.target).map((edge) => {
