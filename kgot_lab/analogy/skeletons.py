@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Protocol
 
 from kgot_lab.analogy.leaks import LeakCheck
-from kgot_lab.analogy.roles import SOMETHING
 from kgot_lab.embedding.cache import text_key
 from kgot_lab.embedding.cache_file import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
@@ -18,7 +17,6 @@ from kgot_lab.text.surrogates import whole
 
 _log = logging.getLogger(__name__)
 
-_WORD = re.compile(r"\w+")
 LOT = 8  # texts made between two writes: what an interruption can lose
 LABEL = re.compile(
     r"^[\W_]*(?:here is |the |its |abstract |structural )*(?:skeleton|mechanism|summary|answer|output)[*_\s]*[:=][*_\s]*", re.I
@@ -108,11 +106,6 @@ def one_line(reply: str) -> str:
         if not _blank(skeleton):
             return skeleton
     raise BadReply("there is no skeleton in it", reply)
-
-
-def told_words(skeleton: str) -> int:
-    """How many words a skeleton holds beside "something": what there is to compare."""
-    return sum(word != SOMETHING for word in _WORD.findall(skeleton.casefold()))
 
 
 def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgot_lab.evaluation.significance import Estimate, Numbers, grouped_interval, grouped_p, holm, interval
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
@@ -17,6 +18,7 @@ from kgot_lab.experiments.transfer.systems import (
     OUTCOMES_FITTED,
     STRUCTURES,
     SURFACE_FITTED,
+    TOGETHER,
     Sets,
     chosen_setting,
     right_shares,
@@ -25,7 +27,7 @@ from kgot_lab.experiments.transfer.systems import (
 )
 from kgot_lab.experiments.transfer.traits import Setting, Traits
 
-NAMED = (ALIGNED, BOTH, "outcomes", OUTCOMES_FITTED, ALL_THREE)
+NAMED = (ALIGNED, "outcomes", TOGETHER, OUTCOMES_FITTED, BOTH, ALL_THREE)
 CONTROLS = ("surface", "bm25", "minus surface", "second by surface", "noun veto", "noun veto, masked", SURFACE_FITTED)
 HALF = 0.5
 
@@ -59,11 +61,11 @@ class HeldOut:
         return [each.group or each.id for each in self.questions.questions]
 
     @property
-    def locked(self) -> Numbers:
+    def locked(self) -> NDArray[np.bool_]:
         """Which questions are locked."""
         return np.array([each.id in self.questions.locked for each in self.questions.questions])
 
-    def rows(self, cell: str) -> Numbers:
+    def rows(self, cell: str) -> NDArray[np.bool_]:
         """Which questions stand in a cell."""
         return np.array([each.cell == cell for each in self.questions.questions])
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.linguistic import analyse
 from kgot_lab.analogy.material import vectors
-from kgot_lab.analogy.skeletons import skeletons, told_words
+from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.experiments.structure.analogies import ITEMS, items
 from kgot_lab.experiments.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
 from kgot_lab.experiments.structure.instruments import Instruments
-from kgot_lab.pairs.bands import BANDS, SPECIFIED, band, cosines
+from kgot_lab.pairs.bands import BANDS, SPECIFIED, band, cosines, told_words
 from kgot_lab.types import Json
 
 LEFT = (1, 2, 3, 4, 6, 8, 12, 20)  # words a skeleton holds beside "something": where a bin begins

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.analogies import Choices, hashed
@@ -17,13 +18,14 @@ from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, Trai
 
 ALIGNED, OUTCOMES_FITTED, BOTH, ALL_THREE = "aligned", "fitted outcomes", "fitted surface + aligned", "fitted surface + aligned + outcomes"
 SURFACE_FITTED = "fitted surface"
+TOGETHER = "aligned + outcomes"  # nothing is fitted: the score of the alignment and the mean of two chains of outcomes
 FITS: Mapping[str, tuple[str, ...]] = {
     SURFACE_FITTED: ALL,
     BOTH: (*ALL, ALIGNED),
     OUTCOMES_FITTED: (*TRAITS, MASKED, "surface", "nouns shared", "shares a noun"),
     ALL_THREE: (*ALL, ALIGNED, MASKED, *TRAITS),
 }
-STRUCTURES = (MASKED, ALIGNED, "outcomes", OUTCOMES_FITTED, BOTH, ALL_THREE)
+STRUCTURES = (MASKED, ALIGNED, "outcomes", TOGETHER, OUTCOMES_FITTED, BOTH, ALL_THREE)
 _FAR_BELOW = 4.0
 
 
@@ -50,7 +52,7 @@ def unfitted(traits: Traits) -> dict[str, Numbers]:
     near, shares, masked = traits.column("surface"), traits.column("shares a noun"), traits.column(MASKED)
     said = {"surface": near, "bm25": traits.column("words"), "minus surface": -near, "second by surface": _second(near)}
     said |= {"noun veto": near - _FAR_BELOW * shares, "noun veto, masked": masked + near / 2 - _FAR_BELOW * shares, MASKED: masked}
-    return said | ({"outcomes": sum((traits.column(name) for name in TRAITS[:2]), np.zeros(near.shape))} if TRAITS[0] in traits.names else {})
+    return said | {"outcomes": traits.column(TRAITS[0]) + traits.column(TRAITS[1])}
 
 
 def chosen_setting(sets: Sets) -> Setting:
@@ -83,7 +85,7 @@ def columns(traits: Traits, names: Iterable[str], setting: Setting) -> Numbers:
 def transferred(traits: Traits, others: Sets) -> dict[str, Numbers]:
     """What every system says, what is chosen or learnt being chosen or learnt on other sets."""
     setting = chosen_setting(others)
-    said = unfitted(traits) | {ALIGNED: traits.aligned(setting)}
+    said = unfitted(traits) | {ALIGNED: traits.aligned(setting), TOGETHER: traits.aligned(setting) + unfitted(traits)["outcomes"] / 2}
     return said | {name: columns(traits, names, setting) @ learnt(others, names, setting) for name, names in FITS.items()}
 
 
@@ -92,7 +94,7 @@ def tuned(traits: Traits, taught: Traits, own: Sets) -> dict[str, Numbers]:
     setting = chosen_setting(own)
     said = {ALIGNED: traits.aligned(setting)}
     develop = _develop(taught)
-    asked = [taught.questions.questions[row] for row in np.flatnonzero(develop)]
+    asked = [taught.questions.questions[row] for row in np.flatnonzero(develop).tolist()]
     answers, groups = [each.answer for each in asked], [each.group or each.id for each in asked]
     for name, names in FITS.items():
         table = columns(taught, names, setting)[develop]
@@ -105,7 +107,7 @@ def tuned(traits: Traits, taught: Traits, own: Sets) -> dict[str, Numbers]:
 
 def learnt(sets: Sets, names: Sequence[str], setting: Setting) -> Numbers:
     """The weights of a conditional logit on develop questions, as many of each set, drawn by hash from all its questions."""
-    pools = {name: [(traits, row) for traits in some for row in np.flatnonzero(_develop(traits))] for name, some in sets.by.items()}
+    pools = {name: [(traits, row) for traits in some for row in np.flatnonzero(_develop(traits)).tolist()] for name, some in sets.by.items()}
     count = min(map(len, pools.values()))
     tables = {id(traits): columns(traits, names, setting) for some in sets.by.values() for traits in some}
     drawn = [each for pool in pools.values() for each in sorted(pool, key=_drawn)[:count]]
@@ -134,5 +136,5 @@ def _second(near: Numbers) -> Numbers:
     return np.asarray(np.where(places == 0, -near.shape[1], -places), np.float64)
 
 
-def _develop(traits: Traits) -> Numbers:
+def _develop(traits: Traits) -> NDArray[np.bool_]:
     return np.array([question.id not in traits.questions.locked for question in traits.questions.questions])
