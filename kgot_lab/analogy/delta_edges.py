@@ -80,7 +80,7 @@ class FoundEdges:
             if self.edges:
                 told = ", ".join(f"{name} {share:.1%}" for name, share in self.expected().items())
                 most = "" if self.shares else "at most "
-                lines.append(f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {most}{told}; expected(share) for others")
+                lines.append(f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {most}{told}")
         return "\n".join([*lines, f"  {self.counts}"])
 
 

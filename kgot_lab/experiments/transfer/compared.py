@@ -77,25 +77,27 @@ class HeldOut:
         return f"<{self.questions.name}, {self.held} held out: {self.setting}>"
 
 
-def held_out_grid(some: Sequence[HeldOut]) -> Grid:
-    """Each set of questions: what was chosen elsewhere against the hardest control, and what tuning on the set itself adds."""
-    lines = [(each, name) for each in some for name in (ALIGNED, BOTH, ALL_THREE)]
+def held_out_grid(some: Sequence[HeldOut], systems: Sequence[str], title: str) -> Grid:
+    """Each set of questions: what was chosen elsewhere against the hardest control, and what tuning on the set itself adds, if anything."""
+    lines = [(each, name) for each in some for name in systems]
     gaps = [each.elsewhere[name] - each.elsewhere[each.best_control()] for each, name in lines]
     corrected = holm([grouped_p(gap.tolist(), each.groups) for (each, _), gap in zip(lines, gaps, strict=True)])
     rows = []
     for (each, name), gap, p in zip(lines, gaps, corrected, strict=True):
-        rival, own = each.best_control(), each.here[name]
+        rival, own = each.best_control(), each.here.get(name)
         lead = grouped_interval(gap.tolist(), each.groups)
-        cells = (
-            each.questions.name, name, decimal(each.elsewhere[name].mean()), f"{rival} {decimal(each.elsewhere[rival].mean())}",
-            spoken(lead), _chance(p), decimal(own.mean()), spoken(grouped_interval((own - each.elsewhere[name]).tolist(), each.groups)),
-            spoken(interval((own - each.elsewhere[name])[each.locked])),
-        )  # fmt: skip
+        tuned_here = ("", "", "")  # for what learns nothing
+        if own is not None:
+            more = own - each.elsewhere[name]
+            apart = spoken(grouped_interval(more.tolist(), each.groups))
+            tuned_here = (decimal(own.mean()), apart, spoken(interval(more[each.locked])))
+        against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
+        cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, spoken(lead), _chance(p), *tuned_here)
         rows.append(tuple(Cell(text, number == 4 and lead.low > 0 and p < 0.05) for number, text in enumerate(cells)))
     columns = (
         "held out", "system", "chosen elsewhere", "hardest control", "gain over it", "p Holm", "tuned here", "what tuning adds", "on locked",
     )  # fmt: skip
-    return Grid("Leave one set out: weights and word lists chosen on the three others", columns, tuple(rows))
+    return Grid(title, columns, tuple(rows))
 
 
 def settings_grid(some: Mapping[str, tuple[Setting, Setting]]) -> Grid:
@@ -144,7 +146,7 @@ def twins_grid(told: Mapping[str, HeldOut]) -> Grid:
     """Stories in the source's phrases and reworded: the share found, and the loss in points with its interval; with a turned one beside."""
     same, other, same_turned, other_turned = told.values()
     rows = []
-    for name in (*CONTROLS, *dict.fromkeys((*STRUCTURES, *NAMED))):
+    for name in (*CONTROLS, *STRUCTURES):
         for how in ("elsewhere", "here"):
             by = [getattr(each, how) for each in (same, other, same_turned, other_turned)]
             if name not in by[0]:
@@ -153,9 +155,12 @@ def twins_grid(told: Mapping[str, HeldOut]) -> Grid:
             losses = [interval((by[first][name] - by[first + 1][name]) * 100) for first in (0, 2)]
             locked = [float((by[0][name] - by[1][name])[same.locked].mean() * 100)]
             title = name if how == "elsewhere" else f"{name}, tuned on StoryAnalogy"
-            rows.append(tuple(map(Cell, (title, *shares[:2], _points(losses[0]), f"{locked[0]:+.0f}", *shares[2:], _points(losses[1])))))
-    columns = ("system", "same phrases", "reworded", "loss, points", "on locked", "same, turned beside", "reworded, turned beside", "loss, points ")
-    return Grid("Reworded twins: sixty stories in the phrases of StoryAnalogy and in others; weights chosen on the other sets", columns, tuple(rows))
+            plain, turned = (_points(loss) for loss in losses)
+            rows.append(tuple(map(Cell, (title, *shares[:2], plain, f"{locked[0]:+.0f}", *shares[2:], turned))))
+    beside = ("same, turned beside", "reworded, turned beside", "loss, points ")
+    columns = ("system", "same phrases", "reworded", "loss, points", "on locked", *beside)
+    title = "Reworded twins: sixty stories in the phrases of StoryAnalogy and in others; weights chosen on the other sets"
+    return Grid(title, columns, tuple(rows))
 
 
 def _points(loss: Estimate) -> str:

@@ -25,7 +25,7 @@ LONG = (1, 6, 9, 13, 17, 25, 41, 71)  # words of a text
 PASSAGES, SENTENCES = "whole texts", "single sentences"
 _AT_LOT = 20_000  # pairs drawn for a bin
 _ALIGNED = 400  # of those that pass, how many a verifier looks at
-_TWELVE, _TIMES = 12, 2_000
+_TWELVE, TIMES = 12, 2_000
 _WORD = re.compile(r"\w+")
 
 _Rows = NDArray[np.int64]
@@ -145,7 +145,7 @@ def _twelve(told: Told, kind: str) -> Iterator[dict[str, Json]]:
     rows = np.flatnonzero(~told.locked)
     chance, counts, high = np.random.default_rng(0), [], 0
     first, second = np.triu_indices(_TWELVE, 1)
-    for _ in range(_TIMES):
+    for _ in range(TIMES):
         some = chance.permutation(rows)
         _, places = np.unique(told.group[some[:200]], return_index=True)
         twelve = some[np.sort(places)[:_TWELVE]]
@@ -154,4 +154,4 @@ def _twelve(told: Told, kind: str) -> Iterator[dict[str, Json]]:
         high += bands.count("high")
     low, middle, top, most = (float(np.quantile(counts, share)) for share in (0.025, 0.5, 0.975, 1.0))
     quantiles = {"2.5 %": low, "median": middle, "97.5 %": top, "most": most}
-    yield {"texts": kind, "twelve": _TIMES, "edges of 66": quantiles, "mean": float(np.mean(counts)), "high": high / max(1, sum(counts))}
+    yield {"texts": kind, "twelve": TIMES, "edges of 66": quantiles, "mean": float(np.mean(counts)), "high": high / max(1, sum(counts))}

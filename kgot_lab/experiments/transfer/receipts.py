@@ -49,7 +49,7 @@ def kept_sets(folder: Path) -> Sets:
     return Sets({held: tuple(_kept(folder, held_questions(name)) for name in names) for held, names in HELD_SETS.items()})
 
 
-def held_out(folder: Path, sets: Sets) -> list[HeldOut]:
+def held_out(sets: Sets) -> list[HeldOut]:
     """Each set of questions, answered by what the other sets taught."""
     return [HeldOut.of(held, traits, sets) for held in HELD_SETS for traits in sets.by[held]]
 
@@ -72,6 +72,5 @@ def _kept(folder: Path, some: Choices) -> Traits:
 
 def _drawn(folder: Path) -> dict[str, Choices]:
     """The questions drawn in cells and the matched ones, each under its set and kind."""
-    return {
-        f"{held} {kind}": load_choices(folder / f"{name} {kind}.jsonl.gz") for held, name in DRAWN_FROM.items() for kind in ("cells", "matched")
-    }
+    kinds = ("cells", "matched")
+    return {f"{held} {kind}": load_choices(folder / f"{name} {kind}.jsonl.gz") for held, name in DRAWN_FROM.items() for kind in kinds}

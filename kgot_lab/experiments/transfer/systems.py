@@ -107,12 +107,17 @@ def tuned(traits: Traits, taught: Traits, own: Sets) -> dict[str, Numbers]:
 
 def learnt(sets: Sets, names: Sequence[str], setting: Setting) -> Numbers:
     """The weights of a conditional logit on develop questions, as many of each set, drawn by hash from all its questions."""
-    pools = {name: [(traits, row) for traits in some for row in np.flatnonzero(_develop(traits)).tolist()] for name, some in sets.by.items()}
+    pools = {name: [(traits, row) for traits in some for row in _rows(traits)] for name, some in sets.by.items()}
     count = min(map(len, pools.values()))
     tables = {id(traits): columns(traits, names, setting) for some in sets.by.values() for traits in some}
     drawn = [each for pool in pools.values() for each in sorted(pool, key=_drawn)[:count]]
     table = np.array([tables[id(traits)][row] for traits, row in drawn])
     return fit_logit(table, [traits.questions.questions[row].answer for traits, row in drawn])
+
+
+def _rows(traits: Traits) -> list[int]:
+    """The develop questions, by their places."""
+    return [int(row) for row in np.flatnonzero(_develop(traits))]
 
 
 def _drawn(each: tuple[Traits, int]) -> str:

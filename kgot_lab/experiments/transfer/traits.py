@@ -1,4 +1,4 @@
-"""Numbers for each choice of each question, from which every system of the transfer is made; kept in a receipt, so nothing is read twice."""
+"""Numbers for each choice of each question, from which every system of the transfer is made; kept, so that nothing is read twice."""
 
 from __future__ import annotations
 

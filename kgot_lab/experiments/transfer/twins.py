@@ -48,8 +48,9 @@ def twin_questions(telling: str) -> Choices:
     if telling not in TELLINGS:
         raise UnknownName("telling", telling, TELLINGS)
     made = tuple(_question(twin, telling) for twin in story_twins())
-    locked = choices("storyanalogy-mc").locked
-    return Choices(f"story-twins, {telling}", made, frozenset(each.id for each, twin in zip(made, story_twins(), strict=True) if twin.question.id in locked))
+    away = choices("storyanalogy-mc").locked
+    locked = frozenset(twin.id for twin in story_twins() if twin.question.id in away)
+    return Choices(f"story-twins, {telling}", made, locked)
 
 
 def _question(twin: StoryTwin, telling: str) -> Choice:
