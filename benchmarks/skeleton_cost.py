@@ -35,7 +35,8 @@ def main() -> None:
         own = sum(map(tokens, texts))
         read, said = len(texts) * prompt + own, len(texts) * written
         cost = "" if None in (wanted.input, wanted.output) else f", cost {(read * wanted.input + said * wanted.output) / 1e6:.2f}"
-        print(f"{name}: {len(texts):,} texts of {own / len(texts):.0f} tokens, {read / 1e6:.2f}M read ({len(texts) * prompt / read:.0%} of it the prompt) and {said / 1e6:.3f}M written{cost}")
+        print(f"{name}: {len(texts):,} texts of {own / len(texts):.0f} tokens", end=", ")
+        print(f"{read / 1e6:.2f}M read ({len(texts) * prompt / read:.0%} of it the prompt) and {said / 1e6:.3f}M written{cost}")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ class FoundEdges:
     counts: Counts = field(default_factory=Counts)
     rule: str = ""
     shares: BandShares | None = field(default=None, hash=False)  # measured, where they are for this embedder, maker and thresholds
+    among: int = 0  # of how many pairs of the whole graph these are the edges, where fewer were looked at
 
     @property
     def kept(self) -> dict[str, int]:
@@ -62,7 +63,7 @@ class FoundEdges:
 
     def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
         """The share of the edges of each band to expect right where this share of all pairs is analogous; see `expected_precision`."""
-        return expected_precision(self.kept, self.counts.pairs, prevalence=prevalence, shares=self.shares)
+        return expected_precision(self.kept, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares)
 
     def __iter__(self) -> Iterator[Edge]:
         return iter(self.edges)
@@ -247,7 +248,7 @@ class _Rule:
         kept, vetoed = (_in_order(self._edge(pair) for pair in pairs if bool(pair.veto) is refused) for refused in (False, True))
         candidates = dict(zip(BANDS, found.candidates, strict=True))
         looked_at, rule = _looked(counts, material, looked), self.thresholds.told(self.embedder)
-        return FoundEdges(DELTA, kept, vetoed, candidates, looked_at, rule, self._shares)
+        return FoundEdges(DELTA, kept, vetoed, candidates, looked_at, rule, self._shares, _looked(counts, material, None).pairs)
 
     @property
     def _shares(self) -> BandShares | None:

@@ -94,9 +94,8 @@ def held_out_grid(some: Sequence[HeldOut], systems: Sequence[str], title: str) -
         against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
         cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, spoken(lead), _chance(p), *tuned_here)
         rows.append(tuple(Cell(text, number == 4 and lead.low > 0 and p < 0.05) for number, text in enumerate(cells)))
-    columns = (
-        "held out", "system", "chosen elsewhere", "hardest control", "gain over it", "p Holm", "tuned here", "what tuning adds", "on locked",
-    )  # fmt: skip
+    here = ("tuned here", "what tuning adds", "on locked")
+    columns = ("held out", "system", "chosen elsewhere", "hardest control", "gain over it", "p Holm", *here)
     return Grid(title, columns, tuple(rows))
 
 

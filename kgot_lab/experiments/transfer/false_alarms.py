@@ -52,7 +52,7 @@ class Told:
 
 
 def unrelated(tools: Instruments) -> Iterator[dict[str, Json]]:
-    """Pairs by lot of texts of different groups, by what the one that tells less tells: how many get an edge, and how many of a few stand."""
+    """Pairs by lot of texts of different groups that tell about as much: how many get an edge, and how many of these a verifier keeps."""
     for kind in (PASSAGES, SENTENCES):
         told = told_texts(tools, kind)
         for measure, steps, values in (("left", LEFT, told.left), ("long", LONG, told.long)):
