@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.expected import MEASURED, MEASURED_WITH, PREVALENCE, BandShares, expected_precision
+from kgot_lab.analogy.expected import MEASURED_SHARES, MEASURED_WITH, PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.material import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
@@ -254,7 +254,7 @@ class _Rule:
     def _shares(self) -> BandShares | None:
         """What was measured for this rule, if it was."""
         measured = self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
-        return MEASURED[self.verifier is not None] if measured and self.thresholds == SPECIFIED else None
+        return MEASURED_SHARES[self.verifier is not None] if measured and self.thresholds == SPECIFIED else None
 
     def check(self, edges: Iterable[Edge], material: Material) -> None:
         """Raise BadInput where an edge that is to stay was made by another rule, or from other skeletons."""

@@ -3,7 +3,7 @@
 import pytest
 
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
-from kgot_lab.analogy.expected import MEASURED, BandShares, expected_precision
+from kgot_lab.analogy.expected import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.bundled import bundled
@@ -26,7 +26,7 @@ def graph_of(texts):
 
 
 def test_the_measured_shares_are_those_of_the_receipt():
-    assert measured_shares(kept_alarms(RECEIPT)) == MEASURED
+    assert measured_shares(kept_alarms(RECEIPT)) == MEASURED_SHARES
 
 
 def test_without_shares_the_precision_is_the_most_that_bayes_allows():
@@ -65,7 +65,7 @@ def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_meas
     made = skeletons(texts, Linguistic())
     own = delta_edges(graph_of(texts), made, minilm())
     other = delta_edges(graph_of(texts), made, minilm(), thresholds=Thresholds(-1, -2))
-    assert own.shares == MEASURED[False] and other.shares is None
+    assert own.shares == MEASURED_SHARES[False] and other.shares is None
     assert "expected to be right, if 1% of all pairs are analogous: at most" in str(other)
 
 

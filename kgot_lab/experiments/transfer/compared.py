@@ -13,12 +13,12 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experiments.structure.analogies import Choices
 from kgot_lab.experiments.transfer.systems import (
     ALIGNED,
+    ALIGNED_AND_OUTCOMES,
     ALL_THREE,
-    BOTH,
     OUTCOMES_FITTED,
     STRUCTURES,
+    SURFACE_AND_ALIGNED,
     SURFACE_FITTED,
-    TOGETHER,
     Sets,
     chosen_setting,
     right_shares,
@@ -27,9 +27,9 @@ from kgot_lab.experiments.transfer.systems import (
 )
 from kgot_lab.experiments.transfer.traits import Setting, Traits
 
-NAMED = (ALIGNED, "outcomes", TOGETHER, OUTCOMES_FITTED, BOTH, ALL_THREE)
-CONTROLS = ("surface", "bm25", "minus surface", "second by surface", "noun veto", "noun veto, masked", SURFACE_FITTED)
-HALF = 0.5
+TRIED_SYSTEMS = (ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE)
+HELD_CONTROLS = ("surface", "bm25", "minus surface", "second by surface", "noun veto", "noun veto, masked", SURFACE_FITTED)
+_HALF = 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,7 @@ class HeldOut:
 
     def best_control(self) -> str:
         """The control with the most right answers on the develop questions of the set itself, ties by name: the hardest rival."""
-        return min(CONTROLS, key=lambda name: (-self.elsewhere[name][~self.locked].mean(), name))
+        return min(HELD_CONTROLS, key=lambda name: (-self.elsewhere[name][~self.locked].mean(), name))
 
     def __repr__(self) -> str:
         return f"<{self.questions.name}, {self.held} held out: {self.setting}>"
@@ -89,10 +89,10 @@ def held_out_grid(some: Sequence[HeldOut], systems: Sequence[str], title: str) -
         tuned_here = ("", "", "")  # for what learns nothing
         if own is not None:
             more = own - each.elsewhere[name]
-            apart = spoken(grouped_interval(more.tolist(), each.groups))
-            tuned_here = (decimal(own.mean()), apart, spoken(interval(more[each.locked])))
+            apart = gap_spoken(grouped_interval(more.tolist(), each.groups))
+            tuned_here = (decimal(own.mean()), apart, gap_spoken(interval(more[each.locked])))
         against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
-        cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, spoken(lead), _chance(p), *tuned_here)
+        cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, gap_spoken(lead), _chance(p), *tuned_here)
         rows.append(tuple(Cell(text, number == 4 and lead.low > 0 and p < 0.05) for number, text in enumerate(cells)))
     here = ("tuned here", "what tuning adds", "on locked")
     columns = ("held out", "system", "chosen elsewhere", "hardest control", "gain over it", "p Holm", *here)
@@ -113,29 +113,29 @@ def cells_grid(drawn: Sequence[HeldOut]) -> Grid:
     places = [(each, cell) for each in drawn for cell in each.questions.cells]
     rows: list[list[str]] = [[f"{each.held} {cell} ({int(each.rows(cell).sum())})"] for each, cell in places]
     bold: list[list[bool]] = [[False] for _ in places]
-    for name in NAMED:
+    for name in TRIED_SYSTEMS:
         tests = [_against_controls(each, cell, name) for each, cell in places]
         corrected = iter(holm([p for some in tests for _, p in some.values()]))
         for row, marks, (each, cell), some in zip(rows, bold, places, tests, strict=True):
             above = [gap > 0 and p < 0.05 for (gap, _), p in zip(some.values(), [next(corrected) for _ in some], strict=True)]
             mean = float(each.elsewhere[name][each.rows(cell)].mean())
             row.append(f"{decimal(mean)}, above {sum(above)} of {len(above)}")
-            marks.append(mean > HALF and all(above))
+            marks.append(mean > _HALF and all(above))
     for row, marks, (each, cell) in zip(rows, bold, places, strict=True):
-        means = {name: float(each.elsewhere[name][each.rows(cell)].mean()) for name in CONTROLS}
+        means = {name: float(each.elsewhere[name][each.rows(cell)].mean()) for name in HELD_CONTROLS}
         best = max(means, key=lambda name: (means[name], name))
         row.append(f"{best} {decimal(means[best])}")
         marks.append(False)
     made = tuple(tuple(map(Cell, row, marks)) for row, marks in zip(rows, bold, strict=True))
     title = "Chosen elsewhere: each cell above .5, and above how many of seven controls by a paired test (Holm); bold where all of it holds"
-    return Grid(title, ("cell", *NAMED, "best control in it"), made)
+    return Grid(title, ("cell", *TRIED_SYSTEMS, "best control in it"), made)
 
 
 def _against_controls(each: HeldOut, cell: str, name: str) -> dict[str, tuple[float, float]]:
     """The gain of a system over each control in a cell, and its p."""
     rows, groups = each.rows(cell), np.array(each.groups)
     found = {}
-    for control in CONTROLS:
+    for control in HELD_CONTROLS:
         gap = (each.elsewhere[name] - each.elsewhere[control])[rows]
         found[control] = (float(gap.mean()), grouped_p(gap.tolist(), groups[rows].tolist()))
     return found
@@ -145,7 +145,7 @@ def twins_grid(told: Mapping[str, HeldOut]) -> Grid:
     """Stories in the source's phrases and reworded: the share found, and the loss in points with its interval; with a turned one beside."""
     same, other, same_turned, other_turned = told.values()
     rows = []
-    for name in (*CONTROLS, *STRUCTURES):
+    for name in (*HELD_CONTROLS, *STRUCTURES):
         for how in ("elsewhere", "here"):
             by = [getattr(each, how) for each in (same, other, same_turned, other_turned)]
             if name not in by[0]:
@@ -166,7 +166,7 @@ def _points(loss: Estimate) -> str:
     return f"{loss.mean:+.0f} [{loss.low:+.0f}, {loss.high:+.0f}]"
 
 
-def spoken(gap: Estimate) -> str:
+def gap_spoken(gap: Estimate) -> str:
     """A difference and its interval."""
     return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
 

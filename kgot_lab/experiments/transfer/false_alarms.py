@@ -20,8 +20,8 @@ from kgot_lab.experiments.structure.instruments import Instruments
 from kgot_lab.pairs.bands import BANDS, SPECIFIED, band, cosines, told_words
 from kgot_lab.types import Json
 
-LEFT = (1, 2, 3, 4, 6, 8, 12, 20)  # words a skeleton holds beside "something": where a bin begins
-LONG = (1, 6, 9, 13, 17, 25, 41, 71)  # words of a text
+LEFT_OF_SKELETON = (1, 2, 3, 4, 6, 8, 12, 20)  # words a skeleton holds beside "something": where a bin begins
+LONG_TEXTS = (1, 6, 9, 13, 17, 25, 41, 71)  # words of a text
 PASSAGES, SENTENCES = "whole texts", "single sentences"
 _AT_LOT = 20_000  # pairs drawn for a bin
 _ALIGNED = 400  # of those that pass, how many a verifier looks at
@@ -32,7 +32,7 @@ _Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class ToldTexts:
     """Texts with the vectors of them and of their skeletons, how much they tell, and whose kin they are."""
 
     texts: tuple[str, ...]
@@ -55,7 +55,7 @@ def unrelated(tools: Instruments) -> Iterator[dict[str, Json]]:
     """Pairs by lot of texts of different groups that tell about as much: how many get an edge, and how many of these a verifier keeps."""
     for kind in (PASSAGES, SENTENCES):
         told = told_texts(tools, kind)
-        for measure, steps, values in (("left", LEFT, told.left), ("long", LONG, told.long)):
+        for measure, steps, values in (("left", LEFT_OF_SKELETON, told.left), ("long", LONG_TEXTS, told.long)):
             for low, high in pairwise((*steps, 10_000)):
                 for locked in (False, True):
                     rows = np.flatnonzero((values >= low) & (values < high) & (told.locked == locked))
@@ -76,7 +76,7 @@ def analogous(tools: Instruments) -> Iterator[dict[str, Json]]:
                 yield about | _counted(tools, told, rows)
 
 
-def told_texts(tools: Instruments, kind: str) -> Told:
+def told_texts(tools: Instruments, kind: str) -> ToldTexts:
     """Every text of the sets of analogous pairs, or each of its sentences, that has a skeleton."""
     owner: dict[str, tuple[str, bool]] = {}
     for name in ITEMS:
@@ -88,12 +88,12 @@ def told_texts(tools: Instruments, kind: str) -> Told:
     return _told(tools, owner)
 
 
-def _told(tools: Instruments, owner: Mapping[str, tuple[str, bool]]) -> Told:
+def _told(tools: Instruments, owner: Mapping[str, tuple[str, bool]]) -> ToldTexts:
     made = skeletons(list(owner), tools.masked_maker, cache=False)
     texts = [text for text in owner if text in made]
     raw, skeleton = vectors(tools.embedder, texts, [made[text] for text in texts])
     groups = {group: number for number, group in enumerate(dict.fromkeys(owner[text][0] for text in texts))}
-    return Told(
+    return ToldTexts(
         tuple(texts),
         raw,
         skeleton,
@@ -104,7 +104,7 @@ def _told(tools: Instruments, owner: Mapping[str, tuple[str, bool]]) -> Told:
     )
 
 
-def _of_pairs(tools: Instruments, every: AnalogyPairs, some: AnalogyPairs) -> tuple[Told, tuple[_Rows, _Rows], tuple[_Rows, _Rows]]:
+def _of_pairs(tools: Instruments, every: AnalogyPairs, some: AnalogyPairs) -> tuple[ToldTexts, tuple[_Rows, _Rows], tuple[_Rows, _Rows]]:
     text_of = {document.id: document.text for document in every.documents}
     told = _told(tools, {text_of[id]: (id, False) for id in text_of})
     row_of, ids = {text: row for row, text in enumerate(told.texts)}, [document.id for document in every.documents]
@@ -120,14 +120,14 @@ def _of_pairs(tools: Instruments, every: AnalogyPairs, some: AnalogyPairs) -> tu
     return told, rows(sorted(some.analogous)), rows(others)
 
 
-def _by_lot(told: Told, rows: _Rows) -> tuple[_Rows, _Rows]:
+def _by_lot(told: ToldTexts, rows: _Rows) -> tuple[_Rows, _Rows]:
     chance = np.random.default_rng(0)
     first, second = chance.choice(rows, _AT_LOT), chance.choice(rows, _AT_LOT)
     apart = told.group[first] != told.group[second]
     return first[apart], second[apart]
 
 
-def _counted(tools: Instruments, told: Told, rows: tuple[_Rows, _Rows]) -> dict[str, Json]:
+def _counted(tools: Instruments, told: ToldTexts, rows: tuple[_Rows, _Rows]) -> dict[str, Json]:
     """How many pairs there are, how many pass by band, and how many of the first that pass a verifier lets stand, by band."""
     found = told.bands(*rows)
     passed = [place for place, name in enumerate(found) if name]
@@ -140,7 +140,7 @@ def _counted(tools: Instruments, told: Told, rows: tuple[_Rows, _Rows]) -> dict[
     return {"pairs": len(found), "edges": count, "looked": asked, "stand": stood}
 
 
-def _twelve(told: Told, kind: str) -> Iterator[dict[str, Json]]:
+def _twelve(told: ToldTexts, kind: str) -> Iterator[dict[str, Json]]:
     """Twelve texts of different groups by lot, many times: how many of their 66 pairs get an edge."""
     rows = np.flatnonzero(~told.locked)
     chance, counts, high = np.random.default_rng(0), [], 0

@@ -18,7 +18,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.systems import row_of
 
-OUTCOMES: Mapping[str, tuple[str, ...]] = {
+OUTCOME_PHRASES: Mapping[str, tuple[str, ...]] = {
     "gains": ("gets something", "acquires and receives something", "is given more"),
     "loses": ("loses something", "has something taken away", "runs out of something"),
     "gives": ("gives something to others", "delivers and hands over", "distributes to all parts"),
@@ -57,14 +57,17 @@ OUTCOMES: Mapping[str, tuple[str, ...]] = {
 }
 GOOD = frozenset("gains enables protects mends makes grows joins succeeds learns enjoys returns".split())
 BAD = frozenset("loses prevents harms ends shrinks parts fails suffers uses falls".split())
-CAUSES = ("because", "so that", "due to", "thanks to", "as a result", "leads to", "causes", "therefore", "makes", "ensures", "allows", "so")
-TURNS = ("but", "however", "although", "despite", "even so", "yet", "though", "instead", "without")
+CAUSE_WORDS = (
+    "because", "so that", "due to", "thanks to", "as a result", "leads to", "causes", "therefore",
+    "makes", "ensures", "allows", "so",
+)  # fmt: skip
+TURN_WORDS = ("but", "however", "although", "despite", "even so", "yet", "though", "instead", "without")
 TRAITS = ("outcomes of sentences", "outcomes of events", "outcomes, in any order", "same sign", "same links")
 _SHARPNESS = 12.0
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class OutcomeChain:
     """A text as outcomes: a row for each sentence and for each event, of length 1; what is good or bad of each sentence, and its links."""
 
     sentences: Numbers  # (n, outcomes)
@@ -83,13 +86,13 @@ class OutcomeTraits:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        phrases = [phrase for some in OUTCOMES.values() for phrase in some]
-        self._owner = np.repeat(np.arange(len(OUTCOMES)), [len(some) for some in OUTCOMES.values()])
+        phrases = [phrase for some in OUTCOME_PHRASES.values() for phrase in some]
+        self._owner = np.repeat(np.arange(len(OUTCOME_PHRASES)), [len(some) for some in OUTCOME_PHRASES.values()])
         self._phrases = _rows(embedder, phrases)
-        names = list(OUTCOMES)
+        names = list(OUTCOME_PHRASES)
         self._signs = np.array([(name in GOOD) - (name in BAD) for name in names], np.float64)
         self._row_of: dict[str, int] = {}
-        self._chains: list[Chain] = []
+        self._chains: list[OutcomeChain] = []
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Read the texts, and find how near each sentence and each event is to each outcome; those known from before are forgotten."""
@@ -106,17 +109,17 @@ class OutcomeTraits:
         flat = [line for some in lines for line in some]
         known = {line: row for row, line in enumerate(dict.fromkeys(flat))}
         near = _rows(self._embedder, list(known)) @ self._phrases.T
-        best = np.stack([near[:, self._owner == outcome].max(axis=1) for outcome in range(len(OUTCOMES))], axis=1)
+        best = np.stack([near[:, self._owner == outcome].max(axis=1) for outcome in range(len(OUTCOME_PHRASES))], axis=1)
         best = (best - best.mean(axis=0)) / np.maximum(best.std(axis=0), 1e-9)
         return [best[[known[line] for line in some]] for some in lines]
 
-    def _chain(self, read: Analysis, sentences: Numbers, events: Numbers) -> Chain:
+    def _chain(self, read: Analysis, sentences: Numbers, events: Numbers) -> OutcomeChain:
         denied = np.array([-1.0 if each.denied else 1.0 for each in read.sentences] or [1.0])
         sure = np.exp(sentences * _SHARPNESS / 6)
         good = denied * ((sure / sure.sum(axis=1, keepdims=True)) @ self._signs)
         text = f" {read.text.casefold()} "
-        links = np.array([any(f" {word} " in text for word in some) for some in (CAUSES, TURNS)], np.float64)
-        return Chain(_unit(sentences), _unit(events), good, links)
+        links = np.array([any(f" {word} " in text for word in some) for some in (CAUSE_WORDS, TURN_WORDS)], np.float64)
+        return OutcomeChain(_unit(sentences), _unit(events), good, links)
 
     def of(self, source: str, candidates: Sequence[str]) -> Numbers:
         """The features of each candidate, shape (candidates, 5); raises BadInput for a text that was not prepared."""
@@ -124,7 +127,7 @@ class OutcomeTraits:
         others = [self._chains[row_of(text, self._row_of, "outcomes")] for text in candidates]
         return np.array([self._pair(one, other) for other in others])
 
-    def _pair(self, one: Chain, other: Chain) -> list[float]:
+    def _pair(self, one: OutcomeChain, other: OutcomeChain) -> list[float]:
         sentences, events = one.sentences @ other.sentences.T, one.events @ other.events.T
         length = min(len(one.good), len(other.good))
         signs = 1 - float(np.abs(one.good[:length] - other.good[:length]).mean()) / 2

@@ -11,10 +11,19 @@ import numpy as np
 
 from kgot_lab.evaluation.significance import holm, interval, sign_flip_p, smallest_detectable
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
-from kgot_lab.experiments.transfer.compared import cells_grid, held_out_grid, settings_grid, spoken, twins_grid
+from kgot_lab.experiments.transfer.compared import cells_grid, gap_spoken, held_out_grid, settings_grid, twins_grid
 from kgot_lab.experiments.transfer.held_sets import HELD_SETS
 from kgot_lab.experiments.transfer.receipts import held_out, held_out_cells, kept_sets, told_twins
-from kgot_lab.experiments.transfer.systems import ALIGNED, ALL_THREE, BOTH, OUTCOMES_FITTED, TOGETHER, chosen_setting
+from kgot_lab.experiments.transfer.systems import (
+    ALIGNED,
+    ALIGNED_AND_OUTCOMES,
+    ALL_THREE,
+    OUTCOMES_FITTED,
+    SURFACE_AND_ALIGNED,
+    Sets,
+    chosen_setting,
+)
+from kgot_lab.experiments.transfer.traits import Setting
 
 _MAPPERS = ("surface", "offset from the system", "told in the system")
 
@@ -22,16 +31,20 @@ _MAPPERS = ("surface", "offset from the system", "told in the system")
 def transfer_grids(folder: Path, drawn: Path) -> list[Grid]:
     """All tables of the transfer; `drawn` holds the questions of the structure benchmark."""
     sets = kept_sets(folder)
-    chosen = {held: (chosen_setting(sets.without(held)), chosen_setting(sets.only(held))) for held in HELD_SETS}
     held = held_out(sets)
     return [
-        held_out_grid(held, (ALIGNED, BOTH), "Leave one set out: weights and word lists chosen on the three others"),
-        settings_grid(chosen),
-        held_out_grid(held, ("outcomes", TOGETHER, OUTCOMES_FITTED, ALL_THREE), "The same for what reads outcomes"),
+        held_out_grid(held, (ALIGNED, SURFACE_AND_ALIGNED), "Leave one set out: weights and word lists chosen on the three others"),
+        settings_grid(chosen_settings(sets)),
+        held_out_grid(held, ("outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, ALL_THREE), "The same for what reads outcomes"),
         cells_grid(held_out_cells(folder, drawn, sets)),
         twins_grid(told_twins(folder, sets)),
         mappings_grid(drawn.parent / "mappings.jsonl.gz"),
     ]
+
+
+def chosen_settings(sets: Sets) -> dict[str, tuple[Setting, Setting]]:
+    """For each set the setting that the others choose, and the one that it would choose itself."""
+    return {held: (chosen_setting(sets.without(held)), chosen_setting(sets.only(held))) for held in HELD_SETS}
 
 
 def mappings_grid(path: Path) -> Grid:
@@ -44,7 +57,7 @@ def mappings_grid(path: Path) -> Grid:
     made = []
     for (name, gap), p in zip(gaps.items(), holm([sign_flip_p(gap) for gap in gaps.values()]), strict=True):
         share, own = decimal(float(np.mean(list(right[name].values())))), decimal(float(np.mean(list(right["surface"].values()))))
-        numbers = (share, own, spoken(interval(gap)), decimal(p), decimal(smallest_detectable(gap)), spoken(interval(gap[some])))
+        numbers = (share, own, gap_spoken(interval(gap)), decimal(p), decimal(smallest_detectable(gap)), gap_spoken(interval(gap[some])))
         made.append(tuple(map(Cell, (name, *numbers))))
     columns = ("mapping", "right", "by similarity", "gain", "p Holm", "detectable", "on locked")
     return Grid(f"Words of {len(locked)} pairs of systems (SCAN), mapped one to one", columns, tuple(made))

@@ -16,16 +16,17 @@ from kgot_lab.experiments.structure.logit import cross_validated, fit_logit
 from kgot_lab.experiments.transfer.outcomes import TRAITS
 from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, Traits
 
-ALIGNED, OUTCOMES_FITTED, BOTH, ALL_THREE = "aligned", "fitted outcomes", "fitted surface + aligned", "fitted surface + aligned + outcomes"
+ALIGNED, OUTCOMES_FITTED = "aligned", "fitted outcomes"
+SURFACE_AND_ALIGNED, ALL_THREE = "fitted surface + aligned", "fitted surface + aligned + outcomes"
 SURFACE_FITTED = "fitted surface"
-TOGETHER = "aligned + outcomes"  # nothing is fitted: the score of the alignment and the mean of two chains of outcomes
+ALIGNED_AND_OUTCOMES = "aligned + outcomes"  # nothing is fitted: the score of the alignment and the mean of two chains of outcomes
 FITS: Mapping[str, tuple[str, ...]] = {
     SURFACE_FITTED: ALL,
-    BOTH: (*ALL, ALIGNED),
+    SURFACE_AND_ALIGNED: (*ALL, ALIGNED),
     OUTCOMES_FITTED: (*TRAITS, MASKED, "surface", "nouns shared", "shares a noun"),
     ALL_THREE: (*ALL, ALIGNED, MASKED, *TRAITS),
 }
-STRUCTURES = (MASKED, ALIGNED, "outcomes", TOGETHER, OUTCOMES_FITTED, BOTH, ALL_THREE)
+STRUCTURES = (MASKED, ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE)
 _FAR_BELOW = 4.0
 
 
@@ -77,7 +78,7 @@ def right_shares(said: Numbers, questions: Choices) -> Numbers:
     return np.asarray((best / best.sum(axis=1, keepdims=True))[np.arange(len(answers)), answers], np.float64)
 
 
-def columns(traits: Traits, names: Iterable[str], setting: Setting) -> Numbers:
+def trait_columns(traits: Traits, names: Iterable[str], setting: Setting) -> Numbers:
     """Some traits side by side, shape (questions, choices, names); the score of the alignment is that of a setting."""
     return np.stack([traits.aligned(setting) if name == ALIGNED else traits.column(name) for name in names], axis=2)
 
@@ -85,8 +86,9 @@ def columns(traits: Traits, names: Iterable[str], setting: Setting) -> Numbers:
 def transferred(traits: Traits, others: Sets) -> dict[str, Numbers]:
     """What every system says, what is chosen or learnt being chosen or learnt on other sets."""
     setting = chosen_setting(others)
-    said = unfitted(traits) | {ALIGNED: traits.aligned(setting), TOGETHER: traits.aligned(setting) + unfitted(traits)["outcomes"] / 2}
-    return said | {name: columns(traits, names, setting) @ learnt(others, names, setting) for name, names in FITS.items()}
+    said, aligned = unfitted(traits), traits.aligned(setting)
+    said |= {ALIGNED: aligned, ALIGNED_AND_OUTCOMES: aligned + said["outcomes"] / 2}
+    return said | {name: trait_columns(traits, names, setting) @ learnt_weights(others, names, setting) for name, names in FITS.items()}
 
 
 def tuned(traits: Traits, taught: Traits, own: Sets) -> dict[str, Numbers]:
@@ -97,19 +99,19 @@ def tuned(traits: Traits, taught: Traits, own: Sets) -> dict[str, Numbers]:
     asked = [taught.questions.questions[row] for row in np.flatnonzero(develop).tolist()]
     answers, groups = [each.answer for each in asked], [each.group or each.id for each in asked]
     for name, names in FITS.items():
-        table = columns(taught, names, setting)[develop]
+        table = trait_columns(taught, names, setting)[develop]
         whole, crosswise = fit_logit(table, answers), cross_validated(table, answers, groups)
         of_group = dict(zip(groups, crosswise, strict=True))
         weights = np.array([of_group.get(each.group or each.id, whole) for each in traits.questions.questions])
-        said[name] = np.einsum("qcf,qf->qc", columns(traits, names, setting), weights)
+        said[name] = np.einsum("qcf,qf->qc", trait_columns(traits, names, setting), weights)
     return said
 
 
-def learnt(sets: Sets, names: Sequence[str], setting: Setting) -> Numbers:
+def learnt_weights(sets: Sets, names: Sequence[str], setting: Setting) -> Numbers:
     """The weights of a conditional logit on develop questions, as many of each set, drawn by hash from all its questions."""
     pools = {name: [(traits, row) for traits in some for row in _rows(traits)] for name, some in sets.by.items()}
     count = min(map(len, pools.values()))
-    tables = {id(traits): columns(traits, names, setting) for some in sets.by.values() for traits in some}
+    tables = {id(traits): trait_columns(traits, names, setting) for some in sets.by.values() for traits in some}
     drawn = [each for pool in pools.values() for each in sorted(pool, key=_drawn)[:count]]
     table = np.array([tables[id(traits)][row] for traits, row in drawn])
     return fit_logit(table, [traits.questions.questions[row].answer for traits, row in drawn])

@@ -21,7 +21,7 @@ from kgot_lab.experiments.structure.fitted import Features, Said, Together
 from kgot_lab.experiments.structure.instruments import Instruments
 from kgot_lab.writing import write_whole
 
-FORMS, DENIALS, EVENTS = (0.0, 0.3, 0.6), (0.0, 0.1), (0.0, 0.2, 0.4, 0.6)
+TRIED_FORMS, TRIED_DENIALS, TRIED_EVENTS = (0.0, 0.3, 0.6), (0.0, 0.1), (0.0, 0.2, 0.4, 0.6)
 MASKED = "skeleton, masked"
 _FORMAT = "traits 1"
 
@@ -47,7 +47,7 @@ class Setting:
         return f"{words}, {'in order' if self.ordered else 'in any order'}, connectives {'read' if self.connectives else 'dropped'}"
 
 
-SETTINGS = tuple(Setting(*values) for values in product(FORMS, DENIALS, EVENTS, (True, False), (False, True)))
+SETTINGS = tuple(Setting(*values) for values in product(TRIED_FORMS, TRIED_DENIALS, TRIED_EVENTS, (True, False), (False, True)))
 ALIGNED_PARTS = tuple(dict.fromkeys(part for setting in SETTINGS for part in setting.parts))
 
 
