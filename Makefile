@@ -102,6 +102,8 @@ bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answe
 	$(BIN)/python benchmarks/recall.py --scale
 	$(BIN)/python benchmarks/pass_through.py
 	$(BIN)/python benchmarks/structure.py --open
+	$(BIN)/python benchmarks/transfer.py
+	$(BIN)/python benchmarks/short_texts.py
 	$(BIN)/python benchmarks/delta_recall.py --open
 	$(BIN)/python benchmarks/join.py
 	$(BIN)/python benchmarks/graph_view.py
@@ -118,6 +120,8 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/recall.py --table
 	$(BIN)/python benchmarks/pass_through.py --table
 	$(BIN)/python benchmarks/structure.py --table
+	$(BIN)/python benchmarks/transfer.py --table
+	$(BIN)/python benchmarks/short_texts.py --table
 	$(BIN)/python benchmarks/delta_recall.py --table
 	$(BIN)/python benchmarks/stores.py --table
 	$(BIN)/python benchmarks/durability.py --table

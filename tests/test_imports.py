@@ -46,7 +46,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
         {"experiments.briefings"},
         {"experiments.town"},
     ],  # simulate as competence does; the first changes what pays asks
-    [{"experiments.delta"}],  # walks over the texts of structure
+    [{"experiments.delta"}, {"experiments.transfer"}],  # walk over the texts of structure, and ask its questions again
     [{"draw"}, {"toolkit"}],
     [{"experts", "experts.chat"}],  # finds graphs as the toolkit does
     [{"experts.learning"}],

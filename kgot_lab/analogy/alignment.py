@@ -53,16 +53,23 @@ class Units:
 class Aligner:
     """Scores and shows how well one text's structure answers another's; it knows nothing of what they are about.
 
-    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align` always keeps it.
+    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align` always keeps it. With
+    `connectives` words such as "then" and "finally" are read too, which measures what the list of them adds.
     `similarity` is the fast score, `align` shows everything behind it and says whether an edge between the two texts stands.
     """
 
     def __init__(
-        self, embedder: Embedder, *, weights: AlignmentWeights | None = None, limits: Cutoffs | None = None, ordered: bool = True
+        self,
+        embedder: Embedder,
+        *,
+        weights: AlignmentWeights | None = None,
+        limits: Cutoffs | None = None,
+        ordered: bool = True,
+        connectives: bool = False,
     ) -> None:
         checked_embedder(embedder)
         self.weights, self.limits, self.ordered = weights or AlignmentWeights(), limits or Cutoffs(), ordered
-        self._embedder = embedder
+        self._embedder, self._connectives = embedder, connectives
         self._units: dict[str, Units] = {}
         self._grams: dict[tuple[str, ...], int] = {}
 
@@ -72,7 +79,7 @@ class Aligner:
         Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
         """
         fresh = [text for text in dict.fromkeys(embeddable(texts)) if text not in self._units]
-        found = analyse(fresh)
+        found = analyse(fresh, connectives=self._connectives)
         lines = sorted({line for each in found for line in (*(sentence.masked for sentence in each.units), *_lines(each))})
         rows = {line: row for row, line in enumerate(lines)}
         vectors = unit(self._embedder.embed(lines), self._embedder.name) if lines else np.zeros((0, self._embedder.dimension), np.float32)
@@ -104,7 +111,7 @@ class Aligner:
         """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what speaks against an edge."""
         source, target = embeddable([source, target])
         score = float(self.similarity(source, [target])[0])
-        (one, other), ours, theirs = analyse([source, target]), self._units[source], self._units[target]
+        (one, other), ours, theirs = analyse([source, target], connectives=self._connectives), self._units[source], self._units[target]
         sentences, events = self._sentences(ours, [theirs]), ours.events @ theirs.events.T
         told = all(text.units and text.events for text in (one, other))
         alignment = Alignment(

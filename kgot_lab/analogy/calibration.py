@@ -100,13 +100,13 @@ def calibrated_thresholds(
     return Calibrated(
         float(tried_skeleton[s]),
         float(tried_delta[d]),
-        str(aim),
-        len(pairs),
-        analogous,
-        float(precision[s, d]),
-        float(recall[s, d]),
-        embedder,
-        maker,
+        aim=str(aim),
+        pairs=len(pairs),
+        analogous=analogous,
+        precision=float(precision[s, d]),
+        recall=float(recall[s, d]),
+        embedder=embedder,
+        maker=maker,
     )
 
 

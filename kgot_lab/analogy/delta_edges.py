@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.analogy.expected import MEASURED_SHARES, MEASURED_WITH, PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.material import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
@@ -52,11 +53,17 @@ class FoundEdges:
     candidates: Mapping[str, int] = field(default_factory=dict, hash=False)
     counts: Counts = field(default_factory=Counts)
     rule: str = ""
+    shares: BandShares | None = field(default=None, hash=False)  # measured, where they are for this embedder, maker and thresholds
+    among: int = 0  # of how many pairs of the whole graph these are the edges, where fewer were looked at
 
     @property
     def kept(self) -> dict[str, int]:
         """How many of the edges lie in each band."""
         return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
+
+    def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
+        """The share of the edges of each band to expect right where this share of all pairs is analogous; see `expected_precision`."""
+        return expected_precision(self.kept, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares)
 
     def __iter__(self) -> Iterator[Edge]:
         return iter(self.edges)
@@ -71,6 +78,10 @@ class FoundEdges:
         lines = [found, f"  {self.rule}"]
         if self.type == DELTA:
             lines.append(f"  edges: {_spoken(self.kept)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}")
+            if self.edges:
+                told = ", ".join(f"{name} {share:.1%}" for name, share in self.expected().items())
+                most = "" if self.shares else "at most "
+                lines.append(f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {most}{told}")
         return "\n".join([*lines, f"  {self.counts}"])
 
 
@@ -92,7 +103,7 @@ def delta_edges(
     Raises BadInput for NaN in a vector, for a memory that is too small, and where more than `most` pairs pass: none is left out unsaid.
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
-    material, counts = Material.of(graph, skeletons, embedder)
+    material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
     return rule.found(material, counts, None, options)
 
 
@@ -115,7 +126,7 @@ def updated(
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     changed = _known(graph, ids)
-    material, counts = Material.of(graph, skeletons, embedder)
+    material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
     old = [edge for edge in graph.edges if edge.type == DELTA and changed.isdisjoint((edge.source, edge.target))]
     rule.check(old, material)
     looked = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
@@ -236,7 +247,14 @@ class _Rule:
         pairs = [self._pair(material, *numbers) for numbers in zip(*columns, strict=True)]
         kept, vetoed = (_in_order(self._edge(pair) for pair in pairs if bool(pair.veto) is refused) for refused in (False, True))
         candidates = dict(zip(BANDS, found.candidates, strict=True))
-        return FoundEdges(DELTA, kept, vetoed, candidates, _looked(counts, material, looked), self.thresholds.told(self.embedder))
+        looked_at, rule = _looked(counts, material, looked), self.thresholds.told(self.embedder)
+        return FoundEdges(DELTA, kept, vetoed, candidates, looked_at, rule, self._shares, _looked(counts, material, None).pairs)
+
+    @property
+    def _shares(self) -> BandShares | None:
+        """What was measured for this rule, if it was."""
+        measured = self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
+        return MEASURED_SHARES[self.verifier is not None] if measured and self.thresholds == SPECIFIED else None
 
     def check(self, edges: Iterable[Edge], material: Material) -> None:
         """Raise BadInput where an edge that is to stay was made by another rule, or from other skeletons."""
@@ -251,7 +269,7 @@ class _Rule:
 
     @property
     def _stamp(self) -> dict[str, Json]:
-        thresholds = {"skeleton": self.thresholds.skeleton, "delta": self.thresholds.delta}
+        thresholds = {"skeleton": self.thresholds.skeleton, "delta": self.thresholds.delta, "words": self.thresholds.words}
         embedder = {"embedder": self.embedder.name, "embedder_digest": self.embedder.digest[:16]}
         return {**embedder, "maker": self.skeletons.maker, "thresholds": thresholds}
 

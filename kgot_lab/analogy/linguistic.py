@@ -69,12 +69,12 @@ class Analysis:
         return tuple(sentence for sentence in self.sentences if sentence.masked)
 
 
-_MEMORY: dict[str, Analysis] = {}
+_MEMORY: dict[tuple[str, bool], Analysis] = {}
 _LOCK = Lock()  # a pipeline of spaCy is not made for two threads
 
 
-def analyse(texts: Sequence[str]) -> list[Analysis]:
-    """Each text, read; one that was read before is not read again.
+def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
+    """Each text, read; one that was read before is not read again. With `connectives` these are kept, to measure what the list adds.
 
     The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million characters.
     """
@@ -82,15 +82,16 @@ def analyse(texts: Sequence[str]) -> list[Analysis]:
     if too_long := next((text for text in kept if len(text) > _LONGEST), None):
         raise BadInput(f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_LONGEST:,}")
     with _LOCK:
-        known = {text: _MEMORY[text] for text in kept if text in _MEMORY}
+        known = {text: _MEMORY[text, connectives] for text in kept if (text, connectives) in _MEMORY}
         fresh = list(dict.fromkeys(text for text in kept if text not in known))
         if some := [text for text in fresh if text.strip()]:
             plain = [" ".join(_REFERENCE.sub(" ", text).split()) for text in some]
-            known.update((text, _read(text, document)) for text, document in zip(some, _pipeline().pipe(plain, batch_size=64), strict=True))
+            documents = _pipeline().pipe(plain, batch_size=64)
+            known.update((text, _read(text, document, connectives)) for text, document in zip(some, documents, strict=True))
         known.update((text, Analysis(text)) for text in fresh if not text.strip())
-        _MEMORY.update((text, known[text]) for text in fresh)
-        for text in list(islice(_MEMORY, max(0, len(_MEMORY) - _KEPT))):
-            del _MEMORY[text]
+        _MEMORY.update(((text, connectives), known[text]) for text in fresh)
+        for each in list(islice(_MEMORY, max(0, len(_MEMORY) - _KEPT))):
+            del _MEMORY[each]
     return [known[text] for text in kept]
 
 
@@ -135,12 +136,12 @@ def _pipeline() -> Any:
         raise NotInstalled("lab", "spacy") from None
 
 
-def _read(text: str, document: Any) -> Analysis:
+def _read(text: str, document: Any, connectives: bool) -> Analysis:
     chunks = {chunk.start: chunk.end for chunk in document.noun_chunks if len(chunk) > 1 or chunk.root.pos_ != "PRON"}
     sentences: list[Sentence] = []
     events: list[Predication] = []
     for number, span in enumerate(document.sents):
-        tokens = _told(list(span))
+        tokens = list(span) if connectives else _told(list(span))
         sentences.append(Sentence(span.text, _masked(tokens, chunks), tuple(_form(tokens)), denies(tokens)))
         events += events_in(tokens, number)
     return Analysis(text, tuple(sentences), tuple(events), frozenset(token.lemma_.lower() for token in document if token.pos_ in NAME_TAGS))

@@ -12,6 +12,7 @@ from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, Matrix, unit
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.pairs.bands import told_words
 from kgot_lab.retrieval.passthrough import TEXTS
 from kgot_lab.types import Node
 
@@ -29,6 +30,7 @@ class Counts:
     without_text: int = 0
     without_skeleton: int = 0  # nobody made one
     failed: int = 0  # the maker could not
+    short: int = 0  # too little is left in the skeleton to compare
     wordless: int = 0  # the embedder knows no word of the text or of the skeleton: a vector of zeros is like nothing
     leaking: int = 0  # nodes that may have edges, though their skeletons hold words of the text
     unused: int = 0  # skeletons of texts that no node has
@@ -41,6 +43,7 @@ class Counts:
             ("without a skeleton", self.without_skeleton),
             ("whose skeleton failed", self.failed),
         ]
+        nodes += [("whose skeleton is too short to compare", self.short)]
         nodes += [("without a word the embedder knows", self.wordless), ("whose skeleton leaks", self.leaking)]
         others = [("pairs of one text", self.same_text), ("skeletons of other texts", self.unused)]
         return ", ".join([f"{self.nodes:,} nodes", *(f"{count:,} {what}" for what, count in nodes + others if count)])
@@ -58,21 +61,26 @@ class Material:
     groups: NDArray[np.int64]
 
     @classmethod
-    def of(cls, graph: PropertyGraph, skeletons: Skeletons, embedder: Embedder) -> tuple[Material, Counts]:
-        """What of a graph can have a delta edge, and the count of what cannot. Raises BadInput for NaN in a vector, naming its text."""
+    def of(cls, graph: PropertyGraph, skeletons: Skeletons, embedder: Embedder, *, words: int = 0) -> tuple[Material, Counts]:
+        """What of a graph can have a delta edge, and the count of what cannot; a skeleton must hold so many words beside "something".
+
+        Raises BadInput for NaN in a vector, naming its text.
+        """
         texts = described(graph)
-        made = {id: skeletons.by_text[text] for id, text in sorted(texts.items()) if skeletons.by_text.get(text, "").strip()}
+        every = {id: skeletons.by_text[text] for id, text in sorted(texts.items()) if skeletons.by_text.get(text, "").strip()}
+        made = {id: skeleton for id, skeleton in every.items() if told_words(skeleton) >= words}
         raw, skeleton = vectors(embedder, [texts[id] for id in made], list(made.values()))
         known = np.flatnonzero(raw.any(axis=1) & skeleton.any(axis=1))
         named = list(made)
         ids = tuple(named[row] for row in known)
-        failed = sum(text in skeletons.failed for id, text in texts.items() if id not in made)
+        failed = sum(text in skeletons.failed for id, text in texts.items() if id not in every)
         held = tuple(texts[id] for id in ids)
         counts = Counts(
             nodes=len(graph),
             without_text=len(graph) - len(texts),
-            without_skeleton=len(texts) - len(made) - failed,
+            without_skeleton=len(texts) - len(every) - failed,
             failed=failed,
+            short=len(every) - len(made),
             wordless=len(made) - len(ids),
             leaking=sum(text in skeletons.leaks for text in held),
             unused=len(skeletons.by_text.keys() - set(texts.values())),

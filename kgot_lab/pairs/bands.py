@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +19,10 @@ from kgot_lab.types import Json
 DIGITS = 6  # places a similarity is rounded to: vectors of 32 bits are no finer
 NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
 STEPS = (0.0, 0.05, 0.15)  # where a band ends and the next begins; the step itself belongs to the next
+LEAST_WORDS = 3  # below it unrelated sentences get an edge most often: benchmarks/short_texts.py
 ORIGIN = "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
+
+_WORD, _MASK = re.compile(r"\w+"), "something"  # what a skeleton puts in the place of a noun phrase
 
 Cosines = NDArray[np.float64]
 
@@ -31,6 +35,11 @@ def band(delta: float) -> str:
     if not math.isfinite(delta):
         raise BadInput(f"a delta is a finite number, not {delta}")
     return BANDS[sum(round(delta, DIGITS) >= step for step in STEPS)]
+
+
+def told_words(skeleton: str) -> int:
+    """How many words a skeleton holds beside "something": what there is to compare."""
+    return sum(word != _MASK for word in _WORD.findall(skeleton.casefold()))
 
 
 def cosines(some: Matrix, others: Matrix) -> Cosines:
@@ -46,17 +55,22 @@ class Thresholds:
     """How alike two skeletons must be, and by how much more than the texts, for an edge. What equals a threshold passes.
 
     Both tests read similarities rounded to six places, and their difference, rounded again, as the thresholds are: what is printed decides.
-    The defaults were set for a model of 3072 dimensions. Raises BadInput outside -1..1 (skeleton) and -2..2 (delta).
+    The defaults of these two were set for a model of 3072 dimensions. A skeleton of fewer than `words` words beside "something" has too
+    little to compare: its text gets no edge and is counted; 0 refuses none. Raises BadInput outside -1..1 (skeleton), -2..2 (delta) and
+    below 0 (words).
     """
 
     skeleton: float = 0.45
     delta: float = 0.08
+    words: int = LEAST_WORDS
 
     def __post_init__(self) -> None:
         for what, value, most in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
             if not abs(value) <= most:
                 raise BadInput(f"the threshold of the {what} lies between -{most} and {most}, not at {value}")
             object.__setattr__(self, what, round(float(value), DIGITS))
+        if self.words < 0:
+            raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
 
     def admits(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
         """Whether both thresholds are reached, for one pair or for many."""
@@ -110,6 +124,13 @@ class Pair:
         """Why a verifier refuses the pair; empty where it does not, and where none was asked."""
         return self.alignment.veto if self.alignment is not None else ""
 
+    @property
+    def short(self) -> str:
+        """Why there is too little to compare, where the skeletons are known and one holds fewer than LEAST_WORDS words; else empty."""
+        if not all(self.skeletons) or (least := min(map(told_words, self.skeletons))) >= LEAST_WORDS:
+            return ""
+        return f"too short to compare: {least} word{'s' * (least != 1)} left of a skeleton, and an edge takes {LEAST_WORDS}"
+
     def properties(self) -> dict[str, Json]:
         """What an edge says of the pair: the delta is its weight."""
         said = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton, "band": self.band}
@@ -120,7 +141,7 @@ class Pair:
 
     def __str__(self) -> str:
         numbers = f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f} = delta {self.delta:+.3f}, {self.band}"
-        return numbers + f"; vetoed: {self.veto}" * bool(self.veto)
+        return numbers + f"; {self.short}" * bool(self.short) + f"; vetoed: {self.veto}" * bool(self.veto)
 
     def __repr__(self) -> str:
         ends = (f"\n  {text}\n    {skeleton}" for text, skeleton in zip((self.source, self.target), self.skeletons, strict=True))

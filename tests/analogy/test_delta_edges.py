@@ -33,7 +33,8 @@ from kgot_lab.pairs.work import Effort
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.types import Edge, Node
 
-LOOSE = Thresholds(0.2, -0.1)
+LOOSE = Thresholds(0.2, -0.1, words=0)
+ANY_LENGTH = Thresholds(words=0)  # the skeletons here are of a word or two
 LITTLE = 3_600_000  # bytes: blocks of a few dozen rows
 WORDS = "ant bee cow dog elk fox gnu hen".split()
 
@@ -166,7 +167,7 @@ def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_aro
 def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
     graph = graph_of(chance_texts(seed, 25))
     skeletons = made(described(graph).values())
-    for thresholds in (Thresholds(), LOOSE, Thresholds(-1, -2)):
+    for thresholds in (ANY_LENGTH, LOOSE, Thresholds(-1, -2, words=0)):
         found, expected = delta_edges(graph, skeletons, BAGS, thresholds=thresholds), by_hand(graph, skeletons, thresholds)
         assert pairs_of(found) == expected and len(found) == len(expected)
         assert [(e.source, e.target) for e in found] == sorted(expected)
@@ -188,8 +189,8 @@ def test_the_memory_decides_how_many_blocks_there_are_and_nothing_else(seed):
 def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     graph = graph_of(chance_texts(seed, 30))
     skeletons = made(described(graph).values())
-    found = delta_edges(graph, skeletons, BAGS)
-    all_alike = by_hand(graph, skeletons, Thresholds(delta=-2))
+    found = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH)
+    all_alike = by_hand(graph, skeletons, Thresholds(delta=-2, words=0))
     expected = [band(delta) for _, _, delta in all_alike.values()]
     assert found.candidates == {name: expected.count(name) for name in BANDS}
     assert found.kept == {name: [e.properties["band"] for e in found].count(name) for name in BANDS} and found.kept["low"] == 0
@@ -199,7 +200,7 @@ def test_a_pair_exactly_at_both_thresholds_is_an_edge():
     graph = graph_of(chance_texts(3, 30))
     skeletons = made(described(graph).values())
     for edge in delta_edges(graph, skeletons, BAGS, thresholds=LOOSE).edges[:10]:
-        at = Thresholds(edge.properties["skeleton"], edge.properties["weight"])
+        at = Thresholds(edge.properties["skeleton"], edge.properties["weight"], words=0)
         assert edge.identity in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=at)}
         above = replace(at, delta=at.delta + 1e-6)
         assert edge.identity not in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)}
@@ -219,13 +220,13 @@ def test_an_edge_says_what_it_was_made_from():
         "embedder": "bags",
         "embedder_digest": BAGS.digest[:16],
         "maker": "two words",
-        "thresholds": {"skeleton": 0.2, "delta": -0.1},
+        "thresholds": {"skeleton": 0.2, "delta": -0.1, "words": 0},
     }
 
 
 def test_nodes_of_one_text_get_no_edge_and_are_counted():
     graph = graph_of({"a": "ant bee", "b": " ant bee", "c": "ant bee", "d": "bee ant fox"})
-    found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=Thresholds(0.2, -2))
+    found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=Thresholds(0.2, -2, words=0))
     assert [(e.source, e.target) for e in found] == [("a", "d"), ("b", "d"), ("c", "d")]
     assert (found.counts.pairs, found.counts.same_text) == (3, 3)
 
@@ -234,7 +235,7 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
     texts = {"a": "ant bee", "b": "bee ant fox", "bare": "", "blank": " ", "number": "7", "lost": "cow", "failed": "dog", "mute": "elk hen"}
     skeletons = made(["ant bee", "bee ant fox", "7", "of no node"], leaks={"ant bee": ("ant",)}, failed={"dog": "no answer"})
     skeletons = replace(skeletons, by_text={**skeletons.by_text, "elk hen": "7"})
-    found = delta_edges(graph_of(texts), skeletons, BAGS, thresholds=Thresholds(-1, -2))
+    found = delta_edges(graph_of(texts), skeletons, BAGS, thresholds=Thresholds(-1, -2, words=0))
     assert [(e.source, e.target) for e in found] == [("a", "b")]
     counts = found.counts
     assert (counts.nodes, counts.without_text, counts.without_skeleton, counts.failed, counts.wordless) == (8, 2, 1, 1, 2)
@@ -253,7 +254,7 @@ def test_a_name_is_no_text_and_a_summary_is_one():
 @pytest.mark.parametrize("texts", [{}, {"a": "ant"}, {"a": "", "b": ""}, {"a": "7", "b": "8"}], ids=str)
 def test_a_graph_without_two_nodes_to_compare_has_no_edges(texts):
     graph = graph_of(texts)
-    for found in (delta_edges(graph, made(texts.values()), BAGS), similarity_edges(graph, BAGS, 0.1)):
+    for found in (delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH), similarity_edges(graph, BAGS, 0.1)):
         assert not found and not found.counts.pairs and with_edges(graph, found, found.type) == graph
 
 
@@ -261,7 +262,7 @@ def test_a_graph_without_two_nodes_to_compare_has_no_edges(texts):
 def test_a_vector_that_holds_no_number_is_refused_by_its_text(number):
     graph = graph_of({"a": "ant bee", "b": "cow dog"})
     with pytest.raises(BadInput, match=r"bags: 1 of 3 vectors hold NaN or infinity; the first is that of 'cow dog'"):
-        delta_edges(graph, made(described(graph).values(), turn=lambda text: "ant"), Bags(wrong={"cow dog": number}))
+        delta_edges(graph, made(described(graph).values(), turn=lambda text: "ant"), Bags(wrong={"cow dog": number}), thresholds=ANY_LENGTH)
 
 
 def test_vectors_that_do_not_fit_their_texts_are_refused():
@@ -270,7 +271,7 @@ def test_vectors_that_do_not_fit_their_texts_are_refused():
             return super().embed(texts)[1:]
 
     with pytest.raises(BadInput, match=r"bags gave numbers of shape \(1, 24\) for 2 texts of 24 each"):
-        delta_edges(graph_of({"a": "ant"}), made(["ant"], turn=lambda text: "bee"), Short())
+        delta_edges(graph_of({"a": "ant"}), made(["ant"], turn=lambda text: "bee"), Short(), thresholds=ANY_LENGTH)
 
 
 def test_more_edges_than_allowed_are_refused_rather_than_cut():
@@ -285,7 +286,7 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
 def test_a_memory_too_small_is_refused():
     graph = graph_of(chance_texts(1, 30))
     with pytest.raises(BadInput, match="least possible"):
-        delta_edges(graph, made(described(graph).values()), BAGS, effort=Effort(10))
+        delta_edges(graph, made(described(graph).values()), BAGS, effort=Effort(10), thresholds=ANY_LENGTH)
 
 
 # --- the verifier -----------------------------------------------------------------------------------------------------
@@ -295,7 +296,8 @@ def test_a_verifier_is_shown_the_texts_of_the_pairs_that_pass_and_its_veto_is_ke
     graph = graph_of(chance_texts(5, 25))
     skeletons = made(described(graph).values())
     verifier = Lengths()
-    plain, checked = delta_edges(graph, skeletons, BAGS), delta_edges(graph, skeletons, BAGS, verifier=verifier)
+    plain = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH)
+    checked = delta_edges(graph, skeletons, BAGS, verifier=verifier, thresholds=ANY_LENGTH)
     texts = described(graph)
     assert sorted(verifier.asked) == sorted((texts[e.source], texts[e.target]) for e in plain)
     assert checked.edges and checked.vetoed and sorted(pairs_of(checked) | pairs_of(checked.vetoed)) == sorted(pairs_of(plain))
@@ -349,7 +351,7 @@ def test_similarity_edges_are_the_pairs_whose_texts_are_alike():
     close = {(a, b): cosine(texts[a], texts[b]) for a, b in itertools.combinations(sorted(texts), 2)}
     assert {(e.source, e.target): e.properties["weight"] for e in found} == {pair: raw for pair, raw in close.items() if raw >= 0.3}
     assert {e.type for e in found} == {SIMILARITY} and found.counts.pairs == math.comb(len(texts) - found.counts.wordless, 2)
-    both = with_edges(with_edges(graph, found, SIMILARITY), delta_edges(graph, made(texts.values()), BAGS))
+    both = with_edges(with_edges(graph, found, SIMILARITY), delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH))
     assert both.types()[SIMILARITY] == len(found)
     with pytest.raises(BadInput, match="between -1 and 1"):
         similarity_edges(graph, BAGS, 2)
@@ -374,7 +376,7 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
     chance = random.Random(seed)
     texts = chance_texts(seed, 18)
     verifier = Lengths() if seed % 3 == 0 else None
-    how = {"thresholds": chance.choice([LOOSE, Thresholds(), Thresholds(-1, -2)]), "verifier": verifier}
+    how = {"thresholds": chance.choice([LOOSE, ANY_LENGTH, Thresholds(-1, -2, words=0)]), "verifier": verifier}
     curated = ("n00", "cites", "n01")
     refused = set()
     graph = graph_of(texts, curated)
@@ -403,7 +405,7 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     texts = {id: " ".join(words) for id, words in zip("abcdefghij", itertools.permutations(WORDS, 3), strict=False)}
     graph, skeletons = graph_of(texts), made(texts.values())
     told, verifier = [], Lengths()
-    how = {"thresholds": Thresholds(-1, -2)}
+    how = {"thresholds": Thresholds(-1, -2, words=0)}
     graph = with_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
     assert len(verifier.asked) == math.comb(10, 2)
     verifier.asked.clear()
@@ -416,7 +418,7 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
 
 def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
     texts = {"a": "ant bee gnu", "b": "hen bee ant"}
-    graph = with_edges(graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS))
+    graph = with_edges(graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH))
     assert len(graph.edges) == 1
     emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
     assert not updated(emptied, ["b"], made(texts.values()), BAGS)
@@ -438,7 +440,7 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
     others = {
         "another embedder": {"embedder": Bags(25)},
         "another maker": {"skeletons": replace(skeletons, maker="three words")},
-        "another thresholds": {"thresholds": Thresholds(0.3, -0.1)},
+        "another thresholds": {"thresholds": Thresholds(0.3, -0.1, words=0)},
         "another verifier": {"verifier": Lengths()},
     }
     for other in others.values():
@@ -466,7 +468,7 @@ def test_a_pair_is_compared_whatever_the_thresholds():
 def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
     graph = graph_of(chance_texts(9, 20))
     skeletons, texts = made(described(graph).values()), described(graph)
-    edges = delta_edges(graph, skeletons, BAGS).edges
+    edges = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH).edges
     pairs = compare_pairs([(texts[e.source], texts[e.target]) for e in edges], skeletons, BAGS)
     assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == [
         tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges
@@ -554,8 +556,8 @@ def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used
     )
     assert repr(chosen) == f"<{told}>"
     graph = graph_of({"a": "ant bee gnu hen", "b": "fox elk dog bee ant"})
-    found = delta_edges(graph, made(described(graph).values(), lambda text: "ant bee"), BAGS, thresholds=chosen)
-    assert found.rule == told and found.edges[0].properties["thresholds"] == {"skeleton": 0.5, "delta": 0.3}
+    found = delta_edges(graph, made(described(graph).values(), lambda text: "ant bee cow"), BAGS, thresholds=chosen)
+    assert found.rule == told and found.edges[0].properties["thresholds"] == {"skeleton": 0.5, "delta": 0.3, "words": 3}
     assert chosen.told(Named("other")) == f"{told}, not for other: calibrate again"
 
 

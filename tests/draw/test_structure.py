@@ -180,7 +180,7 @@ class Said:
     ],
 )
 def test_the_headline_says_whether_there_is_an_edge_and_who_objects(skeleton, said, headline):
-    view = structure(Pair("a text", "another text", 0.1, skeleton, ("x", "y"), said))
+    view = structure(Pair("a text", "another text", 0.1, skeleton, ("it is x", "it is not y"), said))
     assert drawn(view)[0] == headline and sheet(view, "The verdict").rows[0][1] == headline
     assert said is None or said.veto in view.alt
 

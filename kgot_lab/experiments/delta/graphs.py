@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, islice
 
@@ -155,10 +155,10 @@ class KeptVerdicts:
 def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Edge]], dict[str, object]]:
     """The edges that each system walks beside the nouns, by its name, and how they were made."""
     made = skeletons([node.text for node in one.texts.nodes], Linguistic())
-    own = calibration(one.pairs.develop, made, embedder)
+    own = replace(calibration(one.pairs.develop, made, embedder), words=0)  # as measured before short skeletons were refused
     verifier = KeptVerdicts(Aligner(embedder))
     found: dict[str, FoundEdges] = {}
-    for said, thresholds in (("specified", SPECIFIED), ("calibrated", own)):
+    for said, thresholds in (("specified", replace(SPECIFIED, words=0)), ("calibrated", own)):
         found[f"traverse + delta, {said}"] = delta_edges(one.texts, made, embedder, thresholds=thresholds)
         found[f"traverse + delta, {said}, verified"] = delta_edges(one.texts, made, embedder, thresholds=thresholds, verifier=verifier)
     count = len(found[CHOSEN])
@@ -186,7 +186,7 @@ def of_strangers(
     stranger = strangers(list(made))
     others = Skeletons({text: made[stranger[text]] for text in made}, f"{made.maker}, of others")
     for lower in np.arange(0, 2, 0.03):
-        least = Thresholds(max(-1.0, thresholds.skeleton - float(lower)), thresholds.delta)
+        least = Thresholds(max(-1.0, thresholds.skeleton - float(lower)), thresholds.delta, words=0)
         found = delta_edges(texts, others, embedder, thresholds=least, verifier=verifier)
         if len(found) >= count or least.skeleton == -1:
             break

@@ -109,7 +109,7 @@ def draw_edges(tools: Instruments, path: Path, opened: bool) -> Iterator[Analogy
         yield f"{every.name}: {calibrated}"
         for rule, thresholds in {"as specified": SPECIFIED, "calibrated": calibrated}.items():
             for verifier in (None, tools.aligner):
-                found = delta_edges(graph, made, tools.embedder, thresholds=thresholds, verifier=verifier, most=2_000_000)
+                found = delta_edges(graph, made, tools.embedder, thresholds=replace(thresholds, words=0), verifier=verifier, most=2_000_000)
                 edges = [Drawn(edge.source, edge.target, float(edge.properties["weight"])) for edge in found]
                 title = f"delta, {rule}{', verified' * (verifier is not None)}"
                 rows += _judged(title, "structure", edges, every, opened, thresholds)

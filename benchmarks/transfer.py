@@ -1,0 +1,57 @@
+"""Does what was learnt on some sets of analogies hold on one that was never seen, and on stories told in other words?
+
+Writes benchmarks/results/transfer. Each of four sets (StoryAnalogy, ParallelPARC, AnaloBench, SCAN) is held out once:
+- weights of fitted systems are learnt on develop questions of the three others, as many of each set, drawn by hash;
+- the setting of the aligner (weights, whether order counts, whether its list of connectives is used) is the one of 96 that answers most
+  develop questions of the three others, each set counting the same;
+- then the same is learnt and chosen on the set's own develop part: the difference is what tuning adds.
+Controls are six that learn nothing and the fitted surface; the hardest is the best one on the set's own develop part. AnaloBench stands
+with tellings of one and of ten sentences; on those of thirty nothing beat word search even when tuned. SCAN's words are asked as
+questions of four. Tests draw and flip the questions of one group together; p-values of a table are one family (Holm).
+
+`outcomes` reads what happens instead of how it is told: sentences and events as nearness to 35 outcomes (gains, loses, enables, prevents
+and so on), laid side by side in order. `aligned + outcomes` adds the two scores, with nothing fitted; `fitted outcomes` learns how much
+to subtract of shared nouns, likeness and masked likeness.
+
+Not blind: all locked parts had been opened by benchmarks/structure.py before this was written, and edges and systems were re-aimed
+after that. Nothing here was chosen on a locked part; the vocabulary of outcomes was written once and not changed.
+
+The twins: 60 right choices of StoryAnalogy told again in other words (data/story-twins). The loss is the share found told in the same
+phrases less the share found reworded, in points. "Turned beside" puts the story with its outcome turned among the choices.
+
+`--table` derives all tables from the receipts, without a model. About half an hour without it; what is in the folder is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from kgot_lab.cli.needs import need_structure
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.experiments.structure.instruments import Instruments
+from kgot_lab.experiments.transfer.receipts import make_traits
+from kgot_lab.experiments.transfer.report import transfer_grids, transfer_page
+
+RESULTS = Path(__file__).parent / "results" / "transfer"
+DRAWN = Path(__file__).parent / "results" / "structure" / "questions"
+
+
+def main() -> None:
+    """Measure, or only derive."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", action="store_true", help="derive the tables from the receipts, without a model")
+    if not parser.parse_args().table:
+        need_structure()
+        began = time.perf_counter()
+        for done in make_traits(Instruments.of(minilm()), RESULTS, DRAWN):
+            print(f"{time.perf_counter() - began:5.0f} s  {done}", flush=True)
+    grids = transfer_grids(RESULTS, DRAWN)
+    for grid in grids:
+        print(grid.text, end="\n\n")
+    (RESULTS / "report.md").write_text(transfer_page(grids), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

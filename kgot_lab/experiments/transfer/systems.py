@@ -1,0 +1,147 @@
+"""Systems made of traits: controls that learn nothing, and weights and settings that are chosen on some sets and used on another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.evaluation.significance import Numbers
+from kgot_lab.experiments.structure.analogies import Choices, hashed
+from kgot_lab.experiments.structure.answered import Answers, six
+from kgot_lab.experiments.structure.fitted import ALL
+from kgot_lab.experiments.structure.logit import cross_validated, fit_logit
+from kgot_lab.experiments.transfer.outcomes import TRAITS
+from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, Traits
+
+ALIGNED, OUTCOMES_FITTED = "aligned", "fitted outcomes"
+SURFACE_AND_ALIGNED, ALL_THREE = "fitted surface + aligned", "fitted surface + aligned + outcomes"
+SURFACE_FITTED = "fitted surface"
+ALIGNED_AND_OUTCOMES = "aligned + outcomes"  # nothing is fitted: the score of the alignment and the mean of two chains of outcomes
+FITS: Mapping[str, tuple[str, ...]] = {
+    SURFACE_FITTED: ALL,
+    SURFACE_AND_ALIGNED: (*ALL, ALIGNED),
+    OUTCOMES_FITTED: (*TRAITS, MASKED, "surface", "nouns shared", "shares a noun"),
+    ALL_THREE: (*ALL, ALIGNED, MASKED, *TRAITS),
+}
+STRUCTURES = (MASKED, ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE)
+_FAR_BELOW = 4.0
+
+
+@dataclass(frozen=True, repr=False)
+class Sets:
+    """The traits of all questions of each set, by the name of the set."""
+
+    by: Mapping[str, tuple[Traits, ...]]
+
+    def without(self, name: str) -> Sets:
+        """All sets but one."""
+        return Sets({other: some for other, some in self.by.items() if other != name})
+
+    def only(self, name: str) -> Sets:
+        """One set alone."""
+        return Sets({name: self.by[name]})
+
+    def __repr__(self) -> str:
+        return f"<sets {', '.join(f'{name} ({sum(len(some.table) for some in each)})' for name, each in self.by.items())}>"
+
+
+def unfitted(traits: Traits) -> dict[str, Numbers]:
+    """What the controls and the structural systems that learn nothing say, by name, each of shape (questions, choices)."""
+    near, shares, masked = traits.column("surface"), traits.column("shares a noun"), traits.column(MASKED)
+    said = {"surface": near, "bm25": traits.column("words"), "minus surface": -near, "second by surface": _second(near)}
+    said |= {"noun veto": near - _FAR_BELOW * shares, "noun veto, masked": masked + near / 2 - _FAR_BELOW * shares, MASKED: masked}
+    return said | {"outcomes": traits.column(TRAITS[0]) + traits.column(TRAITS[1])}
+
+
+def chosen_setting(sets: Sets) -> Setting:
+    """The setting of an aligner that answers most develop questions of some sets, each set counting the same; of equal ones the usual one.
+
+    It decides weights, whether order counts, and whether the list of connectives is used.
+    """
+    usual = Setting()
+    order = [usual, *(setting for setting in SETTINGS if setting != usual)]
+    return max(order, key=lambda setting: six(float(np.mean([_mean_of_set(some, setting) for some in sets.by.values()]))))
+
+
+def _mean_of_set(some: Sequence[Traits], setting: Setting) -> float:
+    return float(np.mean([right_shares(traits.aligned(setting), traits.questions)[_develop(traits)].mean() for traits in some]))
+
+
+def right_shares(said: Numbers, questions: Choices) -> Numbers:
+    """1 for each question whose best choice is the right one; shared among those that are equally good."""
+    said = np.vectorize(six)(said)
+    best = said >= said.max(axis=1, keepdims=True)
+    answers = [question.answer for question in questions.questions]
+    return np.asarray((best / best.sum(axis=1, keepdims=True))[np.arange(len(answers)), answers], np.float64)
+
+
+def trait_columns(traits: Traits, names: Iterable[str], setting: Setting) -> Numbers:
+    """Some traits side by side, shape (questions, choices, names); the score of the alignment is that of a setting."""
+    return np.stack([traits.aligned(setting) if name == ALIGNED else traits.column(name) for name in names], axis=2)
+
+
+def transferred(traits: Traits, others: Sets) -> dict[str, Numbers]:
+    """What every system says, what is chosen or learnt being chosen or learnt on other sets."""
+    setting = chosen_setting(others)
+    said, aligned = unfitted(traits), traits.aligned(setting)
+    said |= {ALIGNED: aligned, ALIGNED_AND_OUTCOMES: aligned + said["outcomes"] / 2}
+    return said | {name: trait_columns(traits, names, setting) @ learnt_weights(others, names, setting) for name, names in FITS.items()}
+
+
+def tuned(traits: Traits, taught: Traits, own: Sets) -> dict[str, Numbers]:
+    """What the systems that learn say when they learn on the develop questions of the set itself, which they answer crosswise."""
+    setting = chosen_setting(own)
+    said = {ALIGNED: traits.aligned(setting)}
+    develop = _develop(taught)
+    asked = [taught.questions.questions[row] for row in np.flatnonzero(develop).tolist()]
+    answers, groups = [each.answer for each in asked], [each.group or each.id for each in asked]
+    for name, names in FITS.items():
+        table = trait_columns(taught, names, setting)[develop]
+        whole, crosswise = fit_logit(table, answers), cross_validated(table, answers, groups)
+        of_group = dict(zip(groups, crosswise, strict=True))
+        weights = np.array([of_group.get(each.group or each.id, whole) for each in traits.questions.questions])
+        said[name] = np.einsum("qcf,qf->qc", trait_columns(traits, names, setting), weights)
+    return said
+
+
+def learnt_weights(sets: Sets, names: Sequence[str], setting: Setting) -> Numbers:
+    """The weights of a conditional logit on develop questions, as many of each set, drawn by hash from all its questions."""
+    pools = {name: [(traits, row) for traits in some for row in _rows(traits)] for name, some in sets.by.items()}
+    count = min(map(len, pools.values()))
+    tables = {id(traits): trait_columns(traits, names, setting) for some in sets.by.values() for traits in some}
+    drawn = [each for pool in pools.values() for each in sorted(pool, key=_drawn)[:count]]
+    table = np.array([tables[id(traits)][row] for traits, row in drawn])
+    return fit_logit(table, [traits.questions.questions[row].answer for traits, row in drawn])
+
+
+def _rows(traits: Traits) -> list[int]:
+    """The develop questions, by their places."""
+    return [int(row) for row in np.flatnonzero(_develop(traits))]
+
+
+def _drawn(each: tuple[Traits, int]) -> str:
+    traits, row = each
+    return hashed("taught", traits.questions.name, traits.questions.questions[row].id)
+
+
+def as_answers(said: Mapping[str, Numbers], questions: Choices) -> dict[str, Answers]:
+    """What systems say as answers to questions, by system."""
+    found = {}
+    for name, table in said.items():
+        kind = "structure" if name in STRUCTURES else "surface" if name in ("surface", "bm25") else "control"
+        scores = {each.id: tuple(map(six, row)) for each, row in zip(questions.questions, table.tolist(), strict=True)}
+        found[name] = Answers(name, kind, questions.name, scores)
+    return found
+
+
+def _second(near: Numbers) -> Numbers:
+    """The second nearest first, then the third and so on, the nearest last."""
+    places = np.argsort(np.argsort(-near, axis=1, kind="stable"), axis=1)
+    return np.asarray(np.where(places == 0, -near.shape[1], -places), np.float64)
+
+
+def _develop(traits: Traits) -> NDArray[np.bool_]:
+    return np.array([question.id not in traits.questions.locked for question in traits.questions.questions])

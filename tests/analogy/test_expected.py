@@ -1,0 +1,84 @@
+"""How many edges to expect right: by Bayes, by what was measured, and told beside the bands."""
+
+import pytest
+
+from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
+from kgot_lab.analogy.expected import MEASURED_SHARES, BandShares, expected_precision
+from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.bundled import bundled
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.errors import BadInput
+from kgot_lab.experiments.transfer.alarm_tables import kept_alarms, measured_shares
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.pairs.bands import SPECIFIED, Thresholds, told_words
+from kgot_lab.types import Node
+
+RECEIPT = bundled("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
+SENTENCES = (
+    "The kettle boils on the stove.", "Parliament passed the budget on Tuesday.", "My sister plays the violin in an orchestra.",
+    "The satellite lost contact with the station.", "The team won the match in extra time.", "A fox crossed the road behind the school.",
+)  # fmt: skip
+
+
+def graph_of(texts):
+    return PropertyGraph.of(Node(str(number), properties={"text": text}) for number, text in enumerate(texts))
+
+
+def test_the_measured_shares_are_those_of_the_receipt():
+    assert measured_shares(kept_alarms(RECEIPT)) == MEASURED_SHARES
+
+
+def test_without_shares_the_precision_is_the_most_that_bayes_allows():
+    assert expected_precision({"high": 24}, 66, prevalence=0.01) == {"high": pytest.approx(0.01 * 66 / 24)}
+    assert expected_precision({"high": 1}, 1_000, prevalence=0.5) == {"high": 1.0}
+
+
+def test_of_many_pairs_the_share_that_passes_is_the_graphs_own_and_of_few_that_measured():
+    shares = BandShares({"high": 0.5}, {"high": 0.1})
+    (many,) = expected_precision({"high": 200_000}, 1_000_000, prevalence=0.01, shares=shares).values()
+    (few,) = expected_precision({"high": 1}, 1, prevalence=0.01, shares=shares).values()
+    assert many == pytest.approx(0.01 * 0.5 / 0.2, rel=0.01) and few == pytest.approx(0.005 / (0.005 + 0.099), rel=0.02)
+
+
+@pytest.mark.parametrize("prevalence", [0, 1, -0.1, float("nan")])
+def test_a_prevalence_that_is_none_is_refused(prevalence):
+    with pytest.raises(BadInput, match="between 0 and 1"):
+        expected_precision({"high": 1}, 1, prevalence=prevalence)
+
+
+def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
+    made, without = skeletons(SENTENCES, Linguistic()), Thresholds(words=0)
+    found = delta_edges(graph_of(SENTENCES), made, minilm())
+    assert len(found) == 0 and found.counts.short == 6 and "6 whose skeleton is too short to compare" in str(found)
+    loose = delta_edges(graph_of(SENTENCES), made, minilm(), thresholds=without)
+    assert loose.kept["high"] == len(loose) > 0 and loose.counts.short == 0
+
+
+def test_a_pair_that_is_too_short_says_so():
+    pair = compare_texts(*SENTENCES[:2], skeletons(SENTENCES, Linguistic()), minilm())
+    assert pair.short.startswith("too short to compare: 2 words left") and pair.short in str(pair)
+
+
+def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_measured_for_and_as_a_bound_for_others():
+    texts = ("He runs because it is raining and then stops at the door.", "It grows because he is watering and then wilts at the edge.")
+    made = skeletons(texts, Linguistic())
+    own = delta_edges(graph_of(texts), made, minilm())
+    other = delta_edges(graph_of(texts), made, minilm(), thresholds=Thresholds(-1, -2))
+    assert own.shares == MEASURED_SHARES[False] and other.shares is None
+    assert "expected to be right, if 1% of all pairs are analogous: at most" in str(other)
+
+
+def test_a_skeleton_counts_its_words_without_the_masks():
+    assert told_words("Something boils on something.") == 2 and told_words("something") == 0
+
+
+def test_the_specified_thresholds_are_what_they_were():
+    assert (SPECIFIED.skeleton, SPECIFIED.delta) == (0.45, 0.08)
+    with pytest.raises(BadInput, match="some number of words"):
+        Thresholds(words=-1)
+
+
+def test_a_made_up_skeleton_is_counted_as_well():
+    made = Skeletons(dict.fromkeys(SENTENCES, "something happens"), "by hand")
+    assert delta_edges(graph_of(SENTENCES), made, minilm()).counts.short == 6
