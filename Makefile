@@ -118,6 +118,7 @@ bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answe
 receipts: $(VENV)/.test  ## derive the reported numbers again from the files in benchmarks/results, without a model
 	$(BIN)/python benchmarks/question_answering.py --split test --table
 	$(BIN)/python benchmarks/recall.py --table
+	$(BIN)/python benchmarks/standard_sets.py --table
 	$(BIN)/python benchmarks/pass_through.py --table
 	$(BIN)/python benchmarks/structure.py --table
 	$(BIN)/python benchmarks/transfer.py --table

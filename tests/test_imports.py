@@ -22,7 +22,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"extraction.python"}, {"extraction.scripts"}, {"extraction.texts"}],
     [{"stores.cypher"}, {"stores.sparql"}, {"stores.sqlite"}, {"stores.postgres"}],
     [{"stores.files"}],
-    [{"retrieval"}, {"pairs"}, {"extraction"}],
+    [{"retrieval", "retrieval.trail"}, {"pairs"}, {"extraction"}],
     [{"extraction.patterns"}, {"extraction.concepts"}],
     [{"analogy"}],
     [{"memory"}, {"methods"}],

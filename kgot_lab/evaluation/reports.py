@@ -18,7 +18,7 @@ from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import RESUMED, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
+from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals_of
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Json
@@ -174,8 +174,8 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     comparisons = {}
     for part, ids in parts.items():
         some = {system: own.only(ids) for system, own in scores.items()}
-        rows += _rows(dataset.name, part, some, plan)
-        comparisons[part] = compare(some, plan.baseline, plan.primary, rounds=plan.rounds, seed=plan.seed)
+        rows += _rows(dataset, part, some, plan)
+        comparisons[part] = compare(some, plan.baseline, plan.primary, rounds=plan.rounds, seed=plan.seed, groups=dataset.groups)
     return Report(dataset, plan, tuple(ordered), scores, tuple(rows), comparisons)
 
 
@@ -215,12 +215,14 @@ def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
     return Scores(run.system, run.dataset, {**strict.values, **named})
 
 
-def _rows(name: str, part: str, scores: Mapping[str, Scores], plan: Plan) -> list[ReportRow]:
+def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan) -> list[ReportRow]:
     named = [(system, measure) for system, own in scores.items() for measure in own.values]
     values = np.array([list(scores[system].per_query(measure).values()) for system, measure in named])
-    estimates: list[Estimate] = intervals(values, rounds=plan.rounds, seed=plan.seed)
+    asked = scores[named[0][0]].per_query(named[0][1])
+    together = [dataset.groups[query] for query in asked] if dataset.groups else None
+    estimates: list[Estimate] = intervals_of(values, together, rounds=plan.rounds, seed=plan.seed)
     return [
-        ReportRow(name, system, part, measure, own.mean, own.low, own.high, own.n)
+        ReportRow(dataset.name, system, part, measure, own.mean, own.low, own.high, own.n)
         for (system, measure), own in zip(named, estimates, strict=True)
     ]
 

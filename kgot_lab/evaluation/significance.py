@@ -80,9 +80,18 @@ class Comparisons:
         return self.grid().text
 
 
-def compare(scores: Mapping[str, Scores], baseline: str, measure: str = "recall@5", *, rounds: int = ROUNDS, seed: int = 0) -> Comparisons:
+def compare(
+    scores: Mapping[str, Scores],
+    baseline: str,
+    measure: str = "recall@5",
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    groups: Mapping[str, str] | None = None,
+) -> Comparisons:
     """Compare every system with the baseline, query by query, p-values corrected by Holm over all of them.
 
+    With `groups`, of each query its own, those of a group are drawn, and their signs flipped, together.
     Raises UnknownName for the baseline, BadInput when the systems were not scored on the same queries.
     """
     if baseline not in scores:
@@ -94,8 +103,12 @@ def compare(scores: Mapping[str, Scores], baseline: str, measure: str = "recall@
             raise BadInput(f"{system} and {baseline} were not scored on the same queries, so they cannot be compared in pairs")
     values = np.array([[scores[system].per_query(measure)[query] for query in queries] for system in (baseline, *others)], np.float64)
     differences = values[1:] - values[0]
-    own, gaps = intervals(values, rounds=rounds, seed=seed), intervals(differences, rounds=rounds, seed=seed)
-    ps = [sign_flip_p(row, rounds=rounds, seed=seed) for row in differences]
+    together = [groups[query] for query in queries] if groups else None
+    own, gaps = (intervals_of(part, together, rounds=rounds, seed=seed) for part in (values, differences))
+    ps = [
+        grouped_p(row, together, rounds=rounds, seed=seed) if together else sign_flip_p(row, rounds=rounds, seed=seed)
+        for row in differences
+    ]
     rows = (
         Comparison(system, own[number + 1], gaps[number], ps[number], corrected, effect_size(row), *counts(row), smallest_detectable(row))
         for number, (system, row, corrected) in enumerate(zip(others, differences, holm(ps), strict=True))
@@ -147,8 +160,15 @@ def intervals(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confide
     return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
 
 
+def intervals_of(values: Numbers, groups: Sequence[str] | None, *, rounds: int = ROUNDS, seed: int = 0) -> list[Estimate]:
+    """The mean of each row and its interval: of `intervals`, or of `grouped_interval` where the queries have groups."""
+    if groups is None:
+        return intervals(values, rounds=rounds, seed=seed)
+    return [grouped_interval(row, groups, rounds=rounds, seed=seed) for row in values]
+
+
 def grouped_interval(
-    values: Sequence[float], groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95
+    values: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95
 ) -> Estimate:
     """The mean of one number per query and its BCa bootstrap interval, where queries of a group are drawn together.
 
@@ -163,7 +183,7 @@ def grouped_interval(
     return _corrected(Estimate(mean, mean, mean, int(sizes.sum())), without - without.mean(), means, confidence)
 
 
-def grouped_p(differences: Sequence[float], groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0) -> float:
+def grouped_p(differences: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0) -> float:
     """The randomisation test of `sign_flip_p` where the signs of a group are flipped together; raises BadInput for less than 2 groups."""
     return sign_flip_p(_by_group(differences, groups)[0], rounds=rounds, seed=seed)
 
@@ -233,7 +253,7 @@ def _as_far(sums: Numbers, observed: float) -> NDArray[np.bool_]:
     return np.abs(sums) >= abs(observed) - _SAME
 
 
-def _by_group(values: Sequence[float], groups: Sequence[str]) -> tuple[Numbers, Numbers]:
+def _by_group(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tuple[Numbers, Numbers]:
     """The sum and the number of the values of each group."""
     rows: dict[str, list[float]] = {}
     for value, group in zip(values, groups, strict=True):

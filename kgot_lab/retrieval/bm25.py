@@ -35,22 +35,30 @@ def bm25(documents: Iterable[Document], *, k1: float = 1.2, b: float = 0.75, emp
     heavier = _weight_of(emphasis or {})
     ids = [document.id for document in documents]
     words_of = [searched_words(text) for text in map(full_text, documents)]
-    if not any(words_of):
+    scores_of = word_scores(words_of, k1, b)
+    if not scores_of:
         return Stage(_name(k1, b, heavier), lambda ranking: Ranking(ranking.query, ()))
-    index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
-    index.index(words_of, show_progress=False)
-    column_of, parts, rows, starts = index.vocab_dict, index.scores["data"], index.scores["indices"], index.scores["indptr"].tolist()
 
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids), np.float32)
         for word in searched_words(ranking.query.text):
-            if (column := column_of.get(word)) is not None:
-                part = slice(starts[column], starts[column + 1])
-                more = parts[part] * heavier[word] if word in heavier else parts[part]
-                np.add.at(scores, rows[part], more)  # half the time of scores[rows[part]] += more, and the same sums
+            if (found := scores_of.get(word)) is not None:
+                rows, parts = found
+                more = parts * heavier[word] if word in heavier else parts
+                np.add.at(scores, rows, more)  # half the time of scores[rows] += more, and the same sums
         return best_first(ranking.query, ids, scores)
 
     return Stage(_name(k1, b, heavier), step)
+
+
+def word_scores(words_of: Sequence[Sequence[str]], k1: float, b: float) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """For each word the rows of the texts that hold it, and what BM25 gives each of them for it; none where no text has a word."""
+    if not any(words_of):
+        return {}
+    index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
+    index.index(words_of, show_progress=False)
+    parts, rows, starts = index.scores["data"], index.scores["indices"], index.scores["indptr"].tolist()
+    return {word: (rows[starts[at] : starts[at + 1]], parts[starts[at] : starts[at + 1]]) for word, at in index.vocab_dict.items() if word}
 
 
 def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import dropwhile
 
 from kgot_lab.text.words import composed
@@ -27,13 +27,18 @@ OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not 
 
 def compared_name(name: str) -> str:
     """A name as it is compared: its words in small letters, without a possessive 's."""
-    return " ".join(_WORD.findall(_POSSESSIVE.sub("", composed(name)))).lower()
+    return " ".join(name_words(name)).lower()
+
+
+def name_words(text: str) -> list[str]:
+    """The words of a text without a possessive 's."""
+    return _WORD.findall(_POSSESSIVE.sub("", composed(text)))
 
 
 def called(title: str) -> str:
     """The name a title stands for: the title without a last part in brackets; empty where it would name anything."""
     name = compared_name(BRACKETS.sub("", title))
-    return name if _telling(name) else ""
+    return name if is_telling(name) else ""
 
 
 def capitalised(text: str) -> set[str]:
@@ -46,16 +51,16 @@ def capitalised(text: str) -> set[str]:
         for run in CAPITALISED.finditer(sentence):
             for name in (run.group(), *JOINT.split(run.group())):
                 found.add(" ".join(dropwhile(OPENERS.__contains__, compared_name(name).split())))
-    return {name for name in found if _telling(name)}
+    return {name for name in found if is_telling(name)}
 
 
 class Titles:
-    """Which documents are called what, to find their names in a text."""
+    """Which documents are called what, to find their names in a text; `names` gives those of a document, by default that of its title."""
 
-    def __init__(self, documents: Iterable[Document]) -> None:
+    def __init__(self, documents: Iterable[Document], names: Callable[[Document], Iterable[str]] | None = None) -> None:
         self._ids: dict[str, list[str]] = defaultdict(list)
         for document in documents:
-            if name := called(document.title):
+            for name in names(document) if names else filter(None, [called(document.title)]):
                 self._ids[name].append(document.id)
         lengths: dict[str, set[int]] = defaultdict(set)
         for name in self._ids:
@@ -71,7 +76,7 @@ class Titles:
         return list(self._mentions(text, cased))
 
     def _mentions(self, text: str, cased: bool) -> Iterator[str]:
-        words = _WORD.findall(_POSSESSIVE.sub("", composed(text)))
+        words = name_words(text)
         small = [word.lower() for word in words]
         at = 0
         while at < len(words):
@@ -84,5 +89,6 @@ class Titles:
             at += length or 1
 
 
-def _telling(name: str) -> bool:
+def is_telling(name: str) -> bool:
+    """Whether a name as it is compared would not name just anything."""
     return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))

@@ -19,11 +19,16 @@ from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 def load_dataset(name: str) -> Dataset:
     """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and qrels, as "beir/scifact".
 
+    Of a bundled one, "musique-498-untitled" has the passages without their titles, "musique-498-mixed" all bundled passages to search.
+
     Raises UnknownName; NotInstalled("bench"); BadInput where the files cannot be fetched, which says what to put where.
     """
     require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
         return BUNDLED[name]()
+    for ending, changed in ((UNTITLED, untitled), (MIXED, among_all)):
+        if name.removesuffix(ending) != name and name.removesuffix(ending) in BUNDLED:
+            return changed(BUNDLED[name.removesuffix(ending)]())
     from kgot_lab.evaluation.fetched import fetch_dataset
 
     return fetch_dataset(name, BUNDLED)
@@ -94,6 +99,18 @@ def _musique_dev_steps() -> Dataset:
     return replace(whole, name="musique-498-steps", queries=tuple(queries.values()), qrels=qrels, locked=locked, types={}, groups=groups)
 
 
+def untitled(dataset: Dataset) -> Dataset:
+    """The same passages without their titles, as the chunks of a user's folder are; the ids stay."""
+    documents = tuple(replace(document, title="") for document in dataset.documents)
+    return replace(dataset, name=f"{dataset.name}{UNTITLED}", documents=documents)
+
+
+def among_all(dataset: Dataset) -> Dataset:
+    """The questions of a data set over the passages of all four bundled collections together, each passage once."""
+    whole = {document.id: document for name in ("hotpotqa", "musique", "2wiki", "musique-498") for document in load_dataset(name).documents}
+    return replace(dataset, name=f"{dataset.name}{MIXED}", documents=tuple(whole[id] for id in sorted(whole)))
+
+
 def _musique_steps() -> Dataset:
     whole = _musique()
     rows = list(_rows("musique-train-100/subqueries.jsonl.gz"))
@@ -103,6 +120,7 @@ def _musique_steps() -> Dataset:
     return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
 
 
+UNTITLED, MIXED = "-untitled", "-mixed"  # behind the name of a data set: its passages without titles, or all bundled ones
 BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "musique": _musique,
     "musique-steps": _musique_steps,
@@ -132,6 +150,16 @@ def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:
         hits = tuple(Hit(_slot(found, rank, ids), 1 / rank) for rank in range(1, len(found) + 1))
         runs[key] = (*runs.get(key, ()), Ranking(queries[row["query_id"]], hits, key[1]))
     return runs
+
+
+def published_thousand() -> Mapping[str, tuple[Hit, ...]]:
+    """The five passages that Psi-RAG found for each question of "2wiki-1000", best first, as its repository published them.
+
+    Psi-RAG: a tree of summaries, qwen3-embedding, BM25, RRF, then Qwen3-Reranker-8B; one retrieval.
+    """
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    rows = _rows("2wiki-1000/published_runs.jsonl.gz")
+    return {row["query_id"]: tuple(Hit(ids[old], 1 / rank) for rank, old in enumerate(row["ranking"], 1)) for row in rows}
 
 
 def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:

@@ -30,6 +30,8 @@ from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, page
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.retrieval.presets import hybrid
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.retrieval.trail.scorer import WITHOUT_LINKS, learnt_scorer
+from kgot_lab.retrieval.trail.trail import trail
 from kgot_lab.types import Document, Edge, Json
 
 Stages = Mapping[str, Callable[[], Stage]]
@@ -92,6 +94,8 @@ def systems(data: Dataset | str | Path, vectors: Embedder | None = None) -> Stag
         "control: titles shuffled": lambda: parts.convex >> pagerank(shuffled(parts.titles), first_hits(5), parts.seeds),
         "control: names shuffled": lambda: parts.convex >> follow(*parts.own, graph=shuffled(parts.names)),
         "control: no links": lambda: parts.convex >> follow(*parts.own, Reach(title=0, shared=0, repeated=0), graph=parts.names),
+        "trail": lambda: trail(*parts.own),
+        "control: trail, no links": lambda: trail(*parts.own, learnt_scorer(WITHOUT_LINKS)),
         "follow, titles only": lambda: parts.convex >> follow(*parts.own, Reach(shared=0), graph=parts.names),
         "follow, names only": lambda: parts.convex >> follow(*parts.own, Reach(title=0), graph=parts.names),
     }

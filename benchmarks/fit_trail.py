@@ -1,0 +1,34 @@
+"""Learn the scorer of a trail anew, on develop questions alone, and write it into the package.
+
+python benchmarks/fit_trail.py            about ten minutes, and the sentences of 15,000 passages are embedded before, if they never were
+python benchmarks/fit_trail.py --check    the same in two halves crossed: learn on one, measure on the other; nothing is written
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from kgot_lab.cli.terminal import bar
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.experiments.recall.learning import crossed, learnt_scorers
+
+ROOM = Path(__file__).parent.parent / "kgot_lab" / "retrieval" / "trail"
+
+
+def main() -> None:
+    """Learn, or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="measure what is learnt on one half on the other")
+    wanted = parser.parse_args()
+    with bar("learning") as progress:
+        if wanted.check:
+            print(crossed(minilm(), progress).text)
+        else:
+            for name, scorer in learnt_scorers(minilm(), progress).items():
+                (ROOM / name).write_text(json.dumps(scorer.as_json()) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

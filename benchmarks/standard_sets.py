@@ -1,0 +1,37 @@
+"""Recall on 2wiki-1000 and musique-498, beside what others published, without titles, and in all bundled passages together.
+
+python benchmarks/standard_sets.py            into benchmarks/results/standard_sets; what has a receipt of the same code is not run again
+python benchmarks/standard_sets.py --table    the tables from the receipts, without a model
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kgot_lab.cli.terminal import bar
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.evaluation.reports import derive
+from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.recall.standard import measure_standard, standard_tables
+from kgot_lab.writing import write_whole
+
+FOLDER = Path(__file__).parent / "results" / "standard_sets"
+
+
+def main() -> None:
+    """Measure, or only derive."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", action="store_true", help="derive the tables from the receipts")
+    if parser.parse_args().table:
+        reports = derive(FOLDER, load_dataset)
+    else:
+        with bar("standard sets") as progress:
+            reports = measure_standard(FOLDER, minilm(), progress)
+    told = "\n\n".join(["# Recall on the standard sets", *(grid.markdown for grid in standard_tables(reports))]) + "\n"
+    write_whole(FOLDER / "summary.md", told, "the summary")
+    print(told)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""On what the scorer of a trail is learnt, and how well it does on what it was not learnt on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+
+from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.runs import run
+from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.experiments.recall.datasets import load_dataset, untitled
+from kgot_lab.experiments.recall.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
+from kgot_lab.retrieval.trail.clues import BY_NAMES
+from kgot_lab.retrieval.trail.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer
+from kgot_lab.retrieval.trail.trail import trail
+
+LEARNT_ON = ("hotpotqa", "musique", "2wiki-1000", "musique-498", "musique-steps", "musique-498-steps")
+_MEASURES = ("recall@1", "recall@2", "recall@5")
+LearningProgress = Callable[[int, int, str], object]  # done, total, what is next
+
+
+def develop_parts() -> list[Dataset]:
+    """What may be learnt on: the develop questions of LEARNT_ON that are locked nowhere, over passages with titles and without."""
+    locked = load_dataset("2wiki").locked
+    parts = [load_dataset(name).develop for name in LEARNT_ON]
+    parts = [part.only([query.id for query in part.queries if not (part.name == "2wiki-1000" and query.id in locked)]) for part in parts]
+    return [*parts, *map(untitled, parts)]
+
+
+def learnt_scorers(embedder: Embedder, progress: LearningProgress) -> dict[str, Scorer]:
+    """The scorers learnt on all develop questions, by the file they belong in: that of a trail, and the control that looks at no names."""
+    found = learnt_choices(develop_parts(), Remembered(embedder), progress)
+    return {LEARNT_WEIGHTS: fit_scorer(found), WITHOUT_LINKS: fit_scorer(found, without=BY_NAMES)}
+
+
+def crossed(embedder: Embedder, progress: LearningProgress) -> Grid:
+    """What a scorer learnt on one half of the develop questions reaches on the other, both ways, by data set; groups stay together."""
+    parts, rows = develop_parts(), []
+    remembered = Remembered(embedder)
+    halves = [[part.only([query.id for query in part.queries if _half(part, query.id) == half]) for part in parts] for half in (0, 1)]
+    scorers = [fit_scorer(learnt_choices(halves[half], remembered, progress)) for half in (0, 1)]
+    for number, part in enumerate(parts):
+        found: dict[str, list[float]] = {measure: [] for measure in _MEASURES}
+        for half in (0, 1):
+            other = halves[1 - half][number]
+            scores = score(run(trail(part.documents, remembered, scorers[half]), other.queries, keep=5), other.qrels, _MEASURES)
+            for measure in _MEASURES:
+                found[measure] += scores.per_query(measure).values()
+        rows.append(
+            (Cell(part.name), Cell(str(len(part.queries))), *(Cell(decimal(float(np.mean(found[measure])))) for measure in _MEASURES))
+        )
+    return Grid("learnt on one half, measured on the other", ("develop questions of", "questions", *_MEASURES), tuple(rows))
+
+
+def learnt_choices(parts: list[Dataset], embedder: Embedder, progress: LearningProgress) -> list[TrailChoice]:
+    """What a scorer is learnt from: the choices of a linear scorer, which was learnt on those of one by hand."""
+    steps, by, found = 2 * len(parts), FIRST_WEIGHTS, list[TrailChoice]()
+    for turn in (0, 1):
+        found = []
+        for number, part in enumerate(parts):
+            progress(turn * len(parts) + number, steps, f"choices on {part.name}")
+            found += trail_choices(part, embedder, by)
+        by = by if turn else fit_scorer(found, units=0)
+    progress(steps, steps, "the network")
+    return found
+
+
+def _half(part: Dataset, query: str) -> int:
+    return hashlib.sha256(f"half {part.groups.get(query, query)}".encode()).digest()[0] % 2

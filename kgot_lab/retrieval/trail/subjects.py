@@ -1,0 +1,55 @@
+"""The names that a passage goes by: its title, or, where it has none, what its first sentence is about."""
+
+from __future__ import annotations
+
+import re
+
+from kgot_lab.retrieval.names import CAPITALISED, called, compared_name, is_telling
+from kgot_lab.types import Document
+
+_ARTICLES = frozenset(("the", "a", "an"))
+_HEAD = 300  # letters in which a first sentence says what it is about
+_SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
+_BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
+_LONGEST = 8  # words in a subject
+_RANKS = frozenset(
+    "sir dame lord lady king queen prince princess imam saint st dr general lieutenant admiral captain colonel major count countess duke "
+    "duchess baron earl pope archbishop bishop rev reverend".split()
+)
+_JOINING = frozenset("of the and in for a de on at to from".split())
+
+
+def without_article(name: str) -> str:
+    """A name as it is compared, without "the", "a", "an" at its head: The Beatles are also called Beatles."""
+    words = name.split()
+    while len(words) > 1 and words[0] in _ARTICLES:
+        words = words[1:]
+    return " ".join(words)
+
+
+def goes_by(document: Document) -> tuple[str, ...]:
+    """The names of a document as they are compared, the fullest first; none where nothing tells.
+
+    A title is the only name. Without one it is what the first sentence is about, if it begins with a name and then says what that is
+    (`Albert S. Rogell (August 21, 1901 …) was …`); then also without a rank before it, and as first and last name.
+    """
+    if document.title:
+        return tuple(filter(is_telling, [without_article(called(document.title))]))
+    found = _SUBJECT.match(document.text[:_HEAD])
+    if not found or not _BEGINS.match(found.group(1)) or len(found.group(1).split()) > _LONGEST:
+        return ()
+    name = without_article(compared_name(found.group(1)))
+    return tuple(dict.fromkeys(filter(is_telling, [name, *_shorter(name)]))) if is_telling(name) else ()
+
+
+def _shorter(name: str) -> list[str]:
+    words, shorter = name.split(), []
+    ranks = 0
+    while ranks < len(words) - 1 and words[ranks] in _RANKS:
+        ranks += 1
+    if ranks and len(words) - ranks >= 2:
+        words = words[ranks:]
+        shorter.append(" ".join(words))
+    if 3 <= len(words) <= 5 and not _JOINING.intersection(words) and not any(letter.isdigit() for letter in name):
+        shorter.append(f"{words[0]} {words[-1]}")
+    return shorter

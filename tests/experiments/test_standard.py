@@ -1,0 +1,67 @@
+"""The standard sets: the tables follow from the receipts, and say whose figure is whose."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kgot_lab.evaluation.dataset import query_parts
+from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.receipts import load_receipt
+from kgot_lab.evaluation.reports import derive, report
+from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
+from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.recall.standard import NO_LINKS, RIVAL, STANDARD_PLAN, STANDARD_SYSTEMS, TRAIL, standard_tables
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
+
+
+def receipts(name):
+    return [load_receipt(path) for path in sorted((FOLDER / name).glob("*.jsonl.gz"))]
+
+
+def test_the_plan_was_written_down_and_every_system_ran_on_every_set():
+    assert Plan.load(FOLDER / "plan.json") == STANDARD_PLAN
+    for inner in (path for path in FOLDER.iterdir() if path.is_dir()):
+        assert {run.system for run in receipts(inner.name)} - {RIVAL} == set(STANDARD_SYSTEMS)
+
+
+@pytest.mark.parametrize("name", ["2wiki-1000", "musique-498"])
+def test_the_summary_says_what_the_receipts_give(name):
+    dataset = load_dataset(name)
+    told = (FOLDER / "summary.md").read_text(encoding="utf-8")
+    locked = query_parts(dataset)["locked"]
+    for run in receipts(name):
+        mean = score(run, dataset.qrels, ["recall@5"]).only(locked).mean("recall@5")
+        if run.system != RIVAL:
+            (line,) = (line for line in told.splitlines() if line.startswith(f"| {name} | {len(locked)} |"))
+            assert f"{mean:.3f}".removeprefix("0") in line
+
+
+def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
+    dataset = load_dataset("musique-498")
+    runs = {run.system: run for run in receipts("musique-498")}
+    locked = query_parts(dataset)["locked"]
+    scores = {name: score(runs[name], dataset.qrels, ["recall@5"]).only(locked) for name in (TRAIL, NO_LINKS)}
+    row = compare(scores, NO_LINKS, groups=dataset.groups)[TRAIL]
+    assert row.difference.low > 0 and row.p < 0.05
+
+
+def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
+    dataset = load_dataset("musique-498")
+    made = report([run for run in receipts("musique-498") if run.system in ("convex", TRAIL)], dataset, STANDARD_PLAN)
+    row = made.comparisons["locked"][TRAIL]
+    ids = [query.id for query in dataset.queries if query.id in dataset.locked]
+    own, theirs = ([made.scores[system].per_query("recall@5")[id] for id in ids] for system in (TRAIL, "convex"))
+    gaps, groups = np.subtract(own, theirs), [dataset.groups[id] for id in ids]
+    assert row.difference == grouped_interval(gaps, groups) and row.p == grouped_p(gaps, groups)
+    assert row.difference.low < row.difference.mean < row.difference.high
+
+
+def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
+    for name in ("plan.json", "musique-498", "2wiki-1000"):
+        (tmp_path / name).symlink_to(FOLDER / name)
+    beside = next(grid for grid in standard_tables(derive(tmp_path, load_dataset)) if "published figures" in grid.title)
+    whose = {row[1].text.partition(" (")[2].rstrip(")") for row in beside.rows}
+    assert whose == {"published", "ours", "their run, our scoring"}

@@ -1,0 +1,143 @@
+"""A trail: what passages go by, who names whom, the clues by hand, and the way it takes."""
+
+import json
+
+import numpy as np
+import pytest
+from support.searching import Letters
+
+from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.trail.clues import CLUES, NAME_CLUES, Clues
+from kgot_lab.retrieval.trail.mentions import Mentions, Ragged
+from kgot_lab.retrieval.trail.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer, learnt_scorer
+from kgot_lab.retrieval.trail.subjects import goes_by
+from kgot_lab.retrieval.trail.trail import trail, trail_index
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import Document
+
+FILM = Document("f", "The Circus Cyclone is a silent film directed by Albert Rogell and starring Art Acord.", "The Circus Cyclone")
+DIRECTOR = Document("d", "Albert Rogell was a man of many pictures. He was born in Oklahoma City.", "Albert Rogell")
+ACTOR = Document("a", "Art Acord was an actor and a rodeo champion.", "Art Acord")
+OTHER = Document("o", "Cyclones are storms. A circus was destroyed by one.", "Cyclone")
+PASSAGES = (FILM, DIRECTOR, ACTOR, OTHER)
+QUESTION = "Where was the director of The Circus Cyclone born?"
+BY_NAMES_ALONE = Scorer.of_clues({"own": 1, "asked": 5, "to its title": 3, "beside": 3})
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "names"),
+    [
+        ("The Beatles", "A band.", ("beatles",)),
+        ("Frances Howard (died 1628)", "A courtier.", ("frances howard",)),
+        ("", "Albert S. Rogell (August 21, 1901 – 1988) was a director.", ("albert s rogell", "albert rogell")),
+        ("", "Sir Whitmore Acton, 4th Baronet, was a man.", ("sir whitmore acton", "whitmore acton")),
+        ("", "Torn from the Flag is a 2007 film.", ("torn from the flag",)),
+        ("", "Nobody came, that year or in the next one", ("nobody came",)),  # a name too many leads nowhere
+        ("", "Many went away", ()),
+        ("", "he went away, and came back", ()),
+        ("", "", ()),
+    ],
+)
+def test_a_passage_goes_by_its_title_or_else_by_what_its_first_sentence_is_about(title, text, names):
+    assert goes_by(Document("x", text, title)) == names
+
+
+def test_mentions_say_who_is_called_what_who_holds_it_and_what_stands_beside_it():
+    documents = sorted(PASSAGES, key=lambda document: document.id)
+    mentions = Mentions(documents)
+    name = mentions.names.index("albert rogell")
+    pairs = {documents[mentions.row[pair]].id: pair for pair in mentions.pairs_with([name])[0].tolist()}
+    assert set(pairs) == {"d", "f"} and mentions.called[pairs["d"]] and not mentions.called[pairs["f"]] and mentions.held[pairs["f"]]
+    beside = mentions.beside.over(np.ones(len(mentions.stems)), np.add, np.zeros(len(mentions.row)))
+    assert "direc" in mentions.stems and beside[pairs["f"]] >= 3
+    assert "oklahoma city" not in mentions.names  # it leads nowhere
+
+
+def test_lists_are_folded_one_by_one_and_an_empty_one_keeps_what_is_given():
+    lists = Ragged([[0, 2], [], [1]])
+    assert lists.over(np.array([1.0, 5.0, 3.0]), np.maximum, np.full(3, -1.0)).tolist() == [3.0, -1.0, 5.0]
+    assert Ragged([]).over(np.zeros(1), np.add, np.zeros(0)).size == 0
+
+
+def clues_of(question=QUESTION, passages=PASSAGES):
+    documents = sorted(passages, key=lambda document: document.id)
+    index = trail_index(documents, Letters())
+    rows = {document.id: row for row, document in enumerate(documents)}
+    return Clues(index, question, Letters().embed([question])[0], searched_words(question)), rows
+
+
+def test_a_passage_that_is_chosen_leads_to_those_it_names_and_the_role_asked_for_stands_beside_one():
+    clues, rows = clues_of()
+    column = {clue: number for number, clue in enumerate(CLUES)}
+    assert not clues.table()[:, [column[clue] for clue in NAME_CLUES]].any()
+    clues.choose(rows["f"])
+    table = clues.table()
+    assert table[rows["d"], column["to its title"]] == table[rows["a"], column["to its title"]] > 0
+    assert table[rows["d"], column["beside"]] > table[rows["a"], column["beside"]]  # directed by; starring
+    assert not table[rows["o"], column["to its title"]]
+
+
+def test_words_of_the_question_that_were_found_are_no_longer_open():
+    clues, rows = clues_of("Who destroyed the circus of Oklahoma?")
+    before = clues.table()[:, CLUES.index("open words")]
+    clues.choose(rows["o"])
+    after = clues.table()[:, CLUES.index("open words")]
+    assert before[rows["o"]] > 0 == after[rows["o"]] and after[rows["d"]] == before[rows["d"]] > 0
+
+
+def test_a_trail_goes_from_the_film_to_its_director_and_tells_the_way():
+    ranking = trail(PASSAGES, Letters(), BY_NAMES_ALONE).search(QUESTION)
+    assert ranking.ids[:2] == ["f", "d"] and set(ranking.ids) == {"f", "d", "a", "o"}
+    assert "The Circus Cyclone --[holds]--> (albert rogell) <--[is called]-- Albert Rogell" in str(ranking.why("d"))
+
+
+def test_the_order_of_the_documents_is_of_no_account():
+    one, other = (trail(some, Letters()).search(QUESTION) for some in (PASSAGES, PASSAGES[::-1]))
+    assert one.hits == other.hits
+
+
+def test_without_titles_the_first_sentence_names_a_passage():
+    bare = [Document(document.id, document.text) for document in PASSAGES]
+    assert trail(bare, Letters(), BY_NAMES_ALONE).search(QUESTION).ids[:2] == ["f", "d"]
+
+
+@pytest.mark.parametrize("question", ["", "  ", "zzz qqq", "?", "Łódź"])
+def test_odd_questions_are_answered_without_an_error(question):
+    ranking = trail(PASSAGES, Letters()).search(question)
+    assert bool(ranking.hits) == bool(question.strip()) and all(np.isfinite(hit.score) for hit in ranking.hits)
+
+
+def test_few_documents_and_empty_ones_are_ranked():
+    with pytest.raises(BadInput, match="no documents"):
+        trail([], Letters())
+    assert trail([Document("x", "")], Letters()).search("Who?").ids == ["x"]
+    assert set(trail([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids) == {"x", "y"}
+
+
+@pytest.mark.parametrize("hops", [0, -1, 1.5])
+def test_hops_are_one_or_more(hops):
+    with pytest.raises(BadInput, match="hops"):
+        trail(PASSAGES, Letters(), hops=hops)
+
+
+def test_weights_are_kept_to_the_last_figure_and_those_of_other_clues_are_refused():
+    scorer = learnt_scorer()
+    again = Scorer.of_json(json.loads(json.dumps(scorer.as_json())))
+    table = np.random.default_rng(0).random((5, len(CLUES)))
+    assert np.array_equal(scorer(table), again(table)) and len(scorer.bias) > 0
+    with pytest.raises(BadInput, match="other clues"):
+        Scorer.of_json(scorer.as_json() | {"clues": ["own"]})
+    with pytest.raises(BadInput, match="no weights"):
+        Scorer.of_json({"clues": list(CLUES)})
+    with pytest.raises(BadInput, match="shapes"):
+        Scorer(np.zeros(3), np.zeros((3, 0)), np.zeros(0), np.zeros(0))
+    with pytest.raises(BadInput, match="finite"):
+        Scorer.of_clues({"own": float("nan")})
+
+
+def test_the_control_looks_at_no_name():
+    blind, seeing = learnt_scorer(WITHOUT_LINKS), learnt_scorer(LEARNT_WEIGHTS)
+    table = np.random.default_rng(0).random((5, len(CLUES)))
+    changed = table.copy()
+    changed[:, [CLUES.index(clue) for clue in NAME_CLUES]] = 0.0
+    assert np.allclose(blind(table), blind(changed)) and not np.allclose(seeing(table), seeing(changed))
