@@ -57,7 +57,7 @@ class Scorer:
 
     def as_json(self) -> dict[str, Json]:
         """The same as JSON values, with the names of the clues."""
-        numbers = {name: np.round(getattr(self, name), 5).tolist() for name in ("straight", "inner", "bias", "bent")}
+        numbers = {name: np.round(getattr(self, name).astype(np.float64), 5).tolist() for name in ("straight", "inner", "bias", "bent")}
         return {"clues": list(CLUES), **numbers}
 
     @staticmethod
