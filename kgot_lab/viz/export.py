@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgot_lab.draw.graph.scene import scene_of
 from kgot_lab.draw.graph.shapes import Place
-from kgot_lab.draw.markup import Markup, element, key_of
+from kgot_lab.draw.markup import element, key_of
 from kgot_lab.draw.outside import references
 from kgot_lab.draw.table import table
 from kgot_lab.errors import BadInput
@@ -20,13 +19,12 @@ from kgot_lab.viz.live import page_script, page_style, place
 from kgot_lab.viz.page import page_head
 from kgot_lab.writing import write_whole
 
-MOST_EXPORTED = DRAWN  # nodes; with more the drawing is a cloud
+MOST_EXPORTED = DRAWN  # nodes drawn by themselves; with more the drawing is a cloud
 _HEIGHT = 600  # pixels of the drawing
 
 EXPORT_STYLE = """
 body { font: 15px/1.45 Helvetica, Arial, sans-serif; color: #111; background: #fff; max-width: 80rem; margin: 1rem auto; padding: 0 1rem; }
 h1 { font-size: 1.3rem; margin: .5rem 0; overflow-wrap: anywhere; }
-.small { color: #444; font-size: .85rem; margin: .4rem 0; }
 .still svg { max-width: 100%; height: auto; border: 1px solid #ddd; background: #fff; }
 details { margin: 1rem 0; }
 summary { cursor: pointer; }
@@ -36,7 +34,7 @@ summary { cursor: pointer; }
 .wide caption { text-align: left; color: inherit; }
 .wide th, .wide td { border-bottom: 1px solid #999; padding: .2rem 1rem .2rem 0; text-align: left; vertical-align: top; }
 .wide td { overflow-wrap: anywhere; }
-@media (prefers-color-scheme: dark) { body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } .small { color: #cfcfcf; } }
+@media (prefers-color-scheme: dark) { body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } }
 @media print { body { max-width: none; margin: 0; color: #111; background: #fff; } details { display: none; } }
 """
 
@@ -47,8 +45,9 @@ def export(
     """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its path.
 
     Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of `show_graph` put them, and
-    nothing moves them but the reader. Of more than `limit` nodes the best connected are drawn, and the page says so. The folder is made
-    if need be. Raises BadInput when the file cannot be written there or the page would fetch anything.
+    nothing moves them but the reader. A graph of more than `limit` nodes is drawn as communities. As many of them open as there is room
+    for in about 1 MB, the largest first, and the page says how many. The folder is made if need be. Raises BadInput when the file cannot
+    be written there or the page would fetch anything.
     """
     arrows = not is_undirected(graph)
     graph = as_graph(graph)
@@ -70,17 +69,13 @@ def export_page(
     arrows: bool = True,
 ) -> str:
     """The text of the file that `export` writes; without `arrows` lines point nowhere. Raises as it does."""
-    scene = scene_of(graph, None, limit)
-    left_out = f"Shows {len(scene.nodes):,} of {len(graph):,} nodes, the best connected." if len(scene.nodes) < len(graph) else ""
-    drawn = graph.subgraph(node.id for node in scene.nodes) if left_out else graph
-    view = show_graph(drawn, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
+    view = show_graph(graph, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
     title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
     body = element(
         "main",
         element("h1", title),
-        element("p", left_out, class_="small") if left_out else Markup(),
         element("div", view.picture.svg, class_="still"),
-        place({**view.live.data, "stands_for": key_of(view.picture.svg)}),
+        place({**view.alone(), "stands_for": key_of(view.picture.svg)}),
         element("details", element("summary", "The same as tables"), element("div", table(graph, limit=200).html, class_="wide")),
     )
     script, source = page_script()

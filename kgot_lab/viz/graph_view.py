@@ -19,7 +19,8 @@ from kgot_lab.graph.given import as_graph, is_undirected
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph_data import NAMELESS, data_of
 from kgot_lab.viz.graph_finding import holding_text, name_of_node, walked_names
-from kgot_lab.viz.live import Live, in_marimo
+from kgot_lab.viz.graph_kept import kept_groups
+from kgot_lab.viz.live import Live, in_marimo, is_for_pages
 
 IN_PICTURE = 150  # nodes of the static picture
 AROUND_DRAWING = 40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
@@ -48,12 +49,18 @@ class GraphView:
         return self._told.graph
 
     def _ipython_display_(self) -> None:
+        if is_for_pages():
+            self.live.data = self.alone()
         self.live._ipython_display_()
 
     _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
+
+    def alone(self) -> dict[str, Json]:
+        """The data of the live view for a page without Python: with what its groups open into, as far as about 1 MB holds it."""
+        return {**self.live.data, **kept_groups(self.view, self._told, self._positions)}
 
     def table(self, limit: int = 50) -> Table:
         """The same graph as tables, with what is marked first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -31,10 +32,12 @@ VIEWS = (
 )  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 _SHARED = (
-    "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_keys", "graph_beside",
+    "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_keys", "graph_beside", "graph_kept",
     "stepping/events", "stepping/quiz", "stepping/panel", "stepping/facts", "stepping/graph", "stepping/forks",
     "exploring/mixing", "exploring/mail", "exploring/controls", "exploring/hits", "exploring/pair",
 )  # fmt: skip
+
+FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # the variable of the environment by which a kernel knows that its views go to pages without Python
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
 
@@ -119,6 +122,11 @@ def in_marimo(view: Any) -> Any:
     return shown[0].in_marimo()
 
 
+def is_for_pages() -> bool:
+    """Whether what is shown here goes to a page without Python."""
+    return bool(os.environ.get(FOR_PAGES))
+
+
 @cache
 def _widget_class() -> type[Any]:
     try:
@@ -166,7 +174,9 @@ def place(data: Mapping[str, Json]) -> Markup:
 
     `data["stands_for"]` is the key of the picture it replaces, in the same section; `data["alone"]` is what needs a notebook, in words.
     """
-    text = json.dumps(data, ensure_ascii=True, default=str).replace("<", "\\u003c")  # no text of the data can end the element
+    text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )  # no text of the data can end the element
     return element("div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live")
 
 

@@ -106,7 +106,7 @@ def page(
 def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
     """The graph at the end: a picture, in whose place a live view comes where it may."""
     svg = drawn.picture.svg
-    alive = [place({**drawn.live.data, "stands_for": key_of(svg)})] if is_live else []
+    alive = [place({**drawn.alone(), "stands_for": key_of(svg)})] if is_live else []
     return _section("Graph", element("div", svg, class_="still"), *alive, folded("The same as tables", drawn.table(limit=200).html))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import networkx as nx
 import pytest
 
@@ -82,6 +84,49 @@ def test_an_exported_graph_opens_from_disk_and_draws(page, watch, storm, tmp_pat
     page.screenshot(path=SCREENSHOTS / "export-from-disk.png")
 
 
+def towns():
+    """Twelve towns of fifty people, each joined with the next by three edges."""
+    chance = random.Random(1)
+    for town in range(12):
+        yield from ((f"P {town}-{n}", "knows", f"P {town}-{chance.randrange(max(0, n - 8), n)}") for n in range(1, 50))
+        yield from ((f"P {town}-{chance.randrange(50)}", "visits", f"P {(town + 1) % 12}-{chance.randrange(50)}") for _ in range(3))
+
+
+def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_search_opens_it(page, watch, tmp_path):
+    open_from_disk(page, watch, export(towns(), tmp_path / "towns.html", limit=150))
+    view = page.locator("[data-drawn] .kl")
+    canvas, said = view.locator(".kl-canvas"), view.get_by_role("status")
+    ids = "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.id()).sort()"
+    groups = canvas.evaluate(ids)
+    expect(page.locator(".live-note")).to_contain_text("On this page groups open")
+    place = canvas.evaluate("(canvas) => canvas._cyreg.cy.nodes('.community')[0].renderedPosition()")
+    canvas.click(position=place)
+    view.get_by_role("button", name="Open this group").click()
+    expect(said).to_have_text("Opened, and laid out anew.")
+    members = canvas.evaluate(ids)
+    assert sum(id.startswith("P ") for id in members) > 20 and "everything else" in canvas.evaluate(CAPTIONS)
+    page.screenshot(path=SCREENSHOTS / "group-from-disk.png")
+    view.get_by_role("button", name="Close the group").click()
+    expect(said).to_have_text("Closed: drawn as one again.")
+    assert canvas.evaluate(ids) == groups
+    expect(view.get_by_role("button", name="Close the group")).not_to_be_visible()
+    view.get_by_role("application").focus()
+    for key in ("ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(said).to_have_text("Opened, and laid out anew.")
+    page.keyboard.press("ArrowLeft")  # the last one is everything else, which leads out
+    page.keyboard.press("Enter")
+    expect(said).to_have_text("Opened, and laid out anew.")
+    assert canvas.evaluate(ids) == groups
+    view.get_by_label("Search").fill("p 7-31")
+    view.get_by_label("Search").press("Enter")
+    expect(said).to_have_text("Opened the group with the first that holds “p 7-31”: P 7-31")
+    expect(view.get_by_role("region", name="What is picked").get_by_role("heading")).to_have_text("P 7-31")
+    view.get_by_role("button", name="Close the group").click()
+    assert canvas.evaluate(ids) == groups
+
+
+CAPTIONS = "(canvas) => canvas._cyreg.cy.nodes('.community').map((node) => node.data('caption')).join(' ').replaceAll('\\n', ' ')"
 BEYOND = """(canvas) => {
   const cy = canvas._cyreg.cy, boxes = cy.elements().map((one) => one.renderedBoundingBox({ includeOverlays: false }));
   return boxes.filter((box) => box.x1 < 0 || box.y1 < 0 || box.x2 > cy.width() || box.y2 > cy.height()).length;

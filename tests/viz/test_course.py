@@ -30,6 +30,7 @@ More.
 
 **Time:** 7 minutes."""
 GRAPH = "import kgot_lab as lab\nlab.show(lab.PropertyGraph.from_triples([('</script><b>Ada', 'knows', 'Bob')]))"
+GROUPS = "lab.show([(f'a {n // 30}', 'has', f'b {n}') for n in range(180)], most=20)"
 CHECKED = f"import kgot_lab as lab\nanswer = ...\nlab.exercise(answer, {sealed('two words')!r}, hint='look <again>')"
 WORKED_OUT = "answer = ...\nlab.exercise(answer, 1 + 1)"
 
@@ -56,7 +57,7 @@ def policy_of(page):
 def site(tmp_path_factory):
     """A course of two notebooks, run and alive."""
     folder = tmp_path_factory.mktemp("course")
-    one = notebook(folder, "1 one.ipynb", OPENING + "\n[two](2.ipynb) [file](../data.txt)", GRAPH, CHECKED, WORKED_OUT)
+    one = notebook(folder, "1 one.ipynb", OPENING + "\n[two](2.ipynb) [file](../data.txt)", GRAPH, CHECKED, WORKED_OUT, GROUPS)
     two = notebook(folder, "2.ipynb", "Without a heading.", "1 + 1")
     said = []
     pages = write_course([one, two], folder / "site", live=True, title="A <course>", tell=said.append)
@@ -86,7 +87,7 @@ def test_a_page_runs_the_shared_script_and_no_other_and_fetches_nothing_else(sit
     assert policy_of(page).split("; ")[:3] == ["default-src 'none'", "style-src 'self' file: 'unsafe-inline'", "script-src 'self' file:"]
     assert references(page, beside=True) == (SHARED_STYLE, SHARED_SCRIPT)
     told = [script.get("src", script.get("type")) for script in found(page, "script")]
-    assert told == ["application/json", "application/json", SHARED_SCRIPT]
+    assert told == ["application/json", "application/json", "application/json", SHARED_SCRIPT]
     assert {path.name for path in site["folder"].iterdir()} == {"index.html", "1 one.html", "2.html", SHARED_STYLE, SHARED_SCRIPT}
 
 
@@ -111,6 +112,16 @@ def test_a_sealed_answer_is_checked_on_the_page_and_any_other_says_that_it_needs
     data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
     assert data[1] == {"view": "answer", "seal": sealed("two words"), "hint": "look <again>", "stands_for": "exercise-2"}
     assert page.count("open the notebook in Jupyter to check yours") == 1
+
+
+def test_groups_open_on_a_page(site):
+    page = site["1 one.html"]
+    data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
+    groups = [node["id"] for node in data[2]["nodes"] if node.get("community")]
+    assert len(groups) == 6 and set(data[2]["opens"]) == set(groups)
+    inside = data[2]["kept"][data[2]["opens"][groups[0]]]
+    assert inside["inside"] and len([node for node in inside["nodes"] if not node.get("community")]) > 10
+    assert data[2]["alone"].startswith("On this page ") and data[0]["alone"] == ""
 
 
 def test_links_lead_to_pages_beside_and_to_no_file_that_stays_behind(site):

@@ -10,6 +10,7 @@ import networkx as nx
 import pytest
 
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.graph.groups import EVERYTHING_ELSE
 from kgot_lab.draw.graph.paths import links_of, shortest_path
 from kgot_lab.draw.markup import key_of
 from kgot_lab.errors import BadInput, UnknownName
@@ -20,6 +21,7 @@ from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph_finding import holding_text
+from kgot_lab.viz.graph_kept import NOTHING_OPENS, kept_groups
 from kgot_lab.viz.live import place, script
 from kgot_lab.viz.probe import doctor
 
@@ -131,6 +133,25 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
     tell(view, find="z123z")
     tell(view, close="n123")
     assert drawn(view) == before
+
+
+def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_draw_it(view, islands):
+    data, before = view.alone(), view.live.data
+    groups = [node["id"] for node in data["nodes"] if node.get("community")]
+    assert set(data["opens"]) == set(groups) and view.live.data is before
+    largest = max((each for each in view.view.communities if each.hidden), key=lambda each: each.hidden).id
+    kept = data["kept"][data["opens"][largest]]
+    assert {**tell(view, open=largest)["graph"], "opens": kept["opens"]} == {**kept, "arrows": True}
+    outside = [group for group in view.view.communities if group.hidden and view.view.whole.number(group.id) in view.view.whole.outside]
+    assert [kept["opens"][group.id] for group in outside if group.kind == EVERYTHING_ELSE] == [""]
+    assert all(kept["opens"][group.id] == data["opens"][group.id] for group in outside if group.kind != EVERYTHING_ELSE)
+
+
+def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(view):
+    sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.alone()["kept"].values()]
+    some = kept_groups(view.view, view._told, {}, most=sizes[0] + sizes[1])
+    assert 1 <= len(some["kept"]) <= 3 and "groups open; opening the others" in some["alone"]
+    assert kept_groups(view.view, view._told, {}, most=10) == {"opens": {}, "kept": {}, "alone": NOTHING_OPENS}
 
 
 def test_the_changes_of_a_write_are_drawn_first_and_what_is_hidden_is_counted(islands):

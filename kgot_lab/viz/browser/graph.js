@@ -5,6 +5,7 @@ const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: wha
 
 /** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
 function graphView(root, data, tell) {
+  const kept = tell ? null : keptGroups(data);
   const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(), cy: null, table: false, fitted: "" };
   const said = announcer();
   const hover = make("div", { class: "kl-hover", hidden: true });
@@ -16,7 +17,7 @@ function graphView(root, data, tell) {
   const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
   const search = make("input", { type: "search", placeholder: "name, relation, text", size: 16, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
-  const close = button("Close the group", () => tell?.({ close: state.picked }), { hidden: true });
+  const close = button("Close the group", () => (tell ? tell({ close: state.picked }) : update(kept.close())), { hidden: true });
   const path = button("Path from here", () => startPath(), { disabled: true });
   const tableButton = button("Table", () => showTable(!state.table), { "aria-pressed": "false", class: "kl-button kl-mode" });
   const kinds = make("div", { class: "kl-bar", role: "group", "aria-label": "Types: press one to hide or show it" });
@@ -139,8 +140,8 @@ function graphView(root, data, tell) {
     state.cy.elements(".picked, .near").removeClass("picked near");
     node.addClass("picked").connectedEdges().addClass("near");
     keepingFocus(bar, () => drawing, () => {
-      expand.disabled = !(tell && (node.data("more") || node.data("community")));
-      close.hidden = !(tell && (state.data.inside || node.data("group")));
+      expand.disabled = !opens(node);
+      close.hidden = !(state.data.inside || (tell && node.data("group")));
     });
     expand.textContent = node.data("community") ? "Open this group" : `Show neighbours${node.data("more") ? ` (${node.data("more")} not drawn)` : ""}`;
     path.disabled = false;
@@ -156,7 +157,7 @@ function graphView(root, data, tell) {
     expand.textContent = "Show neighbours";
     keepingFocus(bar, () => drawing, () => {
       for (const control of [expand, path]) control.disabled = true;
-      close.hidden = !(tell && state.data.inside);
+      close.hidden = !state.data.inside;
     });
     facts.replaceChildren(pickHint());
   }
@@ -187,6 +188,8 @@ function graphView(root, data, tell) {
     state.wanted = wanted;
     if ((state.data.total || state.data.cut) && tell) return tell({ find: wanted, turn: state.turn });
     const all = holdingIn(state.cy, wanted);
+    const inside = all.length || tell ? null : kept.holding(wanted);
+    if (inside) return update(inside);
     if (!all.length) return say(`Nothing${state.data.total ? " that is drawn" : ""} holds “${wanted}”: no name, no relation, no property`);
     const number = state.turn % all.length, isEnd = state.from && all[number][0].isNode();
     take(all[number][0]);
@@ -212,8 +215,14 @@ function graphView(root, data, tell) {
 
   function neighbours() {
     const node = state.cy?.getElementById(state.picked);
-    if (!node?.length || !tell || !(node.data("more") || node.data("community"))) return;
+    if (!node?.length || !opens(node)) return;
+    if (!tell) return update(kept.open(state.picked));
     tell(node.data("community") ? { open: state.picked } : { expand: state.picked });
+  }
+
+  /** Whether there is more to draw of a node or a group, and somebody who knows it. */
+  function opens(node) {
+    return tell ? Boolean(node.data("more") || node.data("community")) : Boolean(node.data("community")) && kept.opens(node.id());
   }
 
   function startPath() {
@@ -267,22 +276,24 @@ function graphView(root, data, tell) {
 
   function say(text) { said.textContent = text; }
 
+  /** A message of Python: another graph to draw, a node to pick, a word to say; or, for a page of steps, new data as a whole. */
+  function update(message) {
+    if (message.graph) {
+      state.data = message.graph;
+      draw(Boolean(message.fresh));
+    }
+    if (message.way) state.way = message.way, markWay();
+    if (message.pick) {
+      const isEnd = Boolean(state.from);
+      take(state.cy.getElementById(message.pick), Boolean(message.way));
+      if (isEnd) return;
+    }
+    if (message.edge !== undefined) take(state.cy.edges()[message.edge]);
+    if (message.said) say(message.said);
+  }
+
   return {
-    /** A message of Python: another graph to draw, a node to pick, a word to say; or, for a page of steps, new data as a whole. */
-    update(message) {
-      if (message.graph) {
-        state.data = message.graph;
-        draw(Boolean(message.fresh));
-      }
-      if (message.way) state.way = message.way, markWay();
-      if (message.pick) {
-        const isEnd = Boolean(state.from);
-        take(state.cy.getElementById(message.pick), Boolean(message.way));
-        if (isEnd) return;
-      }
-      if (message.edge !== undefined) take(state.cy.edges()[message.edge]);
-      if (message.said) say(message.said);
-    },
+    update,
     destroy() { stop(); state.stops?.(); state.cy?.destroy(); },
     /** The Cytoscape instance, for those who build on this view and for tests. */
     get cytoscape() { return state.cy; },

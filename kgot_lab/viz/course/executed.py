@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from kgot_lab.draw.markup import shortened
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.types import Json
 from kgot_lab.viz.course.answering import with_answers
-from kgot_lab.viz.live import VIEWS, place
+from kgot_lab.viz.graph_kept import NOTHING_OPENS
+from kgot_lab.viz.live import FOR_PAGES, VIEWS, place
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -24,7 +26,6 @@ _ALONE = {  # what of a view needs Python; the explorer says so itself
     "editing": "This page shows one moment. Changing the graph needs a running notebook.",
     "talk": "These answers were given before. Asking something else needs a running notebook.",
 }
-_GROUPS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
 
 
 def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
@@ -41,7 +42,7 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
     maker: Any = NotebookClient
     client = maker(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}})
     try:
-        client.execute()
+        client.execute(env={**os.environ, FOR_PAGES: "1"})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
         where = _failed_at(notebook)
@@ -78,5 +79,5 @@ def _alive(notebook: NotebookNode) -> NotebookNode:
 def _alone(data: Mapping[str, Json]) -> str:
     """What a reader of the page cannot do in this view, in words; "" when all of it works without Python."""
     if data["view"] == "graph":
-        return _GROUPS if data.get("total") else ""
+        return str(data.get("alone", NOTHING_OPENS)) if data.get("total") else ""
     return _ALONE.get(str(data["view"]), "")
