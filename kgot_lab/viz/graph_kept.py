@@ -15,7 +15,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 from kgot_lab.viz.graph_data import data_of
 
-MOST_KEPT = 1_000_000  # letters of JSON
+_MOST = 1_000_000  # letters of JSON, for all views together
 _LEVELS = 2  # groups of the whole graph, and those that these fall into
 _MISSES = 3  # views that find no room, until no more are made: each takes about a second
 NOTHING_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
@@ -46,7 +46,7 @@ class _Kept:
         return self.view.whole.number(group.id) in self.view.whole.outside
 
 
-def kept_groups(view: View, told: Marked, positions: Mapping[str, Place], *, most: int = MOST_KEPT) -> dict[str, Json]:
+def kept_groups(view: View, told: Marked, positions: Mapping[str, Place], *, most: int = _MOST) -> dict[str, Json]:
     """What the data of a view gets on a page without Python; nothing, where there are no groups.
 
     `opens` has for the id of a group the key of what it opens into, and `kept` the data for each key, each with `opens` of its own.
