@@ -164,7 +164,7 @@ def intervals_of(values: Numbers, groups: Sequence[str] | None, *, rounds: int =
     """The mean of each row and its interval: of `intervals`, or of `grouped_interval` where the queries have groups."""
     if groups is None:
         return intervals(values, rounds=rounds, seed=seed)
-    return [grouped_interval(row, groups, rounds=rounds, seed=seed) for row in values]
+    return _grouped_intervals(values, groups, rounds=rounds, seed=seed, confidence=0.95)
 
 
 def grouped_interval(
@@ -175,12 +175,27 @@ def grouped_interval(
     For queries that are not independent, such as those that share a step. Where each is a group of its own this is `interval`.
     Raises BadInput for less than 2 groups or a value that is no number.
     """
-    sums, sizes = _by_group(values, groups)
-    count = len(sums)
+    (found,) = _grouped_intervals(np.asarray(values, np.float64)[None], groups, rounds=rounds, seed=seed, confidence=confidence)
+    return found
+
+
+def _grouped_intervals(values: Numbers, groups: Sequence[str], *, rounds: int, seed: int, confidence: float) -> list[Estimate]:
+    """One interval for each row of values, all from the same draws of groups."""
+    parts = [_by_group(row, groups) for row in values]
+    sums, sizes = np.stack([part for part, _ in parts], axis=1), parts[0][1]
+    count = len(sizes)
     drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
-    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    mean, without = float(sums.sum() / sizes.sum()), (sums.sum() - sums) / (sizes.sum() - sizes)
-    return _corrected(Estimate(mean, mean, mean, int(sizes.sum())), without - without.mean(), means, confidence)
+    times = (
+        np.bincount((drawn + count * np.arange(rounds)[:, None]).ravel(), minlength=rounds * count)
+        .reshape(rounds, count)
+        .astype(np.float64)
+    )
+    means = (times @ sums) / (times @ sizes)[:, None]
+    found = []
+    for row, drawn_means in zip(sums.T, means.T, strict=True):
+        mean, without = float(row.sum() / sizes.sum()), (row.sum() - row) / (sizes.sum() - sizes)
+        found.append(_corrected(Estimate(mean, mean, mean, int(sizes.sum())), without - without.mean(), drawn_means, confidence))
+    return found
 
 
 def grouped_p(differences: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0) -> float:

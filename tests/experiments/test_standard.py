@@ -11,6 +11,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import load_receipt
 from kgot_lab.evaluation.reports import derive, report
 from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
+from kgot_lab.evaluation.tables import decimal
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.standard import NO_LINKS, RIVAL, STANDARD_PLAN, STANDARD_SYSTEMS, TRAIL, standard_tables
 
@@ -37,6 +38,16 @@ def test_the_summary_says_what_the_receipts_give(name):
         if run.system != RIVAL:
             (line,) = (line for line in told.splitlines() if line.startswith(f"| {name} | {len(locked)} |"))
             assert f"{mean:.3f}".removeprefix("0") in line
+
+
+def test_the_page_on_recall_says_what_the_receipts_give():
+    page = (FOLDER.parents[2] / "docs" / "recall.md").read_text(encoding="utf-8").partition("What came of it")[2].partition("Tried on")[0]
+    for name in ("2wiki-1000", "musique-498", "2wiki-1000-untitled", "musique-498-untitled"):
+        dataset = load_dataset(name)
+        for run in receipts(name):
+            if run.system in (TRAIL, "convex", "follow, sentences"):
+                mean = score(run, dataset.qrels, ["recall@5"]).only(dataset.locked).mean("recall@5")
+                assert decimal(mean) in page, (name, run.system)
 
 
 def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
