@@ -56,11 +56,18 @@ def shared_out(client: Any, act: Callable[[_Asked], _Made], jobs: Sequence[_Aske
             except LabError:
                 raise
             except Exception as error:
-                same = "install the same kgot_lab on each, with the same extras"
-                raise LabError(f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {same}") from error
+                raise part_failed(error) from error
             yield left.pop(future), made
     finally:
         client.cancel(list(left))
+
+
+def part_failed(error: Exception) -> LabError:
+    """What to say of a job that raised: its worker or the scheduler is gone, or it lacks something."""
+    gone = any(word in type(error).__name__ for word in ("Cancelled", "CommClosed", "KilledWorker", "Timeout"))
+    lost = "the worker, or the scheduler, went away; start it again and give the same command, which goes on from what is finished"
+    lacks = "install the same kgot_lab on each worker, with the same extras"
+    return LabError(f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {lost if gone else lacks}")
 
 
 def swept(

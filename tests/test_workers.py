@@ -12,7 +12,7 @@ from kgot_lab.front import progress
 from kgot_lab.front.progress import CellBar, counted_in_cell
 from kgot_lab.pairs.join import similar_pairs
 from kgot_lab.pairs.work import Effort
-from kgot_lab.workers import swept, workers_at
+from kgot_lab.workers import part_failed, swept, workers_at
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +109,10 @@ def test_outside_of_a_notebook_nothing_is_shown_and_in_one_an_output_grows(monke
     tell(1, 2, "a.py")
     tell(2, 2)
     assert len(shown) == len(updated) == 1 and "1 of 2" in shown[0] and "2 of 2" in updated[0]
+
+
+def test_a_worker_that_went_away_is_no_reason_to_install_anything():
+    class FutureCancelledError(Exception):
+        """As dask.distributed has one."""
+
+    assert "went away" in str(part_failed(FutureCancelledError("already forgotten"))) and "install" in str(part_failed(TypeError("x")))

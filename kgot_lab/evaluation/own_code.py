@@ -94,12 +94,21 @@ def _read(module: str) -> _Read | None:
     if path is None:
         return None
     source = path.read_bytes()
-    read = _Read(hashlib.sha256(source).hexdigest(), ast.parse(source))
+    tree = ast.parse(source)
+    read = _Read(hashlib.sha256(b"\0".join([source, *_data_beside(path, tree)])).hexdigest(), tree)
     for name, origin in _imports(read.tree):
         read.imported[name] = origin
     for name, node in _pieces(read.tree.body):
         read.pieces.setdefault(name, []).append(node)
     return read
+
+
+def _data_beside(path: Path, tree: ast.AST) -> Iterator[bytes]:
+    """The files of JSON in the folder of a module that it names, such as weights: with others it is another system."""
+    named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for file in sorted(path.parent.glob("*.json")):
+        if file.name in named:
+            yield file.read_bytes()
 
 
 def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:

@@ -10,10 +10,13 @@ from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
+import numpy as np
+
 from kgot_lab.evaluation.own_code import code_behind, files_behind, is_ours
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _DEEPEST = 40  # from a stage to what it calls
+_SMALL = 100_000  # bytes of an array that may be learnt weights; larger ones are indexes, which follow from the data
 _INSTALLED = tuple(str(Path(place).resolve()) for place in {sys.prefix, sys.base_prefix})
 
 
@@ -24,7 +27,8 @@ def source_digest(system: object) -> str:
     function that builds a system what it reaches by name in its file, and else every file, whole, that its file imports, so that a comment
     changes it too. It is the same in another process, and another one after any such change; compiled by another version of Python a
     function of yours counts as changed.
-    Not seen are other installed packages, lists, dictionaries and sets of plain values that a function closes over (it may fill them),
+    So do arrays of up to 100 kB, such as weights. Not seen are other installed packages, larger arrays, lists, dictionaries and sets of
+    plain values that a function closes over (it may fill them),
     what it reads from files or servers, names that it makes up while it runs, and a change made after a module was first looked at.
     """
     digest = hashlib.sha256()
@@ -91,7 +95,10 @@ def _parts(value: object, seen: dict[int, object], depth: int) -> Iterator[str]:
     seen[id(value)] = value  # held, since the place of a value that is gone may be given to another
     if _embeds(value):  # its digest is told beside that of the code
         return
-    if isinstance(value, ModuleType):
+    if isinstance(value, np.ndarray):
+        if value.nbytes <= _SMALL and value.dtype != object:
+            yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif isinstance(value, ModuleType):
         yield from _of_file(getattr(value, "__file__", None), value, seen, depth)
     elif isinstance(value, FunctionType):
         yield from files_behind(value.__module__) if is_ours(value.__module__) else _of_code(value.__code__)

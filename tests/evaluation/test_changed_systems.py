@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from evaluation.test_runs import DATA, DOCUMENTS, QUERIES, WORDS, Stage
 from support.waiting import AMPLE, until
@@ -27,11 +28,11 @@ from kgot_lab.evaluation.source import source_digest
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import systems
 built = systems(tiny(), SyntheticVectors(8))
-for name in ("bm25", "embeddings", "convex", "pagerank, titles", "follow", "gate"):
+for name in ("bm25", "embeddings", "convex", "pagerank, titles", "follow", "gate", "trail"):
     print(source_digest(built[name]))
 print(source_digest(built["follow"]()))
 """
-NAMES = ("bm25", "embeddings", "convex", "pagerank, titles", "follow", "gate", "follow as a stage")
+NAMES = ("bm25", "embeddings", "convex", "pagerank, titles", "follow", "gate", "trail", "follow as a stage")
 
 CHANGES = {
     "another system, and a part of it": (
@@ -54,6 +55,7 @@ CHANGES = {
                                set(NAMES)),  # of embeddings too: what is called `text` there is also a part that searches words
     "a comment where the walk is": ("retrieval/pagerank.py", [("from __future__", "# a comment\nfrom __future__")],
                                     {"pagerank, titles", "gate"}),
+    "what a trail has learnt": ("retrieval/trail/weights.json", [('"straight": [', '"straight": [1')], {"trail"}),
 }  # fmt: skip
 
 
@@ -195,3 +197,12 @@ def test_who_waits_for_a_process_that_is_killed_goes_on_from_what_it_left(tmp_pa
     ended(second)
     assert asked(tmp_path) == [*(f"first q{number}" for number in range(4)), *(f"second q{number}" for number in range(3, len(QUERIES)))]
     assert load_receipt(tmp_path / "mine.jsonl.gz").about["from_a_stopped_run"] == "3" and not list(tmp_path.glob("*.lock"))
+
+
+def test_a_small_array_in_a_system_of_yours_counts_and_a_large_one_is_data():
+    def mine(weights):
+        return Stage("mine", lambda ranking: (ranking, weights.sum())[0])
+
+    one, same, other = (source_digest(mine(np.full(10, number))) for number in (1.0, 1.0, 2.0))
+    assert one == same != other
+    assert source_digest(mine(np.zeros(100_000))) == source_digest(mine(np.ones(100_000)))

@@ -75,8 +75,9 @@ def earlier(folder: Path, dataset: Dataset) -> list[Run]:
     now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
     for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
         made = load_receipt(path)
-        if set(made.hits) != asked or any(made.about.get(what) != digest for what, digest in now.items()):
-            was = f"{path} was made on other data or on {len(made.hits)} queries, not these {len(asked)} of {dataset.name}"
-            raise BadInput(f"{was}; name another folder, or delete the receipts there")
+        other = [what for what, digest in now.items() if made.about.get(what) != digest]
+        if other or set(made.hits) != asked:
+            was = f"{path} was made on other {', '.join(other) or 'questions'} than {dataset.name} has now"
+            raise BadInput(f"{was}; name another folder, or delete the receipts there, whose figures are of the data before")
         runs.append(made)
     return runs

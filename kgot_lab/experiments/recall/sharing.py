@@ -29,6 +29,7 @@ from kgot_lab.experiments.recall.filling import WAITED_FOR, Contender, by_plan, 
 from kgot_lab.experiments.recall.systems import Stages, systems
 from kgot_lab.locking import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.workers import part_failed
 
 SharingProgress = Callable[[int, int, str], object]  # done, total, what was done or is waited for
 _RETRIES = 3  # how often one job is sent again after data that it needs were lost with a worker
@@ -194,8 +195,7 @@ def _result(future: Any) -> Any:
     except LabError:
         raise
     except Exception as error:
-        same = "install the same kgot_lab on each, with the same extras"
-        raise LabError(f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {same}") from error
+        raise part_failed(error) from error
 
 
 @dataclass(eq=False)

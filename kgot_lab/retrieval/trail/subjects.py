@@ -8,6 +8,7 @@ from kgot_lab.retrieval.names import CAPITALISED, called, compared_name, is_tell
 from kgot_lab.types import Document
 
 _ARTICLES = frozenset(("the", "a", "an"))
+_HEADING, _HEADINGS = 80, 5  # letters in a line above a text that is no sentence of it, and how many of them are looked at
 _HEAD = 300  # letters in which a first sentence says what it is about
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
 _BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
@@ -35,11 +36,22 @@ def goes_by(document: Document) -> tuple[str, ...]:
     """
     if document.title:
         return tuple(filter(is_telling, [without_article(called(document.title))]))
-    found = _SUBJECT.match(document.text[:_HEAD])
+    found = _SUBJECT.match(_below_headings(document.text)[:_HEAD])
     if not found or not _BEGINS.match(found.group(1)) or len(found.group(1).split()) > _LONGEST:
         return ()
     name = without_article(compared_name(found.group(1)))
     return tuple(dict.fromkeys(filter(is_telling, [name, *_shorter(name)]))) if is_telling(name) else ()
+
+
+def _below_headings(text: str) -> str:
+    """A text without the lines at its head that are no sentences, nor the mark of an item."""
+    for _ in range(_HEADINGS):
+        first, _, rest = text.partition("\n")
+        heading = first.lstrip().startswith("#") or (len(first) <= _HEADING and not any(end in first for end in ".!?"))
+        if not (rest.strip() and heading):
+            break
+        text = rest
+    return text.lstrip("-*> \t\n")
 
 
 def _shorter(name: str) -> list[str]:

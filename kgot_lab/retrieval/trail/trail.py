@@ -11,6 +11,7 @@ from kgot_lab.embedding.embedder import Embedder, unit
 from kgot_lab.errors import require_count
 from kgot_lab.retrieval.bm25 import word_scores
 from kgot_lab.retrieval.fusion import fused
+from kgot_lab.retrieval.names import name_words
 from kgot_lab.retrieval.neighbours import Told
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.retrieval.trail.clues import NAME_CLUES, Clues, TrailIndex, Ways
@@ -30,8 +31,8 @@ def trail(documents: Iterable[Document], embedder: Embedder, scorer: Scorer | No
 
     Clues are those of CLUES: likeness, words, and the names by which the chosen passages lead on, weighed by how much the sentence around
     a name is like the question, and by which words of the question are still open. The chosen come first in their order, 1 point apart,
-    then all others by their score. Passages without a title go by what their first sentence is about. A blank question finds nothing.
-    Raises BadInput for hops below 1.
+    then all others by their score. Passages without a title go by what their first sentence is about. A question without a word finds
+    nothing. Names are runs of capitalised words, so in scripts without capitals only titles lead on. Raises BadInput for hops below 1.
     """
     require_count(hops, 1, "hops", "it is how many passages are chosen one after the other")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
@@ -42,7 +43,7 @@ def trail(documents: Iterable[Document], embedder: Embedder, scorer: Scorer | No
 
     def step(ranking: Ranking) -> Ranking:
         question = ranking.query.text
-        if not question.strip():
+        if not name_words(question):
             return Ranking(ranking.query, ())
         clues = Clues(index, question, unit(embedder.embed([question]), embedder.name)[0], searched_words(question))
         chosen: list[int] = []
@@ -52,7 +53,7 @@ def trail(documents: Iterable[Document], embedder: Embedder, scorer: Scorer | No
             left[chosen] = -np.inf
             row = int(np.argmax(left))
             chosen.append(row)
-            best.keep(row, clues.choose(row))
+            best.keep(chosen, clues.choose(row))
         scores = score(clues.table())
         scores[chosen] = scores.max() + np.arange(len(chosen), 0, -1)
         return fused(ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, shown), system="linked")),))
@@ -77,14 +78,16 @@ class _Best:
         self._strength = np.zeros(index.size)
         self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
 
-    def keep(self, row: int, ways: Ways) -> None:
-        """Remember the ways from a passage that are better than those before."""
+    def keep(self, chosen: list[int], ways: Ways) -> None:
+        """Remember the ways from the passage chosen last that are better than those before; to one chosen before there is none."""
+        new = ~np.isin(ways.rows, chosen)
         for kind, link in enumerate(_SHOWN):
-            strength = ways.strengths[link]
+            strength = ways.strengths[link] * new
             order = np.argsort(strength, kind="stable")  # the strongest way to a passage is written last, so it stays
             order = order[strength[order] > self._strength[ways.rows[order]]]
             rows = ways.rows[order]
-            self._strength[rows], self._from[rows], self._name[rows], self._kind[rows] = strength[order], row, ways.names[order], kind
+            self._strength[rows], self._from[rows] = strength[order], chosen[-1]
+            self._name[rows], self._kind[rows] = ways.names[order], kind
 
     def ranking(self, earlier: Ranking, ids: list[str], shown: list[str]) -> Ranking:
         """What was reached, with the way to each written out."""
