@@ -67,12 +67,12 @@ def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_receipt
     code, out, err = bench("mine", "--folder", "out")
     assert code == 0 and "Warning" not in err and "DEBUG" not in err, err
     assert out.startswith("mine/test, all: 8 queries, 12 documents") and "follow, sentences" in out and "recall@5 against convex" in out
-    assert len(list(Path("out/mine-test").glob("*.jsonl.gz"))) == 36
+    assert len(list(Path("out/mine-test").glob("*.jsonl.gz"))) == 38
     page, table = Path("out/report.html").read_text(encoding="utf-8"), table_of("out")
     assert page.count("<svg") == 3 and "Left out, all in the tables" in page
-    assert len({row["system"] for row in table}) == 36 and {row["dataset"] for row in table} == {"mine/test"}
+    assert len({row["system"] for row in table}) == 38 and {row["dataset"] for row in table} == {"mine/test"}
     [whole] = json.loads(Path("out/report.json").read_text(encoding="utf-8"))
-    assert len(whole["systems"]) == 36 and r"\toprule" in Path("out/report.tex").read_text(encoding="utf-8")
+    assert len(whole["systems"]) == 38 and r"\toprule" in Path("out/report.tex").read_text(encoding="utf-8")
     assert "Claims of the KG-OS document" in Path("out/report.md").read_text(encoding="utf-8")
     written = {path: path.stat().st_mtime_ns for path in Path("out/mine-test").iterdir()}
     assert bench("mine", "--folder", "out")[:2] == (0, out)

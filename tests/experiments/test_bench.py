@@ -515,7 +515,7 @@ def test_grades_may_be_whole_numbers_of_any_kind():
 
 def test_other_data_in_the_folder_are_refused(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    with pytest.raises(BadInput, match="was made on other data"):
+    with pytest.raises(BadInput, match="was made on other documents"):
         bench(tiny(documents=DATA.documents[1:]), systems=OWN, plan=PLAN, folder=tmp_path)
 
 
