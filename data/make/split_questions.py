@@ -20,6 +20,8 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
+from kgot_lab.evaluation.dataset import linked_by, musique_steps
+
 DATA = Path(__file__).parent.parent
 LOCKED = 40
 SEED = 20261121
@@ -78,15 +80,15 @@ def drawn_by_hops() -> dict[str, list[str]]:
 def cut_for_search() -> dict[str, dict[str, list[str]]]:
     """Of 2wiki and musique-498: the questions that retrieval is developed on, and those it opens last, in whole groups."""
     shares = {
-        folder: {row["_id"]: set(of(row)) for row in lines(f"{folder}/queries.jsonl.gz")}
+        folder: {row["_id"]: sorted(set(of(row))) for row in lines(f"{folder}/queries.jsonl.gz")}
         for folder, of in (
             ("2wiki-1000", lambda row: row["gold_titles"]),
-            ("musique-498", lambda row: row["_id"].partition("__")[2].split("_")),  # an id names the steps it was made of
+            ("musique-498", lambda row: musique_steps(row["_id"])),
         )
     }
     cut = {}
     for folder, held in shares.items():
-        group_of = linked(held)
+        group_of = linked_by(held)
         used = {group_of[id] for id in held if folder == "2wiki-1000" and int(id[1:]) < USED}
         rest = {id: group for id, group in group_of.items() if group not in used}
         parts = {"develop": [id for id in held if id not in rest], "locked": []}
@@ -96,23 +98,6 @@ def cut_for_search() -> dict[str, dict[str, list[str]]]:
             parts["develop" if group in open_ else "locked"].append(id)
         cut[folder] = {f"search {name}": sorted(ids) for name, ids in parts.items()}
     return cut
-
-
-def linked(held: Mapping[str, set[str]]) -> dict[str, str]:
-    """For each item the least id of those that it is linked with, directly or through others, by something that both hold."""
-    group = {id: id for id in held}
-
-    def least(id: str) -> str:
-        while group[id] != id:
-            id = group[id]
-        return id
-
-    first: dict[str, str] = {}
-    for id, things in held.items():
-        for thing in sorted(things):
-            one, other = least(id), least(first.setdefault(thing, id))
-            group[max(one, other)] = min(one, other)
-    return {id: least(id) for id in held}
 
 
 def lines(path: str) -> list[dict[str, str]]:
