@@ -2,7 +2,7 @@
 
 Writes the receipts (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate decided (recall_gate.json) and,
 with --scale, how time and memory grow (scale.jsonl). `--table` derives all tables again from the receipts, with no model: `make receipts`.
-Receipts that are there are kept; delete the folder to measure anew. Run it on a machine with nothing else to do: it times queries.
+Receipts of the same code are kept; delete what is to be measured anew. Run it on a machine with nothing else to do: it times queries.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def gate_grid() -> Grid:
             cells = (name, decision["fusion"], decision["tuned on"], str(len(decision["admitted"])), lanes)
             rows.append(tuple(map(Cell, cells)))
     several = sum(len(one["admitted"]) > 1 for some in json.loads(GATE.read_text(encoding="utf-8")).values() for one in some)
-    title = f"The gate, margin .02: {several} of {len(rows)} times two lanes or more were admitted"
+    title = f"The gate, a gain of .02: {several} of {len(rows)} times two lanes or more were admitted"
     return Grid(title, ("data", "fusion", "tuned on", "lanes", "admitted"), tuple(rows))
 
 

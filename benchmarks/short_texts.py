@@ -7,7 +7,8 @@ At the specified thresholds (.45 and .08), with the bundled embedder and skeleto
 - for each set and part the share of analogous pairs, and of others, that gets an edge in each band. The means of the develop parts stand
   in kgot_lab/analogy/expected.py, by which a user is told how many edges to expect right; the locked parts tell how far that holds.
 
-Chosen on develop texts: an edge takes skeletons of three words or more beside "something", below which most sentences by lot get one.
+Chosen on develop texts: an edge takes skeletons of three words or more beside "something"; of one or two words a third and a quarter of
+the sentences by lot get one. The pairs by lot are drawn before that refusal.
 `--table` derives the tables from the receipt, without a model.
 """
 

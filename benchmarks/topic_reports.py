@@ -16,7 +16,7 @@ from question_answering import receipt, table
 
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.significance import Estimate, holm, interval
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.tables import decimal, signed, told_p
 from kgot_lab.experiments.beam.results import chat_grids, chat_report
 from kgot_lab.experiments.questions.lost import STAGES
 from kgot_lab.experiments.recall.claims import verdicts
@@ -146,7 +146,7 @@ def gains(reports: list[Report]) -> str:
     lines = [f"| {' | '.join(head)} | p, Holm over all systems | p, Holm over the three sets |", "|---|---:|---:|---:|---:|---:|"]
     for report, p in zip(reports, planned, strict=True):
         whole, shut = (report.comparisons[part][plan.expected] for part in ("all", "locked"))
-        cells = span(whole.difference), chance(whole.p_holm), span(shut.difference), chance(shut.p_holm), chance(p)
+        cells = span(whole.difference), told_p(whole.p_holm), span(shut.difference), told_p(shut.p_holm), told_p(p)
         lines.append(f"| {report.dataset.name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -161,7 +161,7 @@ def claims(reports: list[Report]) -> str:
     for row in (row for row in rows if row.dataset == "all"):
         same = [one for one in rows if one.claim == row.claim and one.dataset != "all"]
         apart = [f"{one.dataset} {one.said}" for one in same if one.said != row.said]
-        lines.append(f"| {row.claim.text} | {span(row.difference)} | {chance(row.p_holm)} | {row.said} | {'; '.join(apart)} |")
+        lines.append(f"| {row.claim.text} | {span(row.difference)} | {told_p(row.p_holm)} | {row.said} | {'; '.join(apart)} |")
     return "\n".join(lines)
 
 
@@ -198,11 +198,6 @@ def speed(reports: list[Report]) -> str:
 def multi_hop(reports: list[Report]) -> list[Report]:
     """The reports without that of the single-hop steps."""
     return [report for report in reports if report.dataset.name != "musique-steps"]
-
-
-def chance(p: float) -> str:
-    """A p-value as papers print it."""
-    return "<.001" if p < 0.001 else decimal(p)
 
 
 def span(gap: Estimate) -> str:

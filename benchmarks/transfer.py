@@ -7,7 +7,8 @@ Writes benchmarks/results/transfer. Each of four sets (StoryAnalogy, ParallelPAR
 - then the same is learnt and chosen on the set's own develop part: the difference is what tuning adds.
 Controls are six that learn nothing and the fitted surface; the hardest is the best one on the set's own develop part. AnaloBench stands
 with tellings of one and of ten sentences; on those of thirty nothing beat word search even when tuned. SCAN's words are asked as
-questions of four. Tests draw and flip the questions of one group together; p-values of a table are one family (Holm).
+questions of four. Tests draw and flip the questions of one group together; p-values of a table are one family (Holm), in the table of
+cells those of one system.
 
 `outcomes` reads what happens instead of how it is told: sentences and events as nearness to 35 outcomes (gains, loses, enables, prevents
 and so on), laid side by side in order. `aligned + outcomes` adds the two scores, with nothing fitted; `fitted outcomes` learns how much

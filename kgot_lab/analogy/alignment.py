@@ -73,6 +73,11 @@ class Aligner:
         self._units: dict[str, Units] = {}
         self._grams: dict[tuple[str, ...], int] = {}
 
+    @property
+    def usual(self) -> bool:
+        """Whether all that can be set is as it is without setting it."""
+        return (self.weights, self.limits) == (AlignmentWeights(), Cutoffs()) and not self._connectives
+
     def prepare(self, texts: Sequence[str]) -> None:
         """Read and embed everything in some texts at once; texts not prepared are when they are first needed.
 

@@ -15,7 +15,7 @@ from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import BANDS, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
+from kgot_lab.pairs.bands import BANDS, HIGH, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
 from kgot_lab.pairs.join import MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
 from kgot_lab.pairs.work import USUAL, Effort
 from kgot_lab.retrieval.passthrough import COMPUTED
@@ -53,7 +53,7 @@ class FoundEdges:
     candidates: Mapping[str, int] = field(default_factory=dict, hash=False)
     counts: Counts = field(default_factory=Counts)
     rule: str = ""
-    shares: BandShares | None = field(default=None, hash=False)  # measured, where they are for this embedder, maker and thresholds
+    shares: BandShares | None = field(default=None, hash=False)  # measured, where they are for this rule
     among: int = 0  # of how many pairs of the whole graph these are the edges, where fewer were looked at
 
     @property
@@ -64,6 +64,13 @@ class FoundEdges:
     def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
         """The share of the edges of each band to expect right where this share of all pairs is analogous; see `expected_precision`."""
         return expected_precision(self.kept, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares)
+
+    def _expected_in_words(self, name: str, share: float) -> str:
+        """One digit, since no more than the order of magnitude held; in the band middle not even that."""
+        digit = f"{float(f'{100 * share:.1g}'):g}%"
+        if self.shares is None:
+            return f"at most {digit}"
+        return f"about {digit}" if name == HIGH else "not known: too few pairs of that band were measured"
 
     def __iter__(self) -> Iterator[Edge]:
         return iter(self.edges)
@@ -79,9 +86,8 @@ class FoundEdges:
         if self.type == DELTA:
             lines.append(f"  edges: {_spoken(self.kept)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}")
             if self.edges:
-                told = ", ".join(f"{name} {share:.1%}" for name, share in self.expected().items())
-                most = "" if self.shares else "at most "
-                lines.append(f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {most}{told}")
+                told = ", ".join(f"{name} {self._expected_in_words(name, share)}" for name, share in self.expected().items())
+                lines.append(f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {told}")
         return "\n".join([*lines, f"  {self.counts}"])
 
 
@@ -254,7 +260,9 @@ class _Rule:
     def _shares(self) -> BandShares | None:
         """What was measured for this rule, if it was."""
         measured = self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
-        return MEASURED_SHARES[self.verifier is not None] if measured and self.thresholds == SPECIFIED else None
+        asked = self.verifier is not None
+        usual = not asked or getattr(self.verifier, "usual", False) is True  # an Aligner as it is without settings
+        return MEASURED_SHARES[asked] if measured and usual and self.thresholds == SPECIFIED else None
 
     def check(self, edges: Iterable[Edge], material: Material) -> None:
         """Raise BadInput where an edge that is to stay was made by another rule, or from other skeletons."""

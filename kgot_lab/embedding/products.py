@@ -16,13 +16,12 @@ _SHARED = 1 << 25  # numbers, 128 MB: from here on reading them takes so long th
 def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
     """The product of each row with a vector, shape (n, d) with (d,) to (n,), as `matrix @ vector` to within rounding.
 
-    Below 128 MB one thread works, whatever the settings of the BLAS are, and they are left as they are: nothing of the process changes.
+    Below 128 MB, and of rows of at most 2,048 numbers, one thread works, whatever the settings of the BLAS are, which are left as they are.
     """
     rows, width = matrix.shape
     fits = _ALONE // max(width, 1)
-    block = fits - fits % (
-        16 if fits >= 16 else 4
-    )  # so many rows that the kernel, which takes some at a time, adds up each as in the whole
+    # so many rows that the kernel, which takes some at a time, adds up each as in the whole
+    block = fits - fits % (16 if fits >= 16 else 4)
     if block < 1 or rows <= block or matrix.size >= _SHARED or not matrix.flags.c_contiguous:
         return np.asarray(matrix @ vector)
     whole = rows // block * block

@@ -23,8 +23,8 @@ MARGIN = 0.02  # of the primary measure; fixed before the first run
 class Plan:
     """The baseline every system is compared with, the measure that decides, all measures, and how chance is judged.
 
-    Systems that are tuned are tuned for the primary measure; `margin` is how much worse by it a lane may make a fusion on the tuning
-    split before the gate refuses it. `ties`: a rule of runs.TIES. `rounds` and `seed` are those of the tests and the bootstrap.
+    Systems that are tuned are tuned for the primary measure; `margin` is how much better by it a lane has to make a fusion on the
+    tuning split for the gate to let it in. `ties`: a rule of runs.TIES. `rounds` and `seed` are those of the tests and the bootstrap.
     `expected` is the system that the develop queries speak for, named before the locked ones are opened. `assumed`: nobody gave a plan,
     these are the defaults. Raises BadInput for what no benchmark can follow, UnknownName for a measure or a rule.
     """

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import Scores
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 
 Numbers = NDArray[np.float64]
 
@@ -304,12 +304,8 @@ def _corrected(point: Estimate, jackknife: Numbers, means: Numbers, confidence: 
 def _cells(row: Comparison) -> tuple[Cell, ...]:
     sure = row.p_holm < 0.05
     gap = row.difference
-    p_values = (Cell(_p(row.p)), Cell(_p(row.p_holm), sure))
+    p_values = (Cell(told_p(row.p)), Cell(told_p(row.p_holm), sure))
     span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
     shown = decimal(row.detectable) if row.detectable else "–"  # where no query differs, nothing is known of the power
     tail = (Cell(f"{row.effect:+.2f}".replace("-", "−")), Cell(f"{row.wins}/{row.ties}/{row.losses}"), Cell(shown))
     return Cell(row.system), Cell(decimal(row.own.mean)), Cell(signed(gap.mean), sure), span, *p_values, *tail
-
-
-def _p(p: float) -> str:
-    return "<.001" if p < 0.001 else decimal(p)

@@ -19,7 +19,7 @@ from kgot_lab.types import Json
 DIGITS = 6  # places a similarity is rounded to: vectors of 32 bits are no finer
 NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
 STEPS = (0.0, 0.05, 0.15)  # where a band ends and the next begins; the step itself belongs to the next
-LEAST_WORDS = 3  # below it unrelated sentences get an edge most often: benchmarks/short_texts.py
+LEAST_WORDS = 3  # below it unrelated sentences get an edge more often than above: benchmarks/short_texts.py
 ORIGIN = "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
 
 _WORD, _MASK = re.compile(r"\w+"), "something"  # what a skeleton puts in the place of a noun phrase
@@ -40,6 +40,10 @@ def band(delta: float) -> str:
 def told_words(skeleton: str) -> int:
     """How many words a skeleton holds beside "something": what there is to compare."""
     return sum(word != _MASK for word in _WORD.findall(skeleton.casefold()))
+
+
+def _left(words: float) -> str:
+    return f"{words:g} word{'s' * (words != 1)} left of a skeleton"
 
 
 def cosines(some: Matrix, others: Matrix) -> Cosines:
@@ -71,6 +75,10 @@ class Thresholds:
             object.__setattr__(self, what, round(float(value), DIGITS))
         if self.words < 0:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
+
+    def too_short(self, pair: Pair) -> str:
+        """Why two skeletons have too little to compare by these thresholds; empty where they have enough, or are not known."""
+        return f"too short to compare: {_left(pair.least)}, and an edge takes {self.words}" if pair.least < self.words else ""
 
     def admits(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
         """Whether both thresholds are reached, for one pair or for many."""
@@ -125,11 +133,9 @@ class Pair:
         return self.alignment.veto if self.alignment is not None else ""
 
     @property
-    def short(self) -> str:
-        """Why there is too little to compare, where the skeletons are known and one holds fewer than LEAST_WORDS words; else empty."""
-        if not all(self.skeletons) or (least := min(map(told_words, self.skeletons))) >= LEAST_WORDS:
-            return ""
-        return f"too short to compare: {least} word{'s' * (least != 1)} left of a skeleton, and an edge takes {LEAST_WORDS}"
+    def least(self) -> float:
+        """How many words the shorter skeleton holds beside "something"; without end where they are not known."""
+        return min(map(told_words, self.skeletons)) if all(self.skeletons) else math.inf
 
     def properties(self) -> dict[str, Json]:
         """What an edge says of the pair: the delta is its weight."""
@@ -141,7 +147,7 @@ class Pair:
 
     def __str__(self) -> str:
         numbers = f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f} = delta {self.delta:+.3f}, {self.band}"
-        return numbers + f"; {self.short}" * bool(self.short) + f"; vetoed: {self.veto}" * bool(self.veto)
+        return numbers + f"; only {_left(self.least)}" * (self.least < LEAST_WORDS) + f"; vetoed: {self.veto}" * bool(self.veto)
 
     def __repr__(self) -> str:
         ends = (f"\n  {text}\n    {skeleton}" for text, skeleton in zip((self.source, self.target), self.skeletons, strict=True))

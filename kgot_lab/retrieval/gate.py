@@ -1,4 +1,4 @@
-"""The gate before a fusion: a lane that would drag the others down is refused, on a tuning split, by a margin fixed beforehand."""
+"""The gate before a fusion: a lane is refused unless the others gain by it, on a tuning split, by a margin fixed beforehand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kgot_lab.evaluation.plan import MARGIN
 from kgot_lab.retrieval.stage import Stage
 
 _FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"
+_FRACTION = 1e-12  # a gain of the margin itself is enough, whatever binary fractions say
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,10 @@ def gate(
     *,
     margin: float = MARGIN,
 ) -> Admission:
-    """The lanes worth fusing: the best alone, then each other one, best first, unless the fusion with it is worse by more than the margin.
+    """The lanes worth fusing: the best alone, then each other one, best first, if the fusion with it is better, by the margin or more.
 
     `quality` measures a pipeline on questions kept for tuning, higher is better. Equal lanes are offered by name. One lane alone is
-    a legal outcome. Each lane may cost up to the margin, so several admitted ones may together cost more.
+    a legal outcome, and the usual one where one lane is much better than the others.
     Raises BadInput without lanes, for two of one name, for a margin below 0, and when a quality is not a finite number.
     """
     named = _named(lanes)
@@ -75,9 +76,9 @@ def gate(
     for name in others:
         candidate = fuse([*inside, named[name]])
         joined = _measured(quality, candidate)
-        worse = level - joined > margin + 1e-12  # a loss of the margin itself is not more than the margin, whatever binary fractions say
-        trials.append(Trial(name, alone[name], level, joined, REFUSED if worse else ADMITTED))
-        if not worse:
+        better = joined - level >= max(margin, 2 * _FRACTION) - _FRACTION
+        trials.append(Trial(name, alone[name], level, joined, ADMITTED if better else REFUSED))
+        if better:
             stage, level, inside = candidate, joined, [*inside, named[name]]
     return Admission(stage, tuple(trials), margin)
 

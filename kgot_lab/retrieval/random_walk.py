@@ -116,6 +116,5 @@ class RandomWalk:
 
     @property
     def _rounds(self) -> int:
-        return (
-            math.ceil(math.log(WALK_ERROR) / math.log(self._damping)) if self._damping else 1
-        )  # each round takes this share off the error
+        # each round takes this share off the error
+        return math.ceil(math.log(WALK_ERROR) / math.log(self._damping)) if self._damping else 1

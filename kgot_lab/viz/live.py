@@ -174,9 +174,8 @@ def place(data: Mapping[str, Json]) -> Markup:
 
     `data["stands_for"]` is the key of the picture it replaces, in the same section; `data["alone"]` is what needs a notebook, in words.
     """
-    text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )  # no text of the data can end the element
+    text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
+    text = text.replace("<", "\\u003c")  # no text of the data can end the element
     return element("div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live")
 
 

@@ -2,16 +2,18 @@
 
 import pytest
 
+from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
 from kgot_lab.analogy.expected import MEASURED_SHARES, BandShares, expected_precision
-from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.linguistic import Linguistic, analyse
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.bundled import bundled
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.transfer.alarm_tables import kept_alarms, measured_shares
+from kgot_lab.experiments.transfer.outcomes import BAD, GOOD, OUTCOME_PHRASES
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import SPECIFIED, Thresholds, told_words
+from kgot_lab.pairs.bands import SPECIFIED, Pair, Thresholds, told_words
 from kgot_lab.types import Node
 
 RECEIPT = bundled("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
@@ -57,7 +59,26 @@ def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
 
 def test_a_pair_that_is_too_short_says_so():
     pair = compare_texts(*SENTENCES[:2], skeletons(SENTENCES, Linguistic()), minilm())
-    assert pair.short.startswith("too short to compare: 2 words left") and pair.short in str(pair)
+    assert pair.least == 2 and "only 2 words left of a skeleton" in str(pair)
+    assert SPECIFIED.too_short(pair).startswith("too short to compare: 2 words left") and not Thresholds(words=2).too_short(pair)
+    assert not SPECIFIED.too_short(Pair("a", "b", 0.1, 0.5))  # whose skeletons are not known
+
+
+def test_what_was_measured_counts_for_the_usual_verifier_alone():
+    made = skeletons(SENTENCES, Linguistic())
+    verifiers = Aligner(minilm()), Aligner(minilm(), connectives=True)
+    usual, other = (delta_edges(graph_of(SENTENCES), made, minilm(), verifier=each) for each in verifiers)
+    assert usual.shares == MEASURED_SHARES[True] and other.shares is None
+
+
+def test_connectives_are_read_where_that_is_wanted():
+    said = "Then the river rose. Finally it broke the dam."
+    read, dropped = (" ".join(sentence.masked for sentence in analyse([said], connectives=each)[0].units) for each in (True, False))
+    assert "finally" in read.casefold() and "finally" not in dropped.casefold()
+
+
+def test_what_is_good_or_bad_is_an_outcome():
+    assert {*OUTCOME_PHRASES} >= GOOD | BAD and not GOOD & BAD
 
 
 def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_measured_for_and_as_a_bound_for_others():
@@ -66,7 +87,7 @@ def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_meas
     own = delta_edges(graph_of(texts), made, minilm())
     other = delta_edges(graph_of(texts), made, minilm(), thresholds=Thresholds(-1, -2))
     assert own.shares == MEASURED_SHARES[False] and other.shares is None
-    assert "expected to be right, if 1% of all pairs are analogous: at most" in str(other)
+    assert "expected to be right, if 1% of all pairs are analogous: low at most 1%" in str(other)
 
 
 def test_a_skeleton_counts_its_words_without_the_masks():

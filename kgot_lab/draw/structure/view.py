@@ -229,7 +229,8 @@ def _thresholds(kept: Json) -> Thresholds | None:
     """The thresholds that an edge keeps, if it does."""
     match kept:
         case {"skeleton": int() | float() as skeleton, "delta": int() | float() as delta}:
-            return Thresholds(skeleton, delta)
+            words = kept.get("words", 0)  # edges of before refused none
+            return Thresholds(skeleton, delta, words if isinstance(words, int) else 0)
     return None
 
 

@@ -91,7 +91,7 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
         return "no", "No edge: the verifier refuses it" if passes else "No edge: below the thresholds, and the verifier refuses it too"
     if not passes:
         return "no", "No edge: below the thresholds"
-    if pair.short and rules.kept is None:
+    if rules.thresholds.too_short(pair) and rules.kept is None:
         return "no", "No edge: too short to compare"
     return ("open", "An edge by its numbers, unverified here") if pair.alignment is None else ("yes", "An edge")
 
@@ -100,8 +100,8 @@ def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
     """Why: the band, the thresholds, and what the verifier says."""
     yield f"Delta {signed_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
     yield _measured(pair, rules)
-    if pair.short:
-        yield f"They are {pair.short}: unrelated sentences as short as these often reach the thresholds."
+    if short := rules.thresholds.too_short(pair):
+        yield f"They are {short}: unrelated sentences as short as these often reach the thresholds."
     if pair.alignment is None:
         yield "No verifier was asked here, so nothing has looked at the course of events."
     elif pair.veto:

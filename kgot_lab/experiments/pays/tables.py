@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kgot_lab.evaluation.calibration import reliability, risk_curve
 from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.evaluation.told import span
 from kgot_lab.experiments.pays.results import Findings, Measured
 from kgot_lab.experiments.pays.verdicts import MISSED, reached_goals
@@ -43,8 +43,8 @@ def _pairs(findings: Findings) -> Grid:
     rows = [
         (
             Cell(f"{pair.system} − {pair.other}"), Cell(pair.on), Cell(str(pair.difference.n)),
-            Cell(signed(pair.difference.mean), pair.p_holm < 0.05), Cell(span(pair.difference)), Cell(_p(pair.p)), Cell(_p(pair.p_holm)),
-            Cell("yes" if pair.aimed else ""),
+            Cell(signed(pair.difference.mean), pair.p_holm < 0.05), Cell(span(pair.difference)),
+            Cell(told_p(pair.p)), Cell(told_p(pair.p_holm)), Cell("yes" if pair.aimed else ""),
         )
         for pair in findings.pairs
     ]  # fmt: skip
@@ -89,7 +89,3 @@ def _share(value: float | None) -> str:
 
 def _number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
-
-
-def _p(p: float) -> str:
-    return "<.001" if p < 0.001 else decimal(p)

@@ -15,7 +15,7 @@ from kgot_lab.evaluation.receipts import fingerprints, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.evaluation.significance import Estimate, compare
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.recall.bench import BenchmarkProgress
 from kgot_lab.experiments.recall.datasets import load_dataset, published_thousand
 from kgot_lab.experiments.recall.filling import fill, receipt
@@ -115,7 +115,7 @@ def _differences(reports: Mapping[str, Report]) -> Grid:
             for other in others:
                 gap, p, (wins, ties, losses) = paired(report, TRAIL, other, measure, _LOCKED)
                 span = f"{signed(gap.low)} to {signed(gap.high)}"
-                cells = (name, measure, other, signed(gap.mean), span, "<.001" if p < 0.001 else decimal(p), f"{wins}/{ties}/{losses}")
+                cells = (name, measure, other, signed(gap.mean), span, told_p(p), f"{wins}/{ties}/{losses}")
                 rows.append(tuple(map(Cell, cells)))
     columns = ("set", "measure", "minus", "difference", "95 %", "p", "wins/ties/losses")
     return Grid(f"{TRAIL} minus others, locked questions", columns, tuple(rows))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import interval
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.experiments.structure.analogies import Choice, choices, hashed
 from kgot_lab.llm.structured import structured
 from kgot_lab.types import LLM, Json, Message, Prompt
 
+JudgeKey = tuple[str, str, str]  # set, rubric, question
 JUDGE_SETS = ("storyanalogy-mc", "analobench T1 S1", "parallelparc advanced")
 JUDGE_RUBRICS = {
     "same lesson": "Which candidate has the same point or lesson as the text, although it tells of others?",
@@ -47,24 +46,58 @@ def judged_choice(model: LLM, question: Choice, rubric: str) -> dict[str, Json]:
     return {"answer": verdict.answer, "span": verdict.span[:200], "quoted": quoted, "right": int(place == question.answer)}
 
 
-def judge_table(path: Path) -> str:
-    """For each set and rubric: accuracy with interval, the letters chosen, and how often the span stands in the chosen text."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
+def judge_table(rows: Sequence[Mapping[str, Json]]) -> Grid:
+    """For each set and rubric: accuracy with interval, the letters chosen, and how often the span stands in the chosen text.
+
+    `most of them`: what most rubrics chose, where all three were asked; where they differ, each counts for its part.
+    """
     lines = []
-    for key in dict.fromkeys((row["set"], row["rubric"]) for row in rows):
-        some = [row for row in rows if (row["set"], row["rubric"]) == key]
-        own = interval([row["right"] for row in some])
-        letters = " ".join(f"{letter} {sum(row['answer'] == letter for row in some)}" for letter in "ABCD")
-        quoted = sum(row["quoted"] for row in some)
-        told = f"{decimal(own.mean)} [{decimal(own.low)}, {decimal(own.high)}]"
-        lines.append(f"{key[0]:24} {key[1]:16} {own.n:3} {told:22} chosen {letters}; span quoted {quoted}")
-    return "\n".join(lines)
-
-
-def judged_sets(model: LLM, questions: int) -> Iterator[tuple[str, list[dict[str, Json]]]]:
-    """What the model chooses in each set by each rubric, of the first so many develop questions in the order of a hash."""
-    for name in JUDGE_SETS:
-        asked = sorted(choices(name).develop.questions, key=lambda question: hashed("judge", question.id))[:questions]
+    for name in dict.fromkeys(str(row["set"]) for row in rows):
+        some = [row for row in rows if row["set"] == name]
         for rubric in JUDGE_RUBRICS:
-            about = {"set": name, "rubric": rubric, "model": model.name}
-            yield f"{name}, {rubric}", [{**about, "question": each.id, **judged_choice(model, each, rubric)} for each in asked]
+            own = [row for row in some if row["rubric"] == rubric]
+            letters = " ".join(f"{letter} {sum(row['answer'] == letter for row in own)}" for letter in "ABCD")
+            right = [float(bool(row["right"])) for row in own]
+            lines.append((name, rubric, *_reached(right), letters, _share(row["quoted"] for row in own)))
+        asked: dict[str, list[Mapping[str, Json]]] = {}
+        for row in some:
+            asked.setdefault(str(row["question"]), []).append(row)
+        whole = [rows for rows in asked.values() if len(rows) == len(JUDGE_RUBRICS)]
+        lines.append((name, "most of them", *_reached(list(map(_most, whole))), "", ""))
+    columns = ("set", "rubric", "questions", "right", "95 %", "chosen", "span quoted")
+    title = f"The judge, {', '.join(dict.fromkeys(str(row['model']) for row in rows))}; chance is .25"
+    return Grid(title, columns, tuple(tuple(map(Cell, line)) for line in lines))
+
+
+def _reached(right: Sequence[float]) -> tuple[str, str, str]:
+    if not right:
+        return "0", "", ""
+    own = interval(right)
+    return str(own.n), decimal(own.mean), f"{decimal(own.low)} to {decimal(own.high)}"
+
+
+def _share(flags: Iterable[Json]) -> str:
+    values = [bool(flag) for flag in flags]
+    return f"{sum(values) / len(values):.0%}" if values else ""
+
+
+def _most(rows: Sequence[Mapping[str, Json]]) -> float:
+    answers = [str(row["answer"]) for row in rows if row["answer"]]
+    most = max((answers.count(answer) for answer in answers), default=0)
+    chosen = {answer for answer in answers if answers.count(answer) == most}
+    right = {str(row["answer"]) for row in rows if row["right"]}
+    return len(chosen & right) / len(chosen) if chosen else 0.0
+
+
+def judged_rows(model: LLM, questions: int, kept: Collection[JudgeKey] = ()) -> Iterator[dict[str, Json]]:
+    """What the model chooses in each set by each rubric, of the first so many develop questions in the order of a hash, one by one.
+
+    All sets and rubrics come in turn, so that a stop leaves them alike; what is `kept` is not asked again.
+    """
+    asked = {name: sorted(choices(name).develop.questions, key=lambda question: hashed("judge", question.id)) for name in JUDGE_SETS}
+    for number in range(questions):
+        for name, some in asked.items():
+            for rubric in JUDGE_RUBRICS:
+                if number < len(some) and (key := (name, rubric, some[number].id)) not in kept:
+                    about: dict[str, Json] = dict(zip(("set", "rubric", "question"), key, strict=True))
+                    yield {**about, "model": model.name, **judged_choice(model, some[number], rubric)}

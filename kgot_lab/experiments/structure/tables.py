@@ -11,7 +11,7 @@ import numpy as np
 
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.structure.analogies import CHOICES, Choices, choices
 from kgot_lab.experiments.structure.answered import Answers, by_group, graded, load_answers, load_choices
 
@@ -109,7 +109,7 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
         wins, ties, losses = counts(found["all"])
         cells = (
             some.name, rival, decimal(one.mean("accuracy")), decimal(other.mean("accuracy")), signed(own.mean),
-            f"{signed(own.low)} to {signed(own.high)}", _chance(p), _chance(corrected), _chance(sign_flip_p(found["groups"])), apart,
+            f"{signed(own.low)} to {signed(own.high)}", told_p(p), told_p(corrected), told_p(sign_flip_p(found["groups"])), apart,
             f"{wins}/{ties}/{losses}", decimal(smallest_detectable(found["all"])),
         )  # fmt: skip
         rows.append(tuple(Cell(text, sure and number == 4) for number, text in enumerate(cells)))
@@ -145,7 +145,3 @@ def worst_cells(sets: Sequence[AnswersOfSystems]) -> Grid:
             cells.append(Cell(f"{decimal(own.mean)} [{decimal(own.low)}, {decimal(own.high)}] {cell}", own.low > CHANCE))
         rows.append(tuple(cells))
     return Grid("The worst of the four cells; chance is .25", ("system", *(some.name for some, _ in drawn)), tuple(rows))
-
-
-def _chance(p: float) -> str:
-    return "<.001" if p < 0.001 else decimal(p)

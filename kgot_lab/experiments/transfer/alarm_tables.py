@@ -21,11 +21,11 @@ def kept_alarms(path: Path) -> list[dict[str, Json]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def measured_shares(rows: Sequence[Mapping[str, Json]], part: str = "develop") -> dict[bool, BandShares]:
-    """The means over the sets of the shares that get an edge in each band, without and with a verifier; of one part."""
+def measured_shares(rows: Sequence[Mapping[str, Json]]) -> dict[bool, BandShares]:
+    """The means over the sets of the shares of develop pairs that get an edge in each band, without and with a verifier."""
     found = {}
     for verified in (False, True):
-        by = {what: [_shares(row, verified) for row in rows if row.get("pairs of") == what and row["part"] == part] for what in _KINDS}
+        by = {what: [_shares(row, verified) for row in rows if row.get("pairs of") == what and row["part"] == "develop"] for what in _KINDS}
         means = ({name: round(fmean(some[name] for some in sets), 4) for name in BANDS} for sets in by.values())
         found[verified] = BandShares(*({name: share for name, share in mean.items() if share} for mean in means))
     return found

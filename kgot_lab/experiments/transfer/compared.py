@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.evaluation.significance import Estimate, Numbers, grouped_interval, grouped_p, holm, interval
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.structure.analogies import Choices
 from kgot_lab.experiments.transfer.systems import (
     ALIGNED,
@@ -90,9 +90,10 @@ def held_out_grid(some: Sequence[HeldOut], systems: Sequence[str], title: str) -
         if own is not None:
             more = own - each.elsewhere[name]
             apart = gap_spoken(grouped_interval(more.tolist(), each.groups))
-            tuned_here = (decimal(own.mean()), apart, gap_spoken(interval(more[each.locked])))
+            shut = grouped_interval(more[each.locked].tolist(), np.array(each.groups)[each.locked].tolist())
+            tuned_here = (decimal(own.mean()), apart, gap_spoken(shut))
         against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
-        cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, gap_spoken(lead), _chance(p), *tuned_here)
+        cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, gap_spoken(lead), told_p(p), *tuned_here)
         rows.append(tuple(Cell(text, number == 4 and lead.low > 0 and p < 0.05) for number, text in enumerate(cells)))
     here = ("tuned here", "what tuning adds", "on locked")
     columns = ("held out", "system", "chosen elsewhere", "hardest control", "gain over it", "p Holm", *here)
@@ -169,7 +170,3 @@ def _points(loss: Estimate) -> str:
 def gap_spoken(gap: Estimate) -> str:
     """A difference and its interval."""
     return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
-
-
-def _chance(p: float) -> str:
-    return "<.001" if p < 0.001 else decimal(p)

@@ -56,14 +56,14 @@ OUTCOME_PHRASES: Mapping[str, tuple[str, ...]] = {
     "is so": ("has a certain quality", "is described", "belongs to a kind"),
 }
 GOOD = frozenset("gains enables protects mends makes grows joins succeeds learns enjoys returns".split())
-BAD = frozenset("loses prevents harms ends shrinks parts fails suffers uses falls".split())
+BAD = frozenset("loses prevents harms ends shrinks parts fails suffers falls".split())
 CAUSE_WORDS = (
     "because", "so that", "due to", "thanks to", "as a result", "leads to", "causes", "therefore",
     "makes", "ensures", "allows", "so",
 )  # fmt: skip
 TURN_WORDS = ("but", "however", "although", "despite", "even so", "yet", "though", "instead", "without")
 TRAITS = ("outcomes of sentences", "outcomes of events", "outcomes, in any order", "same sign", "same links")
-_SHARPNESS = 12.0
+_SHARPNESS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class OutcomeTraits:
         self._chains = [self._chain(*parts) for parts in zip(found, *profiles, strict=True)]
 
     def _profiles(self, lines: Sequence[Sequence[str]]) -> list[Numbers]:
-        """For each text a row for each of its lines: how near it is to each outcome, less how near lines are on average."""
+        """For each text a row for each of its lines: how near it is to each outcome, in deviations from the mean of all lines."""
         flat = [line for some in lines for line in some]
         known = {line: row for row, line in enumerate(dict.fromkeys(flat))}
         near = _rows(self._embedder, list(known)) @ self._phrases.T
@@ -115,7 +115,7 @@ class OutcomeTraits:
 
     def _chain(self, read: Analysis, sentences: Numbers, events: Numbers) -> OutcomeChain:
         denied = np.array([-1.0 if each.denied else 1.0 for each in read.sentences] or [1.0])
-        sure = np.exp(sentences * _SHARPNESS / 6)
+        sure = np.exp(sentences * _SHARPNESS)
         good = denied * ((sure / sure.sum(axis=1, keepdims=True)) @ self._signs)
         text = f" {read.text.casefold()} "
         links = np.array([any(f" {word} " in text for word in some) for some in (CAUSE_WORDS, TURN_WORDS)], np.float64)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.evaluation.significance import holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, told_p
 from kgot_lab.experiments.transfer.compared import cells_grid, gap_spoken, held_out_grid, settings_grid, twins_grid
 from kgot_lab.experiments.transfer.held_sets import HELD_SETS
 from kgot_lab.experiments.transfer.receipts import held_out, held_out_cells, kept_sets, told_twins
@@ -57,7 +57,7 @@ def mappings_grid(path: Path) -> Grid:
     made = []
     for (name, gap), p in zip(gaps.items(), holm([sign_flip_p(gap) for gap in gaps.values()]), strict=True):
         share, own = decimal(float(np.mean(list(right[name].values())))), decimal(float(np.mean(list(right["surface"].values()))))
-        numbers = (share, own, gap_spoken(interval(gap)), decimal(p), decimal(smallest_detectable(gap)), gap_spoken(interval(gap[some])))
+        numbers = (share, own, gap_spoken(interval(gap)), told_p(p), decimal(smallest_detectable(gap)), gap_spoken(interval(gap[some])))
         made.append(tuple(map(Cell, (name, *numbers))))
     columns = ("mapping", "right", "by similarity", "gain", "p Holm", "detectable", "on locked")
     return Grid(f"Words of {len(locked)} pairs of systems (SCAN), mapped one to one", columns, tuple(made))

@@ -17,8 +17,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.analogies import Choices
 from kgot_lab.experiments.structure.answered import content_digest
-from kgot_lab.experiments.structure.fitted import Features, Said, Together
-from kgot_lab.experiments.structure.instruments import Instruments
+from kgot_lab.experiments.structure.fitted import Features
 from kgot_lab.writing import write_whole
 
 TRIED_FORMS, TRIED_DENIALS, TRIED_EVENTS = (0.0, 0.3, 0.6), (0.0, 0.1), (0.0, 0.2, 0.4, 0.6)
@@ -48,7 +47,6 @@ class Setting:
 
 
 SETTINGS = tuple(Setting(*values) for values in product(TRIED_FORMS, TRIED_DENIALS, TRIED_EVENTS, (True, False), (False, True)))
-ALIGNED_PARTS = tuple(dict.fromkeys(part for setting in SETTINGS for part in setting.parts))
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,11 +100,6 @@ class AlignedTraits:
             aligner.weights, aligner.ordered = AlignmentWeights(setting.form, setting.denial, float(events)), setting.ordered
             columns.append(aligner.similarity(source, candidates))
         return np.stack(columns, axis=1)
-
-
-def surface_traits_of(tools: Instruments, some: Choices) -> Traits:
-    """What lies on the surface of each choice, and how alike it is once its nouns are masked."""
-    return traits_of(Together(tools.surface_traits(), Said(tools.skeleton(MASKED, tools.masked_maker))), some)
 
 
 def traits_of(features: Features, some: Choices) -> Traits:

@@ -37,6 +37,9 @@ CLUES = (
     *("to its title x open", "from its text x open", "shared x open", "to its title x sentence", "from its text x sentence"),
 )
 BY_NAMES = (*NAME_CLUES, *(clue for clue in CLUES if " x " in clue))  # what no passage has that no name leads to
+_TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
+    NAME_CLUES.index, ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely")
+)
 _COMMON = 100  # a name in more passages than this links only those that go by it
 _MEANT = 0.7  # how much of what the question shares with the best sentence of a chosen passage counts as answered
 
@@ -92,14 +95,14 @@ class Clues:
 
     def table(self) -> _Floats:
         """A row of CLUES for each document, shape (documents, CLUES)."""
-        links, open_words = self.links, self._open
-        products = (links[0] * open_words, links[1] * open_words, links[2] * open_words, links[0] * self.sentence, links[1] * self.sentence)
-        rest = (open_words, self._repeated, self._joined, self._meaning)
-        return np.stack([self.own, self.sentence, self.asked, *links, *rest, *products], axis=1)
+        to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
+        rest = (self._open, self._repeated, self._joined, self._meaning)
+        products = (to_title * self._open, from_text * self._open, shared * self._open, to_title * self.sentence, from_text * self.sentence)
+        return np.stack([self.own, self.sentence, self.asked, *self.links, *rest, *products], axis=1)
 
     def sure(self, row: int) -> float:
         """How sure a passage is, from 0 to 1, by its own words and by how it is linked: what it leads to is as sure at most."""
-        linked = max(self.links[7, row], self.links[8, row], self.links[2, row])
+        linked = self.links[[_TO_TITLE_LIKELY, _FROM_TEXT_LIKELY, _SHARED], row].max()
         return float(min(1.0, self.own[row] + 0.5 * self.asked[row] + 0.7 * linked))
 
     def choose(self, row: int) -> Ways:
