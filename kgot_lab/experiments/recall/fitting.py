@@ -39,10 +39,11 @@ def trail_choices(dataset: Dataset, embedder: Embedder, scorer: Scorer) -> Itera
     for query in dataset.queries:
         gold = {row_of[id] for id, grade in dataset.qrels[query.id].items() if grade > 0}
         clues = Clues(index, query.text, embedder.embed([query.text])[0], searched_words(query.text))
-        yield from _of_query(clues, gold, scorer, index)
+        yield from choices_of_query(clues, gold, scorer, index)
 
 
-def _of_query(clues: Clues, gold: set[int], scorer: Scorer, index: TrailIndex) -> Iterator[TrailChoice]:
+def choices_of_query(clues: Clues, gold: set[int], scorer: Scorer, index: TrailIndex) -> Iterator[TrailChoice]:
+    """The choices of a trail for one question, up to where all its gold is found."""
     chosen: list[int] = []
     for _ in range(min(_HOPS, index.size)):
         left = gold.difference(chosen)
@@ -59,15 +60,23 @@ def _of_query(clues: Clues, gold: set[int], scorer: Scorer, index: TrailIndex) -
         clues.choose(row)
 
 
-def fit_scorer(found: Sequence[TrailChoice], *, units: int = UNITS, seeds: int = SEEDS, without: Collection[str] = ()) -> Scorer:
+def fit_scorer(
+    found: Sequence[TrailChoice],
+    *,
+    units: int = UNITS,
+    seeds: int = SEEDS,
+    without: Collection[str] = (),
+    made: Callable[[_Floats, _Floats, _Floats, _Floats], Scorer] = Scorer,
+) -> Scorer:
     """The scorer that makes the gold of each choice likeliest among its candidates, by gradient descent (Adam; Kingma and Ba 2015).
 
     loss = - mean over choices of log(sum of exp(score) of the gold / that of all), first without units, then with `units` from each of
     `seeds` beginnings, whose mean is taken: as one network of units x seeds. Without units it is a linear scorer. Clues in `without` are
-    not looked at.
+    not looked at. `made` makes the scorer of its weights; tables may have columns beyond CLUES where it takes them.
     """
     table = np.concatenate([choice.table for choice in found]).astype(np.float64)
-    looked_at = np.array([clue not in without for clue in CLUES])
+    width = table.shape[1]
+    looked_at = np.array([clue not in without for clue in CLUES] + [True] * (width - len(CLUES)))
     table[:, ~looked_at] = 0.0
     gold = np.concatenate([choice.gold for choice in found])
     starts = np.cumsum([0, *(len(choice.gold) for choice in found[:-1])])
@@ -79,15 +88,15 @@ def fit_scorer(found: Sequence[TrailChoice], *, units: int = UNITS, seeds: int =
         whole, right = np.add.reduceat(raised, starts), np.add.reduceat(raised * gold, starts)
         return (raised / np.repeat(whole, sizes) - raised * gold / np.repeat(right + 1e-30, sizes)) / len(found)  # type: ignore[no-any-return]
 
-    straight = np.zeros(len(CLUES))
+    straight = np.zeros(width)
     descent = _Adam([straight])
     for _ in range(4 * _STEPS):
-        descent.step([table.T @ slope(table @ straight) + 2 * _RIDGE * straight / len(CLUES)], 5 * _RATE)
+        descent.step([table.T @ slope(table @ straight) + 2 * _RIDGE * straight / width], 5 * _RATE)
     nets = [_net(table, slope, straight, units, seed) for seed in range(seeds if units else 0)]
     if not nets:
-        return Scorer(straight, np.zeros((len(CLUES), 0)), np.zeros(0), np.zeros(0))
+        return made(straight, np.zeros((width, 0)), np.zeros(0), np.zeros(0))
     lines, inner, bias, bent = zip(*nets, strict=True)
-    return Scorer(
+    return made(
         np.mean(lines, axis=0), np.concatenate(inner, axis=1) * looked_at[:, None], np.concatenate(bias), np.concatenate(bent) / len(nets)
     )
 
@@ -96,9 +105,10 @@ def _net(
     table: _Floats, slope: Callable[[_Floats], _Floats], straight: _Floats, units: int, seed: int
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]:
     """One network from one beginning, its weights pulled towards 0 a little at each step (AdamW; Loshchilov and Hutter 2019)."""
-    chance, width = np.random.default_rng(seed), 1 / np.sqrt(len(CLUES))
+    clues = table.shape[1]
+    chance, width = np.random.default_rng(seed), 1 / np.sqrt(clues)
     table = table.astype(np.float32)  # twice as fast, and exact enough for steps of a hundredth
-    begun = straight, chance.uniform(-width, width, (len(CLUES), units)), chance.uniform(-width, width, units), np.zeros(units)
+    begun = straight, chance.uniform(-width, width, (clues, units)), chance.uniform(-width, width, units), np.zeros(units)
     parts: list[_Floats] = [part.astype(np.float32) for part in begun]
     straight, inner, bias, bent = parts
     descent = _Adam(parts)

@@ -42,7 +42,7 @@ def crossed(embedder: Embedder, progress: LearningProgress) -> Grid:
     """What a scorer learnt on one half of the develop questions reaches on the other, both ways, by data set; groups stay together."""
     parts, rows = develop_parts(), []
     remembered = Remembered(embedder)
-    halves = [[part.only([query.id for query in part.queries if _half(part, query.id) == half]) for part in parts] for half in (0, 1)]
+    halves = [[part.only([query.id for query in part.queries if half_of(part, query.id) == half]) for part in parts] for half in (0, 1)]
     scorers = [fit_scorer(learnt_choices(halves[half], remembered, progress)) for half in (0, 1)]
     for number, part in enumerate(parts):
         found: dict[str, list[float]] = {measure: [] for measure in _MEASURES}
@@ -70,5 +70,6 @@ def learnt_choices(parts: list[Dataset], embedder: Embedder, progress: LearningP
     return found
 
 
-def _half(part: Dataset, query: str) -> int:
+def half_of(part: Dataset, query: str) -> int:
+    """Which half of the develop questions one belongs to, 0 or 1, by a hash of its group."""
     return hashlib.sha256(f"half {part.groups.get(query, query)}".encode()).digest()[0] % 2
