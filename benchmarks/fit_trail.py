@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.experiments.recall.learning import crossed, learnt_scorers
+from kgot_lab.experiments.trails.learning import crossed, learnt_scorers
 
 ROOM = Path(__file__).parent.parent / "kgot_lab" / "retrieval" / "trail"
 

@@ -18,7 +18,7 @@ from kgot_lab.cli.needs import need_files, need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.recall.datasets import hops_by_hand
-from kgot_lab.experiments.recall.splitting import BY_HAND, questions_to_split, split_questions, splits_grid, splits_measured
+from kgot_lab.experiments.trails.splitting import BY_HAND, questions_to_split, split_questions, splits_grid, splits_measured
 
 FOLDER = Path(__file__).parent / "results" / "standard_sets"
 HOPS, MEASURED = FOLDER / "hops.jsonl", FOLDER / "split.json"

@@ -37,6 +37,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"experiments.beside"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
     [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
+    [{"experiments.trails"}],  # learns on the questions that recall has
     [{"experiments.kgos"}],  # compares systems and puts claims to the data as recall does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
     [{"experiments.competence"}],  # makes its names as recall does

@@ -4,7 +4,7 @@ import numpy as np
 from support.searching import Letters
 
 from kgot_lab.experiments.recall.datasets import hops_by_hand, load_dataset
-from kgot_lab.experiments.recall.splitting import BY_HAND, HOP_CLUES, SPLIT_SETS, UNSPLIT, HopClues, split_questions, splits_grid
+from kgot_lab.experiments.trails.splitting import BY_HAND, HOP_CLUES, SPLIT_SETS, UNSPLIT, HopClues, split_questions, splits_grid
 from kgot_lab.retrieval.trail.clues import CLUES, Clues
 from kgot_lab.retrieval.trail.trail import trail_index
 from kgot_lab.text.words import searched_words

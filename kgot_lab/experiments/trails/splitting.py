@@ -15,8 +15,8 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.recall.datasets import load_dataset, untitled
-from kgot_lab.experiments.recall.fitting import FIRST_WEIGHTS, TrailChoice, choices_of_query, fit_scorer
-from kgot_lab.experiments.recall.learning import LearningProgress, half_of
+from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, choices_of_query, fit_scorer
+from kgot_lab.experiments.trails.learning import LearningProgress, half_of
 from kgot_lab.paths.split import hops_asked, hops_in
 from kgot_lab.retrieval.fusion import by_range
 from kgot_lab.retrieval.trail.clues import CLUES, NAME_CLUES, Clues, TrailIndex, Ways

@@ -14,7 +14,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.experiments.recall.datasets import load_dataset, untitled
-from kgot_lab.experiments.recall.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
+from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
 from kgot_lab.retrieval.trail.clues import BY_NAMES
 from kgot_lab.retrieval.trail.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer
 from kgot_lab.retrieval.trail.trail import trail

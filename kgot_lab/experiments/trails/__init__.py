@@ -1,0 +1,1 @@
+"""What a trail learns from, and how well it does on what it was not learnt on."""
