@@ -18,7 +18,7 @@ from kgot_lab.cli.needs import need_files, need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.recall.datasets import hops_by_hand
-from kgot_lab.experiments.trails.splitting import BY_HAND, questions_to_split, split_questions, splits_grid, splits_measured
+from kgot_lab.experiments.trails.splitting import SPLIT_BY_HAND, questions_to_split, split_questions, splits_grid, splits_measured
 
 FOLDER = Path(__file__).parent / "results" / "standard_sets"
 HOPS, MEASURED = FOLDER / "hops.jsonl", FOLDER / "split.json"
@@ -32,7 +32,7 @@ def main() -> None:
         _split()
         by_model = {row["question"]: row["hops"] for row in _kept()}
         with bar("learning") as progress:
-            found = splits_measured({_kept()[0]["model"]: by_model, BY_HAND: hops_by_hand()}, minilm(), progress)
+            found = splits_measured({_kept()[0]["model"]: by_model, SPLIT_BY_HAND: hops_by_hand()}, minilm(), progress)
         MEASURED.write_text(json.dumps(found) + "\n", encoding="utf-8")
     need_files("python benchmarks/split_questions.py makes it", HOPS, MEASURED)
     print(splits_grid(json.loads(MEASURED.read_text(encoding="utf-8"))).text)

@@ -35,7 +35,7 @@ HOP_CLUES = (
     "words of an open hop",
     "open hop, linked",
 )
-UNSPLIT, BY_HAND = "not split", "by hand"
+UNSPLIT, SPLIT_BY_HAND = "not split", "by hand"
 _ANSWER = re.compile(r"\s*#\d+\s*")
 _LINKS = [NAME_CLUES.index(kind) for kind in ("to its title, likely", "from its text, likely", "shared")]
 
