@@ -14,7 +14,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import fingerprints, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.evaluation.significance import Estimate, compare
+from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.recall.bench import BenchmarkProgress
 from kgot_lab.experiments.recall.datasets import load_dataset, published_thousand
@@ -85,10 +85,15 @@ def measure_standard(
     return derive(folder, load_dataset)
 
 
-def standard_tables(reports: Sequence[Report]) -> list[Grid]:
-    """The tables: recall of each system by set, by kind of question, paired differences, and published figures."""
+def standard_tables(reports: Sequence[Report], crossed: Mapping[str, Mapping[str, float]] | None = None) -> list[Grid]:
+    """The tables: recall of each system by set, by kind of question, paired differences, and published figures.
+
+    `crossed`: recall@5 of develop questions by scorers that were not learnt on them, by data set.
+    """
     by_name = {report.dataset.name: report for report in reports}
     grids = [_reached(by_name, _LOCKED), _reached(by_name, "all"), _differences(by_name)]
+    if crossed and "2wiki-1000" in by_name:
+        grids.append(_beside_rival(by_name["2wiki-1000"], crossed["2wiki-1000"]))
     grids += [_by_kind(by_name[name]) for name in ("2wiki-1000", "musique-498") if name in by_name]
     return [*grids, _beside(by_name), _given_away([by_name[name].dataset for name in WITH_TITLES if name in by_name])]
 
@@ -127,6 +132,25 @@ def paired(report: Report, system: str, other: str, measure: str, part: str) -> 
     scores = {name: report.scores[name].only(ids) for name in (other, system)}
     row = compare(scores, other, measure, groups=report.dataset.groups)[system]
     return row.difference, row.p, (row.wins, row.ties, row.losses)
+
+
+def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
+    """The paired difference to the published rival on locked questions, on develop questions crossed, and on both, also by kind."""
+    rival = report.scores[RIVAL].per_query("recall@5")
+    reached = report.scores[TRAIL].per_query("recall@5")
+    locked = {query: reached[query] for query in query_parts(report.dataset)[_LOCKED]}
+    rows = []
+    for what, own in (("locked", locked), ("develop, crossed", crossed), ("both", {**locked, **crossed})):
+        kinds = {report.dataset.types[query] for query in own} if what == "both" else set()
+        for kind in ("", *sorted(kinds)):
+            some = [query for query in own if kind in ("", report.dataset.types[query])]
+            gaps, groups = [own[query] - rival[query] for query in some], [report.dataset.groups.get(query, query) for query in some]
+            gap = grouped_interval(gaps, groups)
+            means = (decimal(float(np.mean([values[query] for query in some]))) for values in (own, rival))
+            spans = (signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", told_p(grouped_p(gaps, groups)))
+            rows.append(tuple(map(Cell, (what + f": {kind}" * bool(kind), str(len(some)), *means, *spans))))
+    columns = ("questions", "number", TRAIL, RIVAL, "difference", "95 %", "p")
+    return Grid(f"{TRAIL} minus {RIVAL} on 2wiki-1000, recall@5; crossed: learnt on one half, measured on the other", columns, tuple(rows))
 
 
 def _by_kind(report: Report) -> Grid:
