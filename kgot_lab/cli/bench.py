@@ -89,7 +89,7 @@ def run_again(reports: Sequence[Report]) -> list[str]:
     lines = []
     for report in reports:
         for why in dict.fromkeys(report.again.values()):
-            systems = ", ".join(system for system, reason in report.again.items() if reason == why)
+            systems = "; ".join(system for system, reason in report.again.items() if reason == why)
             lines.append(f"run again on {report.dataset.name}, since {why}: {systems}")
     return lines
 

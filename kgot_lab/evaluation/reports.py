@@ -165,8 +165,8 @@ class Report:
     @property
     def _vectors(self) -> list[str]:
         first, *others = self.embedders or [""]
-        further = [f"by {name} those of {', '.join(self.embedders[name])}" for name in others]
-        return [f"Vectors by {'; '.join([first, *further])}."] if first else []
+        further = [f"By {name}: {'; '.join(self.embedders[name])}." for name in others]  # names of systems have commas in them
+        return [" ".join([f"Vectors by {first}.", *further])] if first else []
 
     @property
     def _told(self) -> str:

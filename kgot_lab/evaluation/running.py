@@ -46,6 +46,7 @@ UNKNOWN_CODE = "of unknown code"  # the folder for receipts that do not name the
 _ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
 _SYSTEM = ("description", CODE_HASH, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
+_EMBEDDER = "its embedder"  # in the reason why a system is run again
 _TOLD = 300  # letters of an error of a system's own code
 
 Built = Callable[[], Retriever]
@@ -134,10 +135,12 @@ def why_again(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
     if CODE_HASH not in head:
         return "its receipt names no code"
     changed = _changes(head, system, dataset, source_digest(system))
-    if changed and (other := set(map(named_embedder, embedders_in(system)))) and "its embedder" in changed:
-        was = sorted({each.rpartition(" ")[0] for each in str(head.get(EMBEDDER_HASH)).split(_AND) if each not in other})
-        changed[changed.index("its embedder")] += f" (before: {' and '.join(filter(None, was)) or 'none'})"
-    return f"{' and '.join(changed)} changed" if changed else ""
+    before = ""
+    if _EMBEDDER in changed:
+        now = set(map(named_embedder, embedders_in(system)))
+        was = sorted({each.rpartition(" ")[0] for each in str(head.get(EMBEDDER_HASH)).split(_AND) if each not in now} - {""})
+        before = f" (before: {' and '.join(was) or _NO_EMBEDDER})"
+    return f"{' and '.join(changed)} changed{before}" if changed else ""
 
 
 def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset, code: str) -> list[str]:
@@ -146,7 +149,7 @@ def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Datas
     described = _builds(system) or head.get("description") == repr(system)
     same = {
         "its code": head.get(CODE_HASH) == code,
-        "its embedder": embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
+        _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
         "its pipeline": described,
         "what else the data hold (triples, computed edges, locked questions)": head.get(ADDITIONS) == additions(dataset),
     }

@@ -169,7 +169,7 @@ def test_another_embedder_is_named_in_every_report_and_what_is_run_again_for_it_
     words = ["mine", "--only", "bm25", "--only", "trail", "--folder", "out"]
     assert bench(*words)[0] == 0
     code, out, err = bench(*words, "--embedder", "wordllama")
-    again = "run again on mine/test, since its embedder (before: all-MiniLM-L6-v2-int8) changed: convex, trail"
+    again = "run again on mine/test, since its embedder changed (before: all-MiniLM-L6-v2-int8): convex; trail"
     assert code == 0 and again in err and "documents, vectors by wordllama-l2-supercat-256" in out
     for ending in ("md", "tex", "csv", "json", "html"):
         text = Path(f"out/report.{ending}").read_text(encoding="utf-8")
@@ -178,8 +178,8 @@ def test_another_embedder_is_named_in_every_report_and_what_is_run_again_for_it_
     code, same, err = bench(*words, "--embedder", "wordllama")
     assert (code, same) == (0, out) and "run again" not in err
     code, out, err = bench("mine", "--only", "bm25", "--folder", "out")
-    assert "run again on mine/test, since its embedder (before: wordllama-l2-supercat-256) changed: convex" in err
-    assert re.search(r"Vectors by all-MiniLM-L6-v2-int8 \(\w{8}\); by wordllama-l2-supercat-256 \(\w{8}\) those of trail\.", out)
+    assert "run again on mine/test, since its embedder changed (before: wordllama-l2-supercat-256): convex" in err
+    assert re.search(r"Vectors by all-MiniLM-L6-v2-int8 \(\w{8}\)\. By wordllama-l2-supercat-256 \(\w{8}\): trail\.", out)
 
 
 def test_growth_is_shown_as_a_table(bench):
@@ -210,7 +210,7 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
         (["nosuch"], "; one of the bundled ones with -untitled or -mixed behind its name; your own folder as BEIR has them"),
         (["musique-498-untitld"], "did you mean 'musique-498-untitled'?"),
         (["./nosuch"], "there is no folder './nosuch'; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"),
-        (["mine", "--embedder", "wordlama"], "unknown embedder 'wordlama'; did you mean 'wordllama'? Known: a folder"),
+        (["mine", "--embedder", "wordlama"], "unknown embedder 'wordlama'; did you mean 'wordllama'? Known: all-minilm"),
         (["mine", "--embedder", "BAAI/nosuch"], "did you mean 'sentence-transformers:BAAI/nosuch'?"),
         (["mine", "--embedder", "lsa"], "lsa learns from the documents of one data set, so it is no embedder for all systems"),
         (["mine", "--embedder", "api"], "needs a server and a model: api:openai:text-embedding-3-small"),

@@ -361,9 +361,9 @@ def test_the_report_names_the_embedder_of_its_systems_and_which_have_another(tmp
     said = []
     mixed = {name: systems(DATA, other)[name] for name in ("convex", "bm25")}
     made = bench(DATA, systems=mixed, folder=tmp_path, progress=lambda *step: said.append(step[2]))
-    why = f"its embedder (before: {VECTORS.name}) changed"
+    why = f"its embedder changed (before: {VECTORS.name})"
     assert made.again == {"convex": why} and f"convex on tiny (again, since {why})" in said
-    assert f"Vectors by {two}; by {one} those of" in f"{made}" and list(made.embedders) == [two, one]
+    assert f"Vectors by {two}. By {one}: " in f"{made}" and list(made.embedders) == [two, one]
 
 
 def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):

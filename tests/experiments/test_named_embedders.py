@@ -89,7 +89,7 @@ def test_a_server_is_named_as_everywhere_and_its_key_must_be_there(monkeypatch):
     [
         ("lsa", BadInput, "lsa learns from the documents of one data set.*system of its own, 'lsa'"),
         ("infonce", BadInput, "infonce learns from the documents"),
-        ("nosuch", UnknownName, "unknown embedder 'nosuch'. Known: a folder with such a model, all-minilm, api:anthropic:MODEL"),
+        ("nosuch", UnknownName, "unknown embedder 'nosuch'. Known: all-minilm, api:http://HOST:PORT/v1#MODEL, api:openai:MODEL, minilm"),
         ("", UnknownName, "unknown embedder ''"),
         ("api", BadInput, "needs a server and a model"),
         (None, BadInput, "an embedder is given by its name"),

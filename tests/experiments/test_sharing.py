@@ -156,7 +156,7 @@ def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, 
     built, told = systems(DATA, other), []
     changed = {name: built[name] for name in some}
     again = bench(DATA, systems=changed, plan=PLAN, folder=tmp_path, client=client, progress=lambda *step: told.append(step))
-    why = f"its embedder (before: {one.name}) changed"
+    why = f"its embedder changed (before: {one.name})"
     assert again.again == {"convex": why, "follow": why} and list(again.embedders) == [f"{other.name} ({other.digest[:8]})"]
     assert {step[2] for step in told[:-1]} == {f"{name} on tiny (again, since {why})" for name in ("convex", "follow")}
 

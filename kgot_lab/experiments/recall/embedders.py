@@ -49,7 +49,7 @@ def embedder_named(name: str, *, progress: Callable[[int, int], object] | None =
         return Cached(made, progress=progress) if isinstance(made, SentenceTransformers) else made
     if (kind == _MODEL and rest) or (name and Path(name).is_dir()):
         return Cached(SentenceModel(rest if kind == _MODEL else name), progress=progress)
-    known = ["minilm", *_PLAIN, f"{_MODEL}:MODEL", "a folder with such a model", *(f"{_SERVER}:{server}:MODEL" for server in ENDPOINTS)]
+    known = ["minilm", *_PLAIN, f"{_MODEL}:MODEL_OR_FOLDER", f"{_SERVER}:openai:MODEL", f"{_SERVER}:http://HOST:PORT/v1#MODEL"]
     raise UnknownName("embedder", name, known, meant=f"{_MODEL}:{name}" if "/" in name else "")
 
 
@@ -110,7 +110,7 @@ def _loaded(model: str, name: str) -> Any:
             if wants_memory(error):
                 raise
             there = "is neither a folder nor in the cache of this computer, and cannot be had from huggingface.co"
-            what = f"check the name, fetch it where there is a network, or name the folder it is in: {_MODEL}:FOLDER"
+            what = "check the name, fetch it where there is a network, or name its folder"
             raise ModelMissing(f"the model {name!r} {there} ({type(error).__name__}); {what}") from error
 
 
