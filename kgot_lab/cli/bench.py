@@ -27,7 +27,9 @@ _FOLDER = Path("runs/recall")
 NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
 _STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
 _FEWEST = 4  # synthetic passages for one query
-_Names = Annotated[list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")]
+_SETS = "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, musique-498-steps"
+_ENDINGS = "each also with -untitled (passages without titles) or -mixed (over all bundled passages) behind its name"
+_Names = Annotated[list[str] | None, typer.Argument(help=f"{_SETS}; {_ENDINGS}; beir/...; or a folder of yours")]
 Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; what is there is run again after a change")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")]
 Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
@@ -37,6 +39,10 @@ PlanFile = Annotated[
     typer.Option("--plan", help="the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours"),
 ]
 Dask = Annotated[str | None, typer.Option("--dask", help="the address of a Dask scheduler, whose workers run the systems")]
+_EMBEDDERS = "minilm (by default), wordllama, all-minilm, sentence-transformers, sentence-transformers:MODEL_OR_FOLDER, api:openai:MODEL"
+EmbedderName = Annotated[
+    str | None, typer.Option("--embedder", help=f"whose vectors the systems use: {_EMBEDDERS}, api:http://host/v1#MODEL")
+]
 Sizes = Annotated[list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")]
 
 
@@ -49,6 +55,7 @@ def bench(
     scale: Scale = False,
     sizes: Sizes = None,
     dask: Dask = None,
+    embedder: EmbedderName = None,
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.
 
@@ -56,8 +63,8 @@ def bench(
     """
     terminal.check_writable(folder / "plan.json")
     if scale:
-        if names or only or develop or plan or dask:
-            others = "data sets, --only, --develop, --plan and --dask"
+        if names or only or develop or plan or dask or embedder:
+            others = "data sets, --only, --develop, --plan, --dask and --embedder"
             raise BadInput(f"--scale makes its own passages, and measures this computer; leave out {others}")
         if sizes and min(sizes) < _FEWEST:
             raise BadInput(f"--size takes {_FEWEST} passages or more, not {min(sizes)}")
@@ -69,27 +76,46 @@ def bench(
         return
     if sizes:
         raise BadInput("--size goes with --scale")
-    for report in _stoppable(folder, lambda: reported(folder, names or [], only or [], develop, plan, dask)):
+    reports = _stoppable(folder, lambda: reported(folder, names or [], only or [], develop, plan, dask, embedder))
+    for report in reports:
         typer.echo(f"{report}\n")
+    for line in run_again(reports):
+        terminal.say(line)
     typer.echo(f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set")
 
 
+def run_again(reports: Sequence[Report]) -> list[str]:
+    """A line for each data set and reason with the systems that had a receipt and were run again."""
+    lines = []
+    for report in reports:
+        for why in dict.fromkeys(report.again.values()):
+            systems = "; ".join(system for system, reason in report.again.items() if reason == why)
+            lines.append(f"run again on {report.dataset.name}, since {why}: {systems}")
+    return lines
+
+
 def reported(
-    folder: Path, names: Sequence[str], only: Sequence[str], develop: bool, plan: Path | None = None, dask: str | None = None
+    folder: Path,
+    names: Sequence[str],
+    only: Sequence[str],
+    develop: bool,
+    plan: Path | None = None,
+    dask: str | None = None,
+    embedder: str | None = None,
 ) -> list[Report]:
     """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before anything runs."""
     for package in NEEDED:
         if find_spec(package) is None:
             raise NotInstalled("bench", package)
-    from kgot_lab.embedding.vectors import minilm
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark
+    from kgot_lab.experiments.recall.embedders import embedder_named
     from kgot_lab.workers import workers_at
 
     given = Plan.load(plan) if plan else None
 
     with terminal.bar("the benchmark") as progress, terminal.bar("vectors") as embedding:
-        vectors = minilm(progress=lambda done, total: _told(embedding, done, total))
+        vectors = embedder_named(embedder or "minilm", progress=lambda done, total: _told(embedding, done, total))
         with workers_at(dask) if dask else nullcontext() as client:
             chosen: dict[str, Any] = {"names": names or DATASETS, "only": only, "develop": develop, "plan": given}
             reports = benchmark(folder, vectors, progress=progress, client=client, **chosen)

@@ -14,7 +14,8 @@ import math
 import os
 import platform
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -50,8 +51,16 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
 
 
 def load_receipt(path: Path) -> Run:
-    """Read a receipt, of this format or the one before; raises BadInput that names the file and the line of what is broken or cut short."""
+    """Read a receipt, of this format or the one before.
+
+    Raises BadInput for one that is broken or cut short: it names the file, which is to be deleted, and the line.
+    """
     head, rows = read_receipt(path)
+    with to_be_deleted(path):
+        return _run_of(path, head, rows)
+
+
+def _run_of(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Json]]) -> Run:
     try:
         times = [math.nan if head[name] is None else float(head[name]) for name in _TIMES]
         names = str(head["system"]), str(head["description"]), str(head["dataset"])
@@ -65,7 +74,7 @@ def load_receipt(path: Path) -> Run:
             raise BadInput(f"{path.name}, line {number}: query {query!r} stands there twice, or has more than {kept} hits")
         hits[query] = found
     if len(hits) != queries:
-        raise BadInput(f"{path.name}, line {len(hits) + 1}: the receipt ends after {len(hits)} of {queries} queries; run it again")
+        raise BadInput(f"{path.name}, line {len(hits) + 1}: the receipt ends after {len(hits)} of {queries} queries")
     own = {"format", "dataset", "system", "description", "kept", "queries", *_TIMES}
     about = {key: str(value) for key, value in head.items() if key not in own}
     return Run(*names, kept, hits, Latency(*times), {}, about)
@@ -104,17 +113,35 @@ def circumstances() -> dict[str, str]:
 def read_receipt(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
     """The head of a receipt, with what stands in its last line, and a row for each query; raises BadInput for what is none."""
     try:
-        lines = gzip.decompress(path.read_bytes()).splitlines()
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadInput(f"{path.name} is not a receipt that can be read ({error}); fetch it again or run it again") from error
+        raw = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"the receipt {path} cannot be read: {error.strerror or error}") from error
+    with to_be_deleted(path):
+        return _lines_of(path, raw)
+
+
+def _lines_of(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+    try:
+        lines = gzip.decompress(raw).splitlines()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadInput(f"{path.name} is not a receipt that can be read ({error})") from error
     rows = [json_row(line, f"{path.name}, line {number}") for number, line in enumerate(lines, start=1)]
     if not rows or rows[0].get("format") not in (RECEIPT_FORMAT, _EARLIER_FORMAT):
         raise BadInput(f"{path.name}, line 1: this is not the head of a {RECEIPT_FORMAT!r}")
     if rows[0]["format"] == _EARLIER_FORMAT:
         return rows[0], rows[1:]
     if len(rows) == 1 or _TIMES[0] not in rows[-1]:
-        raise BadInput(f"{path.name}, line {len(rows)}: the receipt ends without its times; run it again")
+        raise BadInput(f"{path.name}, line {len(rows)}: the receipt ends without its times")
     return rows[0] | rows[-1], rows[1:-1]
+
+
+@contextmanager
+def to_be_deleted(path: Path) -> Iterator[None]:
+    """Add to an error about what a file of the benchmark holds which file to delete, and what becomes of it then."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{error}. Delete {path}, or put a whole copy in its place; a system without a receipt is run again") from error
 
 
 def json_row(line: bytes, where: str) -> dict[str, Json]:

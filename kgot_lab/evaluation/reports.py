@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset, query_parts
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import RESUMED, fingerprints, load_receipt
+from kgot_lab.evaluation.receipts import EMBEDDER_HASH, RESUMED, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals_of
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
@@ -25,6 +26,7 @@ from kgot_lab.types import Json
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
 PLAN = "plan.json"  # its name in a folder of receipts
+_DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # behind the name of an embedder
 LENIENT = " lenient"  # behind the name of a measure that counts classes
 
 
@@ -44,7 +46,11 @@ class ReportRow:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What the systems reached on one data set; `comparisons` with the baseline are by part of the queries. Prints as the table."""
+    """What the systems reached on one data set; `comparisons` with the baseline are by part of the queries. Prints as the table.
+
+    `left_out` are systems that could not be built from these data, `again` those that had a receipt and were run again now; each with why.
+    `notes` are further remarks.
+    """
 
     dataset: Dataset
     plan: Plan
@@ -52,7 +58,9 @@ class Report:
     scores: Mapping[str, Scores]
     rows: tuple[ReportRow, ...]
     comparisons: Mapping[str, Comparisons]
-    left_out: Mapping[str, str] = field(default_factory=dict)  # a system that could not be built from these data, and why
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    again: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -75,7 +83,7 @@ class Report:
             if self.dataset.classes:
                 made.append(self._reached(part, [measure + LENIENT for measure in self.plan.measures], timed=False))
             gaps = self.comparisons[part]
-            made.append(gaps.grid(f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}"))
+            made.append(gaps.grid(f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}{self._by}"))
         return made
 
     def _reached(self, part: str, measures: Sequence[str], *, timed: bool) -> Grid:
@@ -94,7 +102,7 @@ class Report:
                     cells.append(Cell(f"{decimal(row.low)} to {decimal(row.high)}"))
             lines.append((*cells, *(_times(run) if timed else ())))
         n = next(iter(rows.values())).n
-        title = f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents"
+        title = f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents{self._by}"
         return Grid(title, (*columns, *(("ms", "ms 95 %") if timed else ())), tuple(lines))
 
     # --- exports ---
@@ -105,12 +113,17 @@ class Report:
 
     def latex(self) -> str:
         """The tables in LaTeX, for the booktabs package."""
-        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {harmless(str(self.plan))}"]) + "\n"
+        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {harmless(self._told)}"]) + "\n"
 
     def csv(self) -> str:
-        """The rows as CSV, with the plan in columns of their own; a text that a spreadsheet would take for a formula has a ' before it."""
+        """The rows as CSV, with the embedder of a system, empty where its receipt names none, and the plan in columns of their own.
+
+        A text that a spreadsheet would take for a formula has a ' before it.
+        """
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
-        rows = [{name: _no_formula(value) for name, value in (_rounded(asdict(row)) | plan).items()} for row in self.rows]
+        named = {run.system: {"embedder": _embedder(run) or ""} for run in self.runs}
+        cells = [_rounded(asdict(row)) | named[row.system] | plan for row in self.rows]
+        rows = [{name: _no_formula(value) for name, value in each.items()} for each in cells]
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -126,10 +139,34 @@ class Report:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader must know of the systems: which lack here, and how many rankings are older than the run that ended."""
+        """What a reader must know of the systems: which lack here, which rankings are older than the run that ended, and the embedders."""
         lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
         older = [f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}" for run in self.runs if RESUMED in run.about]
-        return (*lacking, *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older))
+        return (*lacking, *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older), *self._vectors, *self.notes)
+
+    @property
+    def embedders(self) -> dict[str, tuple[str, ...]]:
+        """The systems by the embedder that their receipts name, that of the baseline first, or else the one of most systems.
+
+        Systems without an embedder, and receipts that do not name one, are left out.
+        """
+        systems: dict[str, tuple[str, ...]] = {}
+        for run in self.runs:
+            if name := _embedder(run):
+                systems[name] = (*systems.get(name, ()), run.system)
+        return dict(sorted(systems.items(), key=lambda each: (self.plan.baseline not in each[1], -len(each[1]), each[0])))
+
+    @property
+    def _by(self) -> str:
+        """Whose vectors the systems of a table have, behind its title."""
+        first = next(iter(self.embedders), "")
+        return f", vectors by {_DIGEST.sub('', first)}" if first else ""
+
+    @property
+    def _vectors(self) -> list[str]:
+        first, *others = self.embedders or [""]
+        further = [f"By {name}: {'; '.join(self.embedders[name])}." for name in others]  # names of systems have commas in them
+        return [" ".join([f"Vectors by {first}.", *further])] if first else []
 
     @property
     def _told(self) -> str:
@@ -234,6 +271,12 @@ def _fits(run: Run, dataset: Dataset, where: str) -> None:
     for what, now in fingerprints(dataset).items():
         if run.about.get(what) != now:
             raise BadInput(f"{where} was made on other {what} of {run.dataset} than are here now; run it again")
+
+
+def _embedder(run: Run) -> str:
+    """The name of the embedder that a receipt names, with some of its digest; empty for none."""
+    named = [each.rpartition(" ") for each in run.about.get(EMBEDDER_HASH, "").split("; ")]
+    return " and ".join(f"{name} ({digest[:8]})" for name, _, digest in named if name)
 
 
 def _times(run: Run) -> tuple[Cell, Cell]:

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any, cast
 
-from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, shortly, wants_memory, words_of
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.receipts import (
     ADDITIONS,
@@ -33,6 +33,7 @@ from kgot_lab.evaluation.receipts import (
     receipt_row,
     rounded_hits,
     save_receipt,
+    to_be_deleted,
 )
 from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, asked, latency, unique
 from kgot_lab.evaluation.source import embedders_in, named_embedder, source_digest
@@ -45,6 +46,8 @@ UNKNOWN_CODE = "of unknown code"  # the folder for receipts that do not name the
 _ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
 _SYSTEM = ("description", CODE_HASH, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
+_EMBEDDER = "its embedder"  # in the reason why a system is run again
+_TOLD = 300  # letters of an error of a system's own code
 
 Built = Callable[[], Retriever]
 _Found = tuple[tuple[Hit, ...], float]
@@ -68,7 +71,8 @@ def run_to(
     was not written to its end is asked again, and the receipt says how many rankings are from before. Nothing is kept of an attempt that
     the system's own error ended, which will be mended and is another system then, nor of one that was changed since. Where another
     process is at work on the receipt it is waited for, which `waits` is told. `ties` is a rule of runs.TIES.
-    Raises BadInput when what is there comes from other data or is kept to another depth, and what the system raises.
+    Raises BadInput when what is there comes from other data or is kept to another depth; what the system raises of LabError, and LabError
+    that names it and the query, and has the error as its cause, for anything else.
     """
     code, wanted = source_digest(system), question_put(dataset, name, keep)
     if (kept := kept_run(path, system, dataset, wanted | {CODE_HASH: code})) is not None:
@@ -91,13 +95,14 @@ def run_whole(system: Retriever | Built, dataset: Dataset, *, code: str, name: s
     """
     stage, known = built(system, name), {document.id for document in dataset.documents}
     with _undisturbed():
-        done = {query.id: _answered(stage, query, dataset, known, keep, ties) for query in unique(dataset.queries)}
+        done = {query.id: _answered(stage, query, dataset, known, keep, ties, name) for query in unique(dataset.queries)}
     return _made(done, question_put(dataset, name, keep) | _identity(system, stage, dataset, code), 0)
 
 
 def built(system: Retriever | Built, name: str) -> Retriever:
-    """A system, built if it is what builds one; raises BadInput where that gives none."""
-    made: Any = cast(Built, system)() if _builds(system) else system
+    """A system, built if it is what builds one; raises BadInput where that gives none, and LabError where it fails."""
+    with _named(f"the system {name!r} could not be built"):
+        made: Any = cast(Built, system)() if _builds(system) else system
     if _builds(made):
         raise BadInput(f"{name!r} built a {type(made).__name__}, not a Stage")
     return cast(Retriever, made)
@@ -119,11 +124,36 @@ def kept_run(path: Path, system: Retriever | Built, dataset: Dataset, wanted: Ma
         return None
     head = read_receipt(path)[0]
     _same(path, head, wanted)
-    now = {CODE_HASH: wanted[CODE_HASH], ADDITIONS: additions(dataset)} | ({} if _builds(system) else {"description": repr(system)})
-    there = str(head.get(EMBEDDER_HASH)).split(_AND)
-    if any(head.get(key) != value for key, value in now.items()) or not set(map(named_embedder, embedders_in(system))) <= set(there):
-        return None
-    return load_receipt(path)
+    return None if _changes(head, system, dataset, str(wanted[CODE_HASH])) else load_receipt(path)
+
+
+def why_again(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
+    """Why a system that has a receipt is run again, in words: "its code changed"; empty where it is not, or has none."""
+    if not path.exists():
+        return ""
+    head = read_receipt(path)[0]
+    if CODE_HASH not in head:
+        return "its receipt names no code"
+    changed = _changes(head, system, dataset, source_digest(system))
+    before = ""
+    if _EMBEDDER in changed:
+        now = set(map(named_embedder, embedders_in(system)))
+        was = sorted({each.rpartition(" ")[0] for each in str(head.get(EMBEDDER_HASH)).split(_AND) if each not in now} - {""})
+        before = f" (before: {' and '.join(was) or _NO_EMBEDDER})"
+    return f"{' and '.join(changed)} changed{before}" if changed else ""
+
+
+def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset, code: str) -> list[str]:
+    """What is not as the head of a receipt has it; of what a builder will make nothing is known but its code and what it holds."""
+    embedders = set(map(named_embedder, embedders_in(system)))
+    described = _builds(system) or head.get("description") == repr(system)
+    same = {
+        "its code": head.get(CODE_HASH) == code,
+        _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
+        "its pipeline": described,
+        "what else the data hold (triples, computed edges, locked questions)": head.get(ADDITIONS) == additions(dataset),
+    }
+    return [what for what, kept in same.items() if not kept]
 
 
 def replace_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
@@ -173,21 +203,22 @@ def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[
             if query.id in done:
                 continue
             try:
-                found = _answered(stage, query, dataset, known, int(fixed["kept"]), ties)
+                found = _answered(stage, query, dataset, known, int(fixed["kept"]), ties, str(fixed["system"]))
             except (LLMError, StoreUnavailable):  # no fault of the system: a server is away, a budget is spent
                 raise
-            except Exception as error:
+            except Exception:
                 lines.close()
                 partial.unlink()
-                raise (LabError(f"{stage.name} failed: {error}") if isinstance(error, OSError) else error) from None
+                raise
             lines.write(receipt_line(receipt_row(query.id, found[0]) | {"seconds": found[1]}))
             lines.flush()
             done[query.id] = found
     return _made({query.id: done[query.id] for query in queries}, fixed, older)
 
 
-def _answered(stage: Retriever, query: Query, dataset: Dataset, known: set[str], keep: int, ties: str) -> _Found:
-    hits, took = asked(stage, query, keep, ties)
+def _answered(stage: Retriever, query: Query, dataset: Dataset, known: set[str], keep: int, ties: str, name: str) -> _Found:
+    with _named(f"the system {name!r} failed on question {query.id!r}, {shortly(query.text)}"):
+        hits, took = asked(stage, query, keep, ties)
     if strange := [hit.id for hit in hits if hit.id not in known]:
         raise BadInput(f"{stage.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}")
     return rounded_hits(hits), took
@@ -200,6 +231,19 @@ def _made(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> 
     names = str(fixed["system"]), str(fixed["description"]), str(fixed["dataset"])
     hits = {query: found for query, (found, _) in done.items()}
     return Run(*names, int(fixed["kept"]), hits, latency(list(seconds.values())), seconds, about)
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Say whose error one of a system's own code is, and keep it as the cause; those of this package say enough."""
+    try:
+        yield
+    except LabError:
+        raise
+    except Exception as error:
+        if wants_memory(error):  # of which whoever runs the benchmark says what helps
+            raise
+        raise LabError(f"{what}: {type(error).__name__}: {words_of(error)[:_TOLD]}") from error
 
 
 @contextmanager
@@ -233,13 +277,14 @@ def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
         write_whole(partial, whole, "the receipt")
     done: dict[str, _Found] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
-        row = json_row(line, f"{partial.name}, line {number}")
-        if number == 1:
-            _same(partial, row, fixed)
-            if any(row.get(key) != fixed[key] for key in _SYSTEM):
-                partial.unlink()
-                return {}
-        else:
-            query, hits, took = parsed_row(row, f"{partial.name}, line {number}")
+        with to_be_deleted(partial):
+            row = json_row(line, f"{partial.name}, line {number}")
+            query, hits, took = parsed_row(row, f"{partial.name}, line {number}") if number > 1 else ("", (), 0.0)
+        if number > 1:
             done[query] = (hits, took)
+            continue
+        _same(partial, row, fixed)
+        if any(row.get(key) != fixed[key] for key in _SYSTEM):
+            partial.unlink()
+            return {}
     return done

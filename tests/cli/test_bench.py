@@ -165,6 +165,23 @@ def test_the_workers_of_a_scheduler_give_the_same_report(bench):
     assert code == ran == 0 and TABLE.sub("", shared) == TABLE.sub("", alone).replace("alone/", "shared/")
 
 
+def test_another_embedder_is_named_in_every_report_and_what_is_run_again_for_it_is_told(bench):
+    words = ["mine", "--only", "bm25", "--only", "trail", "--folder", "out"]
+    assert bench(*words)[0] == 0
+    code, out, err = bench(*words, "--embedder", "wordllama")
+    again = "run again on mine/test, since its embedder changed (before: all-MiniLM-L6-v2-int8): convex; trail"
+    assert code == 0 and again in err and "documents, vectors by wordllama-l2-supercat-256" in out
+    for ending in ("md", "tex", "csv", "json", "html"):
+        text = Path(f"out/report.{ending}").read_text(encoding="utf-8")
+        assert "wordllama-l2-supercat-256" in text
+        assert ending in ("csv", "json") or "The weights of trail were learnt with all-MiniLM-L6-v2-int8, the bundled embedder" in text
+    code, same, err = bench(*words, "--embedder", "wordllama")
+    assert (code, same) == (0, out) and "run again" not in err
+    code, out, err = bench("mine", "--only", "bm25", "--folder", "out")
+    assert "run again on mine/test, since its embedder changed (before: wordllama-l2-supercat-256): convex" in err
+    assert re.search(r"Vectors by all-MiniLM-L6-v2-int8 \(\w{8}\)\. By wordllama-l2-supercat-256 \(\w{8}\): trail\.", out)
+
+
 def test_growth_is_shown_as_a_table(bench):
     code, out, _ = bench("--scale", "--size", 40, "--folder", "out")
     assert code == 0 and out.startswith("How time and memory grow") and "title pagerank" in out and "failed" not in out
@@ -190,12 +207,22 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
     [
         (["mine", "--only", "folow"], "unknown system of these data 'folow'; did you mean 'follow'?"),
         (["nosuch"], "unknown data set 'nosuch'. Known: 2wiki"),
+        (["nosuch"], "; one of the bundled ones with -untitled or -mixed behind its name; your own folder as BEIR has them"),
+        (["musique-498-untitld"], "did you mean 'musique-498-untitled'?"),
+        (["./nosuch"], "there is no folder './nosuch'; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"),
+        (["mine", "--embedder", "wordlama"], "unknown embedder 'wordlama'; did you mean 'wordllama'? Known: all-minilm"),
+        (["mine", "--embedder", "BAAI/nosuch"], "did you mean 'sentence-transformers:BAAI/nosuch'?"),
+        (["mine", "--embedder", "lsa"], "lsa learns from the documents of one data set, so it is no embedder for all systems"),
+        (["mine", "--embedder", "api"], "needs a server and a model: api:openai:text-embedding-3-small"),
+        (["mine", "--embedder", "api:nosuch:model"], "unknown server 'nosuch'"),
+        (["mine", "--embedder", "mine"], "the folder 'mine' holds no model that sentence-transformers can load"),
+        (["--scale", "--embedder", "wordllama"], "leave out data sets, --only, --develop, --plan, --dask and --embedder"),
         (["."], "has no corpus.jsonl"),
         (["mine", "./mine"], "two of the data sets are called 'mine/test'"),
         (["mine", "--scale"], "--scale makes its own passages, and measures this computer; leave out data sets"),
         (["--scale", "--only", "bm25"], "--scale makes its own passages"),
         (["--scale", "--develop"], "--scale makes its own passages"),
-        (["--scale", "--plan", "mine/corpus.jsonl"], "leave out data sets, --only, --develop, --plan and --dask"),
+        (["--scale", "--plan", "mine/corpus.jsonl"], "leave out data sets, --only, --develop, --plan, --dask and --embedder"),
         (["mine", "--plan", "mine/corpus.jsonl"], "corpus.jsonl does not hold the plan of a benchmark"),
         (["mine", "--size", "100"], "--size goes with --scale"),
         (["--scale", "--dask", "tcp://127.0.0.1:1"], "--scale makes its own passages"),
@@ -249,8 +276,11 @@ def test_broken_data_are_refused_in_one_line(bench, file, change, why):
 def test_a_broken_receipt_is_named_before_anything_is_run(bench):
     assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0
     Path("out/mine-test/bm25.jsonl.gz").write_bytes(b"junk")
-    assert "bm25.jsonl.gz is not a receipt that can be read" in refused(bench("mine", "--folder", "out"))
+    said = refused(bench("mine", "--only", "bm25", "--folder", "out"))
+    assert "bm25.jsonl.gz is not a receipt that can be read" in said and "Delete out/mine-test/bm25.jsonl.gz, or put a whole copy" in said
     assert len(list(Path("out/mine-test").iterdir())) == 2
+    Path("out/mine-test/bm25.jsonl.gz").unlink()
+    assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0
 
 
 def test_a_question_without_a_word_is_refused_by_its_id(bench):

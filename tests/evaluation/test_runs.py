@@ -256,8 +256,9 @@ def test_a_broken_receipt_is_refused_by_file_and_line(tmp_path, number):
     lines = gzip.decompress((tmp_path / "bm25.jsonl.gz").read_bytes()).decode().splitlines()
     broken, message = damaged(lines)[number]
     (tmp_path / "bm25.jsonl.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in broken).encode()))
-    with pytest.raises(BadInput, match=rf"bm25\.jsonl\.gz, {message}"):
+    with pytest.raises(BadInput, match=rf"bm25\.jsonl\.gz, {message}") as refused:
         load_receipt(tmp_path / "bm25.jsonl.gz")
+    assert f"Delete {tmp_path / 'bm25.jsonl.gz'}, or put a whole copy in its place" in str(refused.value)
 
 
 def test_a_receipt_with_a_flipped_or_missing_byte_is_refused(tmp_path):
@@ -268,3 +269,18 @@ def test_a_receipt_with_a_flipped_or_missing_byte_is_refused(tmp_path):
         path.write_bytes(broken)
         with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz"):
             load_receipt(path)
+
+
+def test_a_damaged_line_of_a_run_that_was_stopped_names_the_file_to_delete(tmp_path):
+    path, partial = tmp_path / "bm25.jsonl.gz", tmp_path / "bm25.jsonl.gz.partial"
+    stop, asked = tmp_path / "stop", tmp_path / "asked"
+    stop.write_text("q5")
+    with pytest.raises(KeyboardInterrupt):
+        run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
+    stop.write_text("")
+    lines = partial.read_bytes().splitlines(keepends=True)
+    partial.write_bytes(b"".join([lines[0], b"junk\n", *lines[2:]]))
+    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz\.partial, line 2: not JSON .*Delete .*bm25\.jsonl\.gz\.partial, or"):
+        run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
+    partial.unlink()
+    assert len(run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25").hits) == 8

@@ -1,5 +1,6 @@
 """A stranger's systems beside ours: what comes out is what one works out by hand, by the plan that was written down, or one sentence."""
 
+import csv
 import gc
 import gzip
 import inspect
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from support.tiny_collection import tiny
 
-from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable, TooLittle, UnknownName
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable, TooLittle, UnknownName
 from kgot_lab.evaluation import running
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
@@ -81,7 +82,7 @@ def test_a_stage_stands_beside_ours_and_ours_are_what_the_benchmark_measures():
 
 def test_all_of_ours_are_measured_where_none_is_given(monkeypatch):
     some = ("convex", "bm25")
-    monkeypatch.setattr(runner, "ours", lambda data: {name: systems(data, VECTORS)[name] for name in some})
+    monkeypatch.setattr(runner, "ours", lambda data, embedder: {name: systems(data, VECTORS)[name] for name in some})
     assert {run.system for run in bench(DATA).runs} == set(some)
 
 
@@ -264,7 +265,7 @@ def test_a_system_that_raised_begins_anew_once_it_is_mended(tmp_path):
             raise ZeroDivisionError("mine")
         return ranked(ranking.query, {"d05": 1.0})  # wrong for every query
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(LabError, match="'mine' failed on question 'q3'"):
         bench(DATA, systems={"base": BASE, "mine": Stage("mine", broken)}, plan=PLAN, folder=tmp_path)
     made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
     assert made.row("mine").mean == 0.4375 and "stopped" not in f"{made}{made.markdown()}"
@@ -347,6 +348,48 @@ def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, 
     assert named["bm25"] == "none" and named["follow"] == f"{SyntheticVectors(32).name} {SyntheticVectors(32).digest}"
 
 
+def test_the_report_names_the_embedder_of_its_systems_and_which_have_another(tmp_path):
+    some, other = ("bm25", "convex", "follow", "trail"), SyntheticVectors(32)
+    whole = bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
+    one, two = (f"{each.name} ({each.digest[:8]})" for each in (VECTORS, other))
+    assert whole.embedders == {one: tuple(run.system for run in whole.runs if run.system != "bm25")} and not whole.again
+    for told in (f"{whole}", whole.markdown(), whole.latex(), whole._repr_html_()):
+        assert f"8 queries, 12 documents, vectors by {VECTORS.name}" in told.replace("{,}", ",") and f"Vectors by {one}." in told
+        assert "The weights of trail were learnt with all-MiniLM-L6-v2-int8, the bundled embedder, and not with the one used here." in told
+    cells = {row["system"]: row["embedder"] for row in csv.DictReader(whole.csv().splitlines())}
+    assert cells == {"bm25": "", "convex": one, "follow": one, "trail": one}
+    said = []
+    mixed = {name: systems(DATA, other)[name] for name in ("convex", "bm25")}
+    made = bench(DATA, systems=mixed, folder=tmp_path, progress=lambda *step: said.append(step[2]))
+    why = f"its embedder changed (before: {VECTORS.name})"
+    assert made.again == {"convex": why} and f"convex on tiny (again, since {why})" in said
+    assert f"Vectors by {two}. By {one}: " in f"{made}" and list(made.embedders) == [two, one]
+
+
+def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    assert bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path).again == {}
+    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked), "new": NAMED}, plan=PLAN, folder=tmp_path)
+    assert made.again == {"mine": "its code and its pipeline changed"}  # the name of a stage counts as its code too
+    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", named)}, plan=PLAN, folder=tmp_path)
+    assert made.again == {"mine": "its code changed"}
+    made = bench(replace(DATA, locked=frozenset({"q0", "q1"})), systems={"base": BASE, "mine": Stage("mine", named)}, folder=tmp_path)
+    assert set(made.again.values()) == {"what else the data hold (triples, computed edges, locked questions) changed"}
+
+
+def test_ours_take_an_embedder_by_its_name_and_it_is_not_given_beside_systems():
+    pytest.importorskip("wordllama")
+    some = systems(DATA, "wordllama")
+    report = bench(DATA, systems={name: some[name] for name in ("convex", "like")}, plan=Plan("convex", rounds=50))
+    assert [name.split(" (")[0] for name in report.embedders] == ["wordllama-l2-supercat-256"]
+    with pytest.raises(BadInput, match="an embedder is for our systems, and systems were given"):
+        bench(DATA, systems=OWN, embedder="wordllama")
+    with pytest.raises(UnknownName, match="unknown embedder 'wordlama'; did you mean 'wordllama'"):
+        bench(DATA, embedder="wordlama")
+    with pytest.raises(BadInput, match="an embedder is an object with name, digest"):
+        systems(DATA, 3)
+
+
 def test_a_receipt_that_names_no_code_is_reported_and_where_its_system_is_run_put_aside(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     path = receipt(tmp_path, DATA, "mine")
@@ -357,7 +400,7 @@ def test_a_receipt_that_names_no_code_is_reported_and_where_its_system_is_run_pu
     before = path.read_bytes()
     assert bench(DATA, systems={"base": BASE}, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375 and path.read_bytes() == before
     made = bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
-    assert made.row("mine").mean == 0.1875 and len(made.runs) == 2
+    assert made.row("mine").mean == 0.1875 and len(made.runs) == 2 and made.again == {"mine": "its receipt names no code"}
     assert (path.parent / "of unknown code" / "mine.jsonl.gz").read_bytes() == before
 
 
@@ -456,14 +499,31 @@ def test_a_builder_that_builds_no_stage_is_refused():
         bench(DATA, systems={"base": BASE, "mine": lambda: None}, plan=PLAN)
 
 
-def test_an_error_of_a_strangers_own_code_is_shown_as_it_is():
+def test_an_error_of_a_strangers_own_code_names_the_system_and_the_question_and_keeps_its_cause():
     def broken(ranking):
-        raise ZeroDivisionError("mine")
+        return {}[ranking.query.id]
 
-    with pytest.raises(ZeroDivisionError, match="mine") as raised:
-        bench(DATA, systems={"base": BASE, "mine": Stage("mine", broken)}, plan=PLAN)
-    assert [note.split("for query 'q0': 'Where was")[0] for note in raised.value.__notes__] == ["raised by 'mine' "]
-    assert gc.get_freeze_count() == 0
+    with pytest.raises(LabError, match=r"the system 'my lane' failed on question 'q0', 'Where was .*: KeyError: 'q0'") as raised:
+        bench(DATA, systems={"base": BASE, "my lane": Stage("mine", broken)}, plan=PLAN)
+    assert type(raised.value) is LabError and isinstance(raised.value.__cause__, KeyError) and gc.get_freeze_count() == 0
+
+    def cannot():
+        raise ValueError("no index")
+
+    with pytest.raises(LabError, match="the system 'my lane' could not be built: ValueError: no index") as raised:
+        bench(DATA, systems={"base": BASE, "my lane": cannot}, plan=PLAN)
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), NotInstalled("bench"), StoreUnavailable("away"), MemoryError(), SystemExit(3)])
+def test_what_says_enough_or_stops_the_benchmark_comes_out_as_it_is(error):
+    def broken(ranking):
+        raise error
+
+    for mine in (Stage("mine", broken), lambda: broken(None)):
+        with pytest.raises(type(error)) as raised:
+            bench(DATA, systems={"base": BASE, "mine": mine}, plan=PLAN)
+        assert raised.value is error
 
 
 def graded(grades):
@@ -544,4 +604,4 @@ def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path
 
 def test_options_are_by_keyword():
     kinds = [each.kind for each in inspect.signature(bench).parameters.values()]
-    assert kinds[1:] == [inspect.Parameter.KEYWORD_ONLY] * 5
+    assert kinds[1:] == [inspect.Parameter.KEYWORD_ONLY] * 6

@@ -149,11 +149,23 @@ def held_by_its_own(stage: type[Stage]) -> Stage:
     return stage("mine", step)
 
 
+def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, tmp_path):
+    one, other = SyntheticVectors(16), SyntheticVectors(24)
+    some = ("bm25", "convex", "follow")
+    bench(DATA, systems={name: systems(DATA, one)[name] for name in some}, plan=PLAN, folder=tmp_path, client=client)
+    built, told = systems(DATA, other), []
+    changed = {name: built[name] for name in some}
+    again = bench(DATA, systems=changed, plan=PLAN, folder=tmp_path, client=client, progress=lambda *step: told.append(step))
+    why = f"its embedder changed (before: {one.name})"
+    assert again.again == {"convex": why, "follow": why} and list(again.embedders) == [f"{other.name} ({other.digest[:8]})"]
+    assert {step[2] for step in told[:-1]} == {f"{name} on tiny (again, since {why})" for name in ("convex", "follow")}
+
+
 def test_an_error_of_a_system_is_told_and_leaves_what_was_finished(client, tmp_path):
     def broken(ranking):
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(LabError, match=r"a worker could not do its part \(ZeroDivisionError: mine"):
+    with pytest.raises(LabError, match=r"the system 'mine' failed on question 'q0', .*: ZeroDivisionError: mine"):
         bench(DATA, systems={"mine": Stage("mine", broken)}, plan=Plan("mine"), folder=tmp_path, client=client)
     assert files(tmp_path) == {"plan.json"}
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.receipts import EMBEDDER_HASH
 from kgot_lab.evaluation.reports import PLAN, Report, report
-from kgot_lab.evaluation.runs import unique
+from kgot_lab.evaluation.runs import Run, unique
 from kgot_lab.experiments.recall.datasets import opened_data
-from kgot_lab.experiments.recall.filling import WAITED_FOR, Contender, earlier, file_name, fill
+from kgot_lab.experiments.recall.filling import Contender, Filled, earlier, file_name, fill
 from kgot_lab.experiments.recall.sharing import fill_by_workers
 from kgot_lab.experiments.recall.systems import BASELINE
 from kgot_lab.experiments.recall.systems import systems as ours
@@ -34,27 +37,32 @@ def bench(
     folder: Path | str | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
     client: Any = None,
+    embedder: Embedder | str | None = None,
 ) -> Report:
     """Measure systems on a data set and compare each with the plan's baseline: bench(data, systems={"mine": stage, **systems(data)}).
 
     `data`: a Dataset, a name that load_dataset knows, or a folder as BEIR has them. `systems` maps a name to a Stage, or to what builds
-    one when its turn comes; by default they are all of ours. Without a plan the baseline is "convex", or else the first system, and the
-    report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept: the same call goes on from there and
-    reports every system it holds. What has a receipt is not run again, unless its code (kgot_lab.evaluation.source says how much of it is
-    seen), its embedder or its pipeline has changed: then the new receipt takes the place of the old one, which is put aside where it
-    does not say what it was made by. A system that raised begins anew; one that was stopped goes on, and the report says how many
-    rankings are from before. Two processes at one receipt wait for each other. Without a folder nothing is kept.
+    one when its turn comes; by default they are all of ours, on an `embedder` or the name of one, as systems() takes it. Without a plan
+    the baseline is "convex", or else the first system, and the report says that nobody gave one. In a `folder` the plan and a receipt for
+    each system are kept: the same call goes on from there and reports every system it holds. What has a receipt is not run again, unless
+    its code (kgot_lab.evaluation.source says how much of it is seen), its embedder or its pipeline has changed, which `again` of the report
+    tells: then the new receipt takes the place of the old one, which is put aside where it does not say what it was made by. A system
+    that raised begins anew; one that was stopped goes on, and the report says how many rankings are from before. Two processes at one
+    receipt wait for each other. Without a folder nothing is kept.
     A system that learns from the documents is left out, which the report says, where they are too few. `progress(done, total, what)`
     counts systems. With a Dask `client` (kgot_lab.workers.workers_at) its workers run them, each of yours pickled.
     Raises BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder that holds
-    another plan or other data; UnknownName for the baseline; NotInstalled.
+    another plan or other data; UnknownName for the baseline or the embedder; NotInstalled; LabError for an error of a system's own code,
+    which is its cause.
     """
     if plan is not None:
         require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")
     if folder is not None:
         require(folder, (str, Path), "the folder for receipts is named by its path")
     dataset = checked_data(data)
-    named = checked_systems(ours(dataset) if systems is None else systems)
+    if systems is not None and embedder is not None:
+        raise BadInput("an embedder is for our systems, and systems were given: build them with it, systems={**systems(data, embedder)}")
+    named = checked_systems(ours(dataset, embedder) if systems is None else systems)
     if folder is None:
         with TemporaryDirectory(prefix="kgot_lab-bench-") as made:
             return _reported(Path(made), dataset, named, plan, progress, client)
@@ -73,11 +81,25 @@ def _reported(
         progress(left.index(name), len(left), f"{name} on {dataset.name}{also}")
 
     if client is None:
-        left_out = fill(folder, dataset, systems, plan, tell, waits=lambda name: tell(name, WAITED_FOR))
+        told = fill(folder, dataset, systems, plan, tell, also=tell)
     else:
-        left_out = fill_by_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
+        told = fill_by_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
     progress(len(left), len(left), "the report")
-    return replace(report(earlier(folder, dataset), dataset, plan), left_out=left_out)
+    return told_report(folder, dataset, plan, told)
+
+
+def told_report(folder: Path, dataset: Dataset, plan: Plan, told: Filled) -> Report:
+    """The report on what a folder holds of a data set, with what there is to tell of its systems."""
+    made = report(earlier(folder, dataset), dataset, plan)
+    return replace(made, left_out=told.left_out, again=told.again, notes=learnt_elsewhere(made.runs))
+
+
+def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
+    """A line on the systems whose weights were learnt with the bundled embedder, where they used another one here."""
+    given = [(run.system, run.about.get(EMBEDDER_HASH, MiniLM.name)) for run in runs if "trail(" in run.description]
+    others = [system for system, embedder in given if not embedder.startswith(f"{MiniLM.name} ") and embedder != MiniLM.name]
+    said = f"The weights of {' and '.join(others)} were learnt with {MiniLM.name}, the bundled embedder, and not with the one used here."
+    return (said,) if others else ()
 
 
 # --- before anything runs ---------------------------------------------------------------------------------------------

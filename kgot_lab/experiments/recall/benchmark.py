@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_receipt, save_receipt
-from kgot_lab.evaluation.reports import PLAN, Report, derive, report
+from kgot_lab.evaluation.reports import PLAN, Report, derive
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, plan_of
+from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, plan_of, told_report
 from kgot_lab.experiments.recall.datasets import load_dataset, opened_data, published
-from kgot_lab.experiments.recall.filling import WAITED_FOR, earlier, file_name, fill, receipt
+from kgot_lab.experiments.recall.filling import Filled, earlier, file_name, fill, receipt
 from kgot_lab.experiments.recall.growth import held_bytes
 from kgot_lab.experiments.recall.sharing import fill_by_workers
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic
@@ -69,18 +68,18 @@ def benchmark(
         what = f"{system} on {data}"
         progress(steps.index(what), len(steps), what + also)
 
-    left_out = {}
+    told = dict[str, Filled]()
     if client is not None:
         ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
         shared = [(dataset, {system: ours[name][system] for system in wanted[name]}) for name, dataset in opened.items()]
-        left_out = fill_by_workers(client, folder, shared, plan, progress)
+        told = fill_by_workers(client, folder, shared, plan, progress)
     for name, dataset in opened.items() if client is None else ():
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
         some = {system: made[system] for system in wanted[name]}
-        left_out[name] = fill(folder, dataset, some, plan, partial(tell, name), waits=partial(tell, name, also=WAITED_FOR))
+        told[name] = fill(folder, dataset, some, plan, partial(tell, name), also=partial(tell, name))
     progress(len(steps), len(steps), "the report")
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
-    return [replace(report(earlier(folder, dataset), dataset, plan), left_out=left_out.get(name, {})) for name, dataset in found.items()]
+    return [told_report(folder, dataset, plan, told.get(name, Filled())) for name, dataset in found.items()]
 
 
 def beside_published(folder: Path, embedder: Embedder) -> list[Report]:

@@ -6,11 +6,12 @@ import gzip
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import BadInput, require
+from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
 from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
@@ -21,7 +22,8 @@ def load_dataset(name: str) -> Dataset:
 
     Of a bundled one, "musique-498-untitled" has the passages without their titles, "musique-498-mixed" all bundled passages to search.
 
-    Raises UnknownName; NotInstalled("bench"); BadInput where the files cannot be fetched, which says what to put where.
+    Raises UnknownName, which lists what there is; NotInstalled("bench"); BadInput where the files cannot be fetched, which says what to
+    put where.
     """
     require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
@@ -31,13 +33,18 @@ def load_dataset(name: str) -> Dataset:
             return changed(BUNDLED[name.removesuffix(ending)]())
     from kgot_lab.evaluation.fetched import fetch_dataset
 
-    return fetch_dataset(name, BUNDLED)
+    try:
+        return fetch_dataset(name, (*BUNDLED, *_NO_NAMES))
+    except UnknownName as error:
+        bundled_names = [f"{each}{ending}" for each in BUNDLED for ending in ("", UNTITLED, MIXED)]
+        near = get_close_matches(name, bundled_names, n=1) if set(_NO_NAMES) <= set(error.known) else []
+        raise UnknownName("data set", name, error.known, meant=next(iter(near), "")) from None
 
 
 def opened_data(data: object) -> Dataset:
     """A data set as it is, by its name, or from a folder as BEIR has them; a bundled name is that set even beside a folder of that name.
 
-    Raises BadInput for anything else, and what load_dataset raises.
+    Raises BadInput for anything else, such as the path of a folder that is not there, and what load_dataset raises.
     """
     if isinstance(data, Dataset):
         return data
@@ -45,6 +52,8 @@ def opened_data(data: object) -> Dataset:
         raise BadInput(f"data is a Dataset, the name of one, or a folder as BEIR has them, not a {type(data).__name__}")
     if str(data) not in BUNDLED and Path(data).is_dir():
         return from_beir(Path(data))
+    if isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/"):
+        raise BadInput(f"there is no folder {shortly(str(data))}; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv")
     return load_dataset(str(data))
 
 
@@ -121,6 +130,7 @@ def _musique_steps() -> Dataset:
 
 
 UNTITLED, MIXED = "-untitled", "-mixed"  # behind the name of a data set: its passages without titles, or all bundled ones
+_NO_NAMES = (f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name", "your own folder as BEIR has them")
 BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "musique": _musique,
     "musique-steps": _musique_steps,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -11,13 +12,21 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt
-from kgot_lab.evaluation.running import run_to
+from kgot_lab.evaluation.running import run_to, why_again
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.experiments.recall.systems import ByPlan
 from kgot_lab.retrieval.stage import Stage
 
 Contender = Stage | Callable[[], Stage]
 WAITED_FOR = " (another process is at work on it and is waited for)"
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What is to be told of the systems on a data set, each with why: those left out, as the data are too little, and those run again."""
+
+    left_out: dict[str, str] = field(default_factory=dict)
+    again: dict[str, str] = field(default_factory=dict)
 
 
 def fill(
@@ -27,27 +36,36 @@ def fill(
     plan: Plan,
     tell: Callable[[str], object] = lambda name: None,
     *,
-    waits: Callable[[str], object] = lambda name: None,
+    also: Callable[[str, str], object] = lambda name, more: None,
     keep: int = KEEP,
-) -> dict[str, str]:
+) -> Filled:
     """Run each system on a data set into its receipt, by run_to, and tell its name before; what has a receipt of it is not run.
 
-    `waits` is told the name of one at which another process is, before it is waited for.
+    `also` is told the name of one with what more there is to say of it: that another process is at it, or why it is run again.
 
-    What is returned are the systems that were left out, since the data are too little to build them from, with the reason; that of the
-    plan's baseline is raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
+    Systems are left out where the data are too little to build them from; for the plan's baseline that is raised instead. Hits are kept
+    as deep as the deepest measure of the plan looks, and `keep` at least.
     """
-    keep, left_out = kept_depth(plan, keep), dict[str, str]()
+    keep, told = kept_depth(plan, keep), Filled()
     for name, system in systems.items():
         tell(name)
-        path, wait = receipt(folder, dataset, name), partial(waits, name)
+        path, planned = receipt(folder, dataset, name), by_plan(system, plan)
+        if why := why_again(path, planned, dataset):
+            told.again[name] = why
+            also(name, said_again(why))
         try:
-            run_to(path, by_plan(system, plan), dataset, name=name, keep=keep, ties=plan.ties, waits=wait)
+            run_to(path, planned, dataset, name=name, keep=keep, ties=plan.ties, waits=partial(also, name, WAITED_FOR))
         except TooLittle as error:
             if name == plan.baseline:
                 raise
-            left_out[name] = str(error)
-    return left_out
+            told.left_out[name] = str(error)
+            told.again.pop(name, None)
+    return told
+
+
+def said_again(why: str) -> str:
+    """Behind the name of a system that is run again: why."""
+    return f" (again, since {why})"
 
 
 def kept_depth(plan: Plan, keep: int = KEEP) -> int:

@@ -22,10 +22,10 @@ from kgot_lab.errors import BadInput, LabError, TooLittle
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import CODE_HASH, additions, fingerprints
-from kgot_lab.evaluation.running import kept_run, question_put, replace_receipt, run_whole
+from kgot_lab.evaluation.running import kept_run, question_put, replace_receipt, run_whole, why_again
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.source import embedders_in, source_digest
-from kgot_lab.experiments.recall.filling import WAITED_FOR, Contender, by_plan, kept_depth, receipt
+from kgot_lab.experiments.recall.filling import WAITED_FOR, Contender, Filled, by_plan, kept_depth, receipt, said_again
 from kgot_lab.experiments.recall.systems import Stages, systems
 from kgot_lab.locking import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
@@ -71,15 +71,15 @@ def fill_by_workers(
     wanted: Sequence[tuple[Dataset, Mapping[str, Contender]]],
     plan: Plan,
     progress: SharingProgress = lambda done, total, what: None,
-) -> dict[str, dict[str, str]]:
-    """Do what fill does for some data sets, each system on each by a worker of a Dask client; what is left out is told by data set.
+) -> dict[str, Filled]:
+    """Do what fill does for some data sets, each system on each by a worker of a Dask client; what it tells is told by data set.
 
     Receipts are those of one process but for their last line, which says how long it took there. A system that was stopped begins anew.
     Ours travel by their names; any other is pickled. Raises BadInput for one that cannot be, and LabError for another error of a worker,
     or one that has other code than runs here.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
-    left_out: dict[str, dict[str, str]] = {dataset.name: {} for dataset, _ in wanted}
+    told = {dataset.name: Filled() for dataset, _ in wanted}
     with ExitStack() as held:
         left = _left(held, folder, jobs, plan, progress)
         done = len(jobs) - len(left)
@@ -89,12 +89,13 @@ def fill_by_workers(
                 path = receipt(folder, job.dataset, job.name)
                 replace_receipt(made, path, kept_depth(plan))
                 path.with_name(f"{path.name}.partial").unlink(missing_ok=True)
+                told[job.dataset.name].again.update({job.name: job.again} if job.again else {})
             elif job.name == plan.baseline:
                 raise TooLittle(made)
             else:
-                left_out[job.dataset.name][job.name] = made
-            progress(done, len(jobs), f"{job.name} on {job.dataset.name}")
-    return left_out
+                told[job.dataset.name].left_out[job.name] = made
+            progress(done, len(jobs), f"{job.name} on {job.dataset.name}{said_again(job.again) if job.again else ''}")
+    return told
 
 
 @dataclass(eq=False)
@@ -107,6 +108,7 @@ class _Job:
     errand: Errand = Errand("", "", 0, Plan("none"))
     embedder: Embedder | None = None
     lost: int = 0
+    again: str = ""  # why, of one that has a receipt
 
 
 def _left(held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progress: SharingProgress) -> list[_Job]:
@@ -119,6 +121,7 @@ def _left(held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progr
             continue
         held.enter_context(one_at_a_time(path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITED_FOR}")))
         if kept_run(path, system, job.dataset, wanted) is None:
+            job.again = why_again(path, system, job.dataset)
             job.errand = Errand(job.name, str(wanted[CODE_HASH]), kept_depth(plan), plan)
             by_name = ours.setdefault(job.dataset.name, systems(job.dataset, _Lent("", "", 0))).get(job.name)
             if by_name is not None and source_digest(by_plan(by_name, plan)) == job.errand.code:
@@ -239,8 +242,8 @@ def _whose(job: _Job) -> tuple[str, str]:
 # --- there ------------------------------------------------------------------------------------------------------------
 
 
-class _NotSent(Exception):
-    """A worker was not sent the vectors of some texts."""
+class _NotSent(LabError):
+    """A worker was not sent the vectors of some texts; one of our errors, so that it is not taken for one of the system's own code."""
 
 
 class _Lent:

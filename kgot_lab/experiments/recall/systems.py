@@ -10,12 +10,13 @@ from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.experiments.recall.datasets import opened_data
+from kgot_lab.experiments.recall.embedders import embedder_named
 from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
@@ -51,17 +52,20 @@ class ByPlan:
         return self.build(WRITTEN_BEFORE)
 
 
-def systems(data: Dataset | str | Path, vectors: Embedder | None = None) -> Stages:
+def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -> Stages:
     """What builds each system for a data set, by a short name; parts that several of them share are built once.
 
-    `vectors` is by default MiniLM; those of the queries are computed when the first part that needs it is built, so that no search waits
-    for them. `data` may be a name or a folder too. Raises NotInstalled, BadInput for what is no data set.
+    `vectors` is by default MiniLM, and may be a name that embedder_named() takes; those of the queries are computed when the first part
+    that needs it is built, so that no search waits for them. `data` may be a name or a folder too. Raises what embedder_named() does, and
+    BadInput for what is no data set or no embedder.
     Every lane has real input: there is no dimension filter and no intent lane, since no bundled data set has dimensions or intents, and
     the graph of a language model only where the data hold its triples, and delta edges only where the data hold them. What is tuned is
     tuned on develop queries, in two halves crossed.
     """
     dataset = opened_data(data)
-    parts = _Parts(dataset, vectors or minilm())
+    given = embedder_named(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
+    checked_embedder(given)
+    parts = _Parts(dataset, given)
     made: dict[str, Callable[[], Stage]] = {
         "like": lambda: parts.like,
         "fts5": lambda: parts.fts5,
