@@ -107,9 +107,9 @@ def reported(
     for package in NEEDED:
         if find_spec(package) is None:
             raise NotInstalled("bench", package)
+    from kgot_lab.embedding.named import embedder_named
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark
-    from kgot_lab.experiments.recall.embedders import embedder_named
     from kgot_lab.workers import workers_at
 
     given = Plan.load(plan) if plan else None

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kgot_lab.embedding.named import SentenceModel, embedder_named
 from kgot_lab.embedding.packaged import SentenceTransformers
 from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, UnknownName
-from kgot_lab.experiments.recall.embedders import SentenceModel, embedder_named
 
 TEXTS = ["Ada Lovelace wrote notes.", "A metal that glows in the dark.", "", "Ada"]
 
@@ -70,7 +70,7 @@ def test_what_holds_no_model_or_cannot_be_had_is_said_without_its_path(folder, t
 
 
 def test_without_sentence_transformers_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("kgot_lab.experiments.recall.embedders.find_spec", lambda name: None if name[0] == "s" else util.find_spec(name))
+    monkeypatch.setattr("kgot_lab.embedding.named.find_spec", lambda name: None if name[0] == "s" else util.find_spec(name))
     with pytest.raises(NotInstalled, match=r"this needs sentence-transformers: pip install 'kgot_lab\[torch\]'"):
         embedder_named("sentence-transformers:BAAI/bge-base-en-v1.5")
 

@@ -12,11 +12,11 @@ from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder
+from kgot_lab.embedding.named import embedder_named
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.experiments.recall.datasets import opened_data
-from kgot_lab.experiments.recall.embedders import embedder_named
 from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25

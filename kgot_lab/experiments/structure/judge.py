@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import interval
@@ -21,13 +21,14 @@ JUDGE_RUBRICS = {
     "same steps": "In which candidate do the same kinds of events happen in the same order as in the text, with others in the roles?",
     "parts in place": "Pair each person or thing of the text with one of a candidate that plays the same part. Where does that work best?",
 }
+_SPAN = 15  # letters: a shorter span stands in many texts
 _SYSTEM = "You judge analogies. Candidates that only share words or topic with it are wrong. Quote the words that decide, then answer."
 
 
 class Judgement(BaseModel):
     """What the model goes by, and its choice."""
 
-    span: str
+    span: str = Field(description="the words of the chosen candidate that decide, copied", min_length=_SPAN)
     answer: Literal["A", "B", "C", "D"]
 
 
@@ -42,7 +43,7 @@ def judged_choice(model: LLM, question: Choice, rubric: str) -> dict[str, Json]:
     except BadReply as error:
         return {"answer": "", "span": "", "quoted": False, "right": 0, "failed": error.reason}
     place = "ABCD".index(verdict.answer)
-    quoted = verdict.span.casefold().strip(" .") in question.choices[place].casefold()
+    quoted = verdict.span.casefold().strip(" .\"'") in question.choices[place].casefold()
     return {"answer": verdict.answer, "span": verdict.span[:200], "quoted": quoted, "right": int(place == question.answer)}
 
 

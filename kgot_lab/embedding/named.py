@@ -1,4 +1,4 @@
-"""The embedder of the recall benchmark by its name, and any model of sentence-transformers as an embedder."""
+"""An embedder by the name that a command is given, and any model of sentence-transformers as an embedder."""
 
 from __future__ import annotations
 
