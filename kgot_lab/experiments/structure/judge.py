@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -21,14 +22,15 @@ JUDGE_RUBRICS = {
     "same steps": "In which candidate do the same kinds of events happen in the same order as in the text, with others in the roles?",
     "parts in place": "Pair each person or thing of the text with one of a candidate that plays the same part. Where does that work best?",
 }
-_SPAN = 15  # letters: a shorter span stands in many texts
+_SPAN, _LONGEST_SPAN = 15, 120  # letters: a shorter span stands in many texts
+_LETTER = re.compile(r"^\s*[A-D]:\s*")  # of the list, copied as well
 _SYSTEM = "You judge analogies. Candidates that only share words or topic with it are wrong. Quote the words that decide, then answer."
 
 
 class Judgement(BaseModel):
     """What the model goes by, and its choice."""
 
-    span: str = Field(description="the words of the chosen candidate that decide, copied", min_length=_SPAN)
+    span: str = Field(description="five to fifteen words copied from the chosen candidate", min_length=_SPAN, max_length=_LONGEST_SPAN)
     answer: Literal["A", "B", "C", "D"]
 
 
@@ -43,8 +45,9 @@ def judged_choice(model: LLM, question: Choice, rubric: str) -> dict[str, Json]:
     except BadReply as error:
         return {"answer": "", "span": "", "quoted": False, "right": 0, "failed": error.reason}
     place = "ABCD".index(verdict.answer)
-    quoted = verdict.span.casefold().strip(" .\"'") in question.choices[place].casefold()
-    return {"answer": verdict.answer, "span": verdict.span[:200], "quoted": quoted, "right": int(place == question.answer)}
+    span = _LETTER.sub("", verdict.span)
+    quoted = span.casefold().strip(" .\"'") in question.choices[place].casefold()
+    return {"answer": verdict.answer, "span": span, "quoted": quoted, "right": int(place == question.answer)}
 
 
 def judge_table(rows: Sequence[Mapping[str, Json]]) -> Grid:
