@@ -58,7 +58,7 @@ test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fe
 	$(BIN)/python -m pytest -m live
 
 test-browser: $(VENV)/.test  ## drive the notebooks, live views and pages in a real browser (needs Chromium); screenshots in runs/screenshots
-	$(BIN)/python -m pytest tests/browser
+	SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser
 
 lint: $(VENV)/.test  ## style and types
 	$(BIN)/ruff check .

@@ -248,8 +248,10 @@ def _named(what: str) -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """No search is held up by a full collection, which walks every object of every index and would be timed with it."""
-    gc.collect()
+    """No search is held up by a full collection, which walks every object of every index and would be timed with it.
+
+    Nothing is collected before: that walk took longer than a small run, and a system that was run is gone with the last name for it.
+    """
     gc.freeze()
     try:
         yield

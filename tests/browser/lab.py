@@ -165,7 +165,7 @@ def open_notebook(page: Page, name: str) -> None:
         page.goto(f"/lab/tree/{path}?reset")
     is_there = f"window.jupyterapp && {PANEL}?.context?.isReady && {PANEL}.context.path === {json.dumps(path)}"
     all_stand = f"{CELLS}.length === {PANEL}.content.model.cells.length && {CELLS}.every((cell) => cell.node.isConnected)"
-    page.wait_for_function(f"{is_there} && {all_stand}", timeout=300_000)
+    _wait_until(page, f"{is_there} && {all_stand}", 300)
 
 
 def close_notebooks(page: Page) -> None:
@@ -186,7 +186,7 @@ def close_notebooks(page: Page) -> None:
 
 def wait_for_kernel(page: Page) -> None:
     """Wait until the kernel is idle: what is run before it is ready is lost."""
-    page.wait_for_function(IS_IDLE, timeout=300_000)
+    _wait_until(page, IS_IDLE, 300)
 
 
 def run_all(page: Page, seconds: float = 600) -> None:
@@ -247,4 +247,9 @@ def _command_of_lab(page: Page, name: str, seconds: float) -> None:
     """Do what the menu entry of this name does, and wait until it is done and the kernel is idle."""
     wait_for_kernel(page)
     page.evaluate("(name) => { window.isDone = false; jupyterapp.commands.execute(name).finally(() => { window.isDone = true; }); }", name)
-    page.wait_for_function(f"window.isDone && {IS_IDLE}", timeout=seconds * 1000)
+    _wait_until(page, f"window.isDone && {IS_IDLE}", seconds)
+
+
+def _wait_until(page: Page, holds: str, seconds: float) -> None:
+    """Wait for a state of the page; asked at every frame, as is usual, it would have the whole notebook drawn sixty times a second."""
+    page.wait_for_function(holds, timeout=seconds * 1000, polling=100)

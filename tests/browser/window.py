@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,7 +101,13 @@ def open_from_disk(page: Page, watch: Watch, path: Path) -> None:
 
 
 def screenshot(page: Page, name: str) -> list[Path]:
-    """Keep the whole notebook in front as PNG files in runs/screenshots, from the top in parts of at most 8,000 pixels."""
+    """Keep the whole notebook in front as PNG files in runs/screenshots, from the top in parts of at most 8,000 pixels.
+
+    They are for people to look at, no test reads them, and they take a sixth of the time: they are kept where SCREENSHOTS is set, as
+    `make test-browser` sets it.
+    """
+    if not os.environ.get("SCREENSHOTS"):
+        return []
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     for old in SCREENSHOTS.glob(f"{name}-[0-9].png"):
         old.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from itertools import pairwise
 
 import networkx as nx
@@ -46,10 +47,16 @@ def islands():
     return PropertyGraph.of([*nodes, Node("far 1"), Node("far 2")], [*proper.values(), Edge("far 1", "near", "far 2")])
 
 
-@pytest.fixture
-def view(islands):
-    """The islands, of which at most forty things are drawn."""
+@pytest.fixture(scope="module")
+def shown(islands):
+    """The islands, of which at most forty things are drawn; laid out once, for what only reads it and for copies."""
     return show_graph(islands, most=40)
+
+
+@pytest.fixture
+def view(shown):
+    """A view of the islands to do something with."""
+    return deepcopy(shown)
 
 
 def test_the_live_view_stands_for_its_own_picture():

@@ -16,6 +16,7 @@ _TRIED = (0.0, 26.0, -26.0, 46.0, -46.0, 72.0, -72.0, 104.0, -104.0, 144.0, -144
 _SAMPLED = np.linspace(0.0, 1.0, 41)
 _CLEAR = 3.0  # pixels between a bent line and the rim of a node of others
 _BESIDE = 12.0  # pixels from there on which one prefers
+_FAR = 1e9  # pixels, from nodes that no line tried comes near
 
 
 def controls(points: Points, radius: Points, ends: NodePairs, bounds: tuple[float, float]) -> Points:
@@ -53,8 +54,12 @@ def _around(points: Points, radius: Points, ends: tuple[int, int], base: float, 
     curves = on_curves(start, tried[:, None], end, _SAMPLED)
     strange = np.ones(len(points), dtype=bool)
     strange[list(ends)] = False
-    x, y = points[strange].T
-    away = np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - radius[strange]
+    away = np.full((len(tried), int(strange.sum())), _FAR)
+    others, rims = points[strange], radius[strange]
+    room = (rims + _BESIDE)[:, None]
+    near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(axis=1)  # the rest costs nothing
+    x, y = others[near].T
+    away[:, near] = np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - rims[near]
     outside = (np.maximum(-curves, 0) + np.maximum(curves - np.array(bounds), 0)).max(axis=(1, 2))
     cost = np.abs(bends - base) / 20 + 100 * (away < _CLEAR).sum(axis=1) + ((1 - away / _BESIDE) * (away < _BESIDE)).sum(axis=1)
     best: Points = tried[int((cost + 10 * (outside > 0) + outside).argmin())]

@@ -31,7 +31,8 @@ def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) ->
 
 def boxes_meet(middles: Points, halves: Points, others: Points, other_halves: Points) -> Points:
     """How deep boxes lie in each other, 0 where they do not; each is a middle and half its width and height, shape (..., 2)."""
-    across, down = (halves[..., axis] + other_halves[..., axis] - np.abs(middles[..., axis] - others[..., axis]) for axis in (0, 1))
+    across = halves[..., 0] + other_halves[..., 0] - np.abs(middles[..., 0] - others[..., 0])
+    down = halves[..., 1] + other_halves[..., 1] - np.abs(middles[..., 1] - others[..., 1])
     depth: Points = np.maximum(np.minimum(across, down), 0)
     return depth
 

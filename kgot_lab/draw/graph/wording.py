@@ -115,7 +115,10 @@ def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.
 
 def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number: int) -> Points:
     """What each place of a box costs because of where the others are."""
-    others = np.arange(len(middles)) != number
-    depth = boxes_meet(middles[number][:, None], halves[number], middles[others, chosen[others]], halves[others])
+    mine, half = middles[number], halves[number]
+    places = middles[np.arange(len(middles)), chosen]
+    near = ((places > mine.min(axis=0) - half - halves) & (places < mine.max(axis=0) + half + halves)).all(axis=1)  # a few of thousands
+    near[number] = False
+    depth = boxes_meet(mine[:, None], half, places[near], halves[near])
     cost: Points = _HARD * (depth > 0).sum(axis=1) + depth.sum(axis=1)
     return cost
