@@ -2,11 +2,13 @@
 
 import json
 from itertools import islice
+from pathlib import Path
 
 from kgot_lab.experiments.structure.analogies import Choice
 from kgot_lab.experiments.structure.judge import JUDGE_RUBRICS, JUDGE_SETS, judge_table, judged_choice, judged_rows
 from kgot_lab.types import Reply
 
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 CHOICES = ("The rust ate the bolt until it broke.", "He ate a sandwich at noon.", "They sang all night long.", "Lightning struck a bolt.")
 QUESTION = Choice("q", "Doubt gnawed at the pact until it fell apart.", CHOICES, 0, ("target", "other", "other", "other"))
 
@@ -64,3 +66,13 @@ def test_most_of_them_is_what_two_of_three_chose_and_else_each_counts_for_its_pa
     apart = [row("b", one, "A", 1), row("b", two, "B", 0), row("b", three, "C", 0)]
     *_, last = judge_table([*agreed, *apart]).rows
     assert [cell.text for cell in last][:4] == ["s", "most of them", "2", ".667"]
+
+
+def test_the_page_says_what_the_receipts_of_the_judge_give():
+    rows = [json.loads(line) for line in (RESULTS / "structure" / "judge.jsonl").read_text(encoding="utf-8").splitlines()]
+    grid = judge_table(rows)
+    shares = {(row[0].text, row[1].text): row[3].text for row in grid.rows}
+    page = " ".join((RESULTS.parents[1] / "docs" / "structure.md").read_text(encoding="utf-8").split())
+    told = page.partition("**A small model as judge.**")[2].partition("##")[0]
+    assert all(shares[name, rubric] in told for name in JUDGE_SETS for rubric in (*JUDGE_RUBRICS, "most of them"))
+    assert f"{grid.rows[0][2].text} develop questions" in told

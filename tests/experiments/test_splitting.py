@@ -1,5 +1,8 @@
 """Questions split into hops: what a model's reply counts for, and what the hops say of a passage."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 from support.searching import Letters
 
@@ -10,6 +13,7 @@ from kgot_lab.retrieval.trail.trail import trail_index
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Query, Reply, Usage
 
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 DOCUMENTS = [
     Document("a", "Kato wrote Red Harbour in 1931.", "Red Harbour"),
     Document("b", "Kato was born in Osaka.", "Kato"),
@@ -78,3 +82,12 @@ def test_the_table_pairs_each_split_with_questions_that_are_not_split():
     grid = splits_grid(found)
     assert [cell.text for cell in grid.rows[0]] == ["musique", UNSPLIT, "8", ".500", "", "", ""]
     assert [cell.text for cell in grid.rows[1]][:5] == ["musique", SPLIT_BY_HAND, "8", ".562", "+.062"]
+
+
+def test_the_page_says_what_the_receipts_of_split_questions_give():
+    found = json.loads((RESULTS / "standard_sets" / "split.json").read_text(encoding="utf-8"))
+    page = " ".join((RESULTS.parents[1] / "docs" / "recall.md").read_text(encoding="utf-8").split())
+    told = page.partition("split the question into hops first?")[2].partition("Tried on develop questions")[0]
+    for row in splits_grid({"musique-498": found["musique-498"]}).rows:
+        _, _, _, reached, more, span, _ = (cell.text for cell in row)
+        assert f"{more} [{span.replace(' to ', ', ')}]" in told if more else reached in told

@@ -143,7 +143,7 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
     for what, own in (("locked", locked), ("develop, crossed", crossed), ("both", {**locked, **crossed})):
         kinds = {report.dataset.types[query] for query in own} if what == "both" else set()
         for kind in ("", *sorted(kinds)):
-            some = [query for query in own if kind in ("", report.dataset.types[query])]
+            some = [query.id for query in report.dataset.queries if query.id in own and kind in ("", report.dataset.types[query.id])]
             gaps, groups = [own[query] - rival[query] for query in some], [report.dataset.groups.get(query, query) for query in some]
             gap = grouped_interval(gaps, groups)
             means = (decimal(float(np.mean([values[query] for query in some]))) for values in (own, rival))

@@ -70,11 +70,11 @@ class HopClues(Clues):
         self._with = np.zeros((len(parts), index.size))
         self._linked = np.zeros(index.size)
 
-    def table(self) -> _Floats:
+    def table(self) -> Matrix:
         """A row of CLUES and HOP_CLUES for each document."""
         like = self._like * self._open_hops
         more = (self._like.max(0), like.max(0), self._with.max(0), (self._worded * self._open_hops).max(0), self._linked)
-        return np.concatenate([super().table(), np.stack(more, axis=1)], axis=1)
+        return np.concatenate([super().table(), np.stack(more, axis=1).astype(np.float32)], axis=1)
 
     def choose(self, row: int) -> Ways:
         """Take a passage: the open hop that it is most like is open no more, as far as it is like it."""

@@ -76,7 +76,8 @@ class Clues:
         self._index, self._vector, self._left = index, vector, vector.astype(np.float64)
         self._words = {word: index.words[word] for word in dict.fromkeys(words) if word in index.words}
         self._by_words = self._over_words(frozenset())
-        self.likeness = by_range((index.passages @ vector).astype(np.float64))
+        self._likeness = (index.passages @ vector).astype(np.float64)
+        self.likeness = by_range(self._likeness)
         self._cosines = (index.sentences @ vector).astype(np.float64)
         best = np.maximum.reduceat(self._cosines, mentions.starts)
         self.sentence = by_range(best)
@@ -93,12 +94,12 @@ class Clues:
         self._held: frozenset[str] = frozenset()
         self._open = self._by_words / (self._by_words.max() or 1)
 
-    def table(self) -> _Floats:
+    def table(self) -> _Matrix:
         """A row of CLUES for each document, shape (documents, CLUES)."""
         to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
         rest = (self._open, self._repeated, self._joined, self._meaning)
         products = (to_title * self._open, from_text * self._open, shared * self._open, to_title * self.sentence, from_text * self.sentence)
-        return np.stack([self.own, self.sentence, self.asked, *self.links, *rest, *products], axis=1)
+        return np.stack([self.own, self.sentence, self.asked, *self.links, *rest, *products], dtype=np.float32, casting="same_kind").T
 
     def sure(self, row: int) -> float:
         """How sure a passage is, from 0 to 1, by its own words and by how it is linked: what it leads to is as sure at most."""
@@ -108,8 +109,8 @@ class Clues:
     def choose(self, row: int) -> Ways:
         """Take a passage: its names lead on, and what it says is no longer open."""
         index, sure = self._index, self.sure(row)
-        mixed = self._vector + index.passages[row]
-        joined = by_range((index.passages @ (mixed / (np.linalg.norm(mixed) or 1))).astype(np.float64))
+        alike = index.passages @ index.passages[row]
+        joined = by_range((self._likeness + alike) / (np.linalg.norm(self._vector + index.passages[row]) or 1))
         ways = self._ways(row, sure, joined)
         for kind, strength in enumerate(ways.strengths):
             np.maximum.at(self.links[kind], ways.rows, strength)
@@ -121,7 +122,7 @@ class Clues:
         self._meaning = by_range(
             np.maximum.reduceat((index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts)
         )
-        self._repeated = np.maximum(self._repeated, index.passages @ index.passages[row])
+        self._repeated = np.maximum(self._repeated, alike)
         self._joined = np.maximum(self._joined, joined)
         return ways
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +42,13 @@ class Scorer:
         if not all(np.isfinite(part).all() for part in (self.straight, self.inner, self.bias, self.bent)):
             raise BadInput("the weights of a scorer are finite numbers")
 
-    def __call__(self, table: _Floats) -> _Floats:
-        """The score of each row of clues, shape (rows, CLUES)."""
-        return table @ self.straight + np.tanh(table @ self.inner + self.bias) @ self.bent
+    def __call__(self, table: NDArray[np.floating[Any]]) -> _Floats:
+        """The score of each row of clues, shape (rows, CLUES); in 32 bits, which takes a third of the time."""
+        straight, inner, bias, bent = (part.astype(np.float32) for part in (self.straight, self.inner, self.bias, self.bent))
+        table = table.astype(np.float32, copy=False)
+        bends = table @ inner
+        bends += bias
+        return np.asarray(table @ straight + np.tanh(bends, out=bends) @ bent, np.float64)
 
     @staticmethod
     def of_clues(weights: Mapping[str, float]) -> Scorer:
