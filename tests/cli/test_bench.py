@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.experiments.recall import benchmark
 from kgot_lab.experiments.recall.datasets import BUNDLED
 
+with_torch = pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="make test WITH=torch has it")
 TABLE = re.compile(r" +([\d.–]+ +[\d.–]+|ms +ms 95 %)$", re.MULTILINE)  # the two columns with times, whatever their width
 
 
@@ -215,7 +217,9 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
         (["mine", "--embedder", "lsa"], "lsa learns from the documents of one data set, so it is no embedder for all systems"),
         (["mine", "--embedder", "api"], "needs a server and a model: api:openai:text-embedding-3-small"),
         (["mine", "--embedder", "api:nosuch:model"], "unknown server 'nosuch'"),
-        (["mine", "--embedder", "mine"], "the folder 'mine' holds no model that sentence-transformers can load"),
+        pytest.param(
+            ["mine", "--embedder", "mine"], "the folder 'mine' holds no model that sentence-transformers can load", marks=with_torch
+        ),
         (["--scale", "--embedder", "wordllama"], "leave out data sets, --only, --develop, --plan, --dask and --embedder"),
         (["."], "has no corpus.jsonl"),
         (["mine", "./mine"], "two of the data sets are called 'mine/test'"),

@@ -156,7 +156,8 @@ def test_the_pipeline_of_an_admission_asks_the_lanes_anew():
         asked[ranking.query.id] += 1
         return words(ranking)
 
-    admission = admitted({"words": Stage("words", counted), "like": like(data.documents)}, lambda some: rrf(*some), data)
+    nothing = Stage("nothing", lambda ranking: Ranking(ranking.query, ()))
+    admission = admitted({"words": Stage("words", counted), "nothing": nothing}, lambda some: rrf(*some), data)
     assert asked == {query.id: 1 for query in data.queries}  # once for all trials together
     admission.stage.search(data.queries[0])
     assert asked["q0"] == 2 and "words" in admission.stage.name
