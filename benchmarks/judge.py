@@ -1,6 +1,6 @@
 """Can the local model say which text is analogous? It is asked in three ways, and must name the words it goes by.
 
-python benchmarks/judge.py            the first 30 develop questions of each set, in the order of a hash; goes on where it was stopped
+python benchmarks/judge.py            the first 20 develop questions of each set, in the order of a hash; goes on where it was stopped
 python benchmarks/judge.py --table    the receipts again, without the model
 
 Rows go to results/structure/judge.jsonl. Asked are StoryAnalogy, AnaloBench (one sentence) and ParallelPARC (advanced). Each rubric names
@@ -24,7 +24,7 @@ RESULT = Path(__file__).parent / "results" / "structure" / "judge.jsonl"
 def main() -> None:
     """Ask, or only tell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=30, help="how many of each set")
+    parser.add_argument("--questions", type=int, default=20, help="how many of each set")
     parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
     wanted = parser.parse_args()
     rows = [json.loads(line) for line in RESULT.read_text(encoding="utf-8").splitlines() if line] if RESULT.exists() else []

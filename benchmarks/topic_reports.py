@@ -51,7 +51,10 @@ def questions_report() -> str:
 def recall_summary() -> str:
     """Recall@5 of the systems a reader asks for first."""
     table, *found = (part(recall_reports()) for part in (recall, gains, gates, speed, claims))
-    learnt = "`trail` was learnt on the other questions of these sets, and added when the locked ones were open: the locked columns count."
+    learnt = (
+        "`trail` was learnt on the other questions of these sets: of it the locked columns count. It was added, and the rule of `gate` was "
+        "changed, when the locked questions were open."
+    )
     return "\n\n".join(["# Recall: the summary", "All systems and measures: [report.md](report.md).", table, learnt, *found])
 
 

@@ -84,6 +84,11 @@ def bench(
     typer.echo(f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set")
 
 
+def _older(folder: Path) -> str:
+    """Of a folder that has a report: that it is not of this run."""
+    return " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
+
+
 def run_again(reports: Sequence[Report]) -> list[str]:
     """A line for each data set and reason with the systems that had a receipt and were run again."""
     lines = []
@@ -91,6 +96,8 @@ def run_again(reports: Sequence[Report]) -> list[str]:
         for why in dict.fromkeys(report.again.values()):
             systems = "; ".join(system for system, reason in report.again.items() if reason == why)
             lines.append(f"run again on {report.dataset.name}, since {why}: {systems}")
+    if any("embedder" in why for report in reports for why in report.again.values()):
+        lines.append("What they had found with the embedder before is replaced; another --folder keeps both.")
     return lines
 
 
@@ -169,7 +176,7 @@ def _stoppable(folder: Path, work: Callable[[], _T]) -> _T:
     try:
         return work()
     except KeyboardInterrupt:
-        terminal.say(f"\nStopped. Everything so far is in {folder}; the same command goes on from there.")
+        terminal.say(f"\nStopped. Everything so far is in {folder}; the same command goes on from there.{_older(folder)}")
         raise typer.Exit(terminal.INTERRUPTED) from None
 
 

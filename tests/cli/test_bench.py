@@ -181,6 +181,7 @@ def test_another_embedder_is_named_in_every_report_and_what_is_run_again_for_it_
     assert (code, same) == (0, out) and "run again" not in err
     code, out, err = bench("mine", "--only", "bm25", "--folder", "out")
     assert "run again on mine/test, since its embedder changed (before: wordllama-l2-supercat-256): convex" in err
+    assert "another --folder keeps both" in err
     assert re.search(r"Vectors by all-MiniLM-L6-v2-int8 \(\w{8}\)\. By wordllama-l2-supercat-256 \(\w{8}\): trail\.", out)
 
 
