@@ -1,7 +1,8 @@
 """Have the local model make skeletons of the analogy texts and keep them: writes data/skeletons/local-model.jsonl.gz.
 
 All sentences of AnaloBench, then stories of StoryAnalogy, question after question in the order of a hash, so that however many there was
-time for, they are a fair sample. Stops after `--minutes`; run it again and it goes on, what is made is cached. Needs `make model`.
+time for, they are a fair sample; with --long, after them AnaloBench's situations as told in ten sentences, then in thirty (a night each).
+Stops after `--minutes`; run it again and it goes on: what the file holds is kept. Needs `make model`.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save
+from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save, stored
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.cli.needs import need_local_model
 from kgot_lab.experiments.structure.analogies import choices, hashed, jsonl_rows
@@ -18,25 +19,31 @@ from kgot_lab.llm.local import Local
 FILE = Path(__file__).parent.parent / "skeletons" / "local-model.jsonl.gz"
 
 
-def lots() -> Iterator[list[str]]:
+def lots(long: bool) -> Iterator[list[str]]:
     """The texts, a lot at a time."""
     yield from ([row["s1"]] for row in jsonl_rows("analobench/corpus.jsonl.gz"))
-    for question in sorted(choices("storyanalogy-mc").questions, key=lambda question: hashed("order", question.id)):
-        yield [question.source, *question.choices]
+    for name in ("storyanalogy-mc", *("analobench T1 S10", "analobench T1 S30")[: 2 * long]):
+        for question in sorted(choices(name).questions, key=lambda question: hashed("order", question.id)):
+            yield [question.source, *question.choices]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=120, help="when to stop")
-    began, minutes = time.perf_counter(), parser.parse_args().minutes
+    parser.add_argument("--long", action="store_true", help="the stories of ten and of thirty sentences too")
+    wanted = parser.parse_args()
+    began = time.perf_counter()
     need_local_model()
     model = Local(context=4096)
     maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
-    for texts in lots():
-        found = skeletons(texts, maker)
+    if FILE.exists():  # whatever the lots of today are, nothing of it is lost
+        kept = stored(FILE)
+        made |= skeletons([text for texts in lots(long=True) for text in texts if text in kept], kept, cache=False)
+    for texts in lots(wanted.long):
+        found = skeletons([text for text in texts if text not in made], maker)
         made |= found
         failed |= found.failed
-        if time.perf_counter() - began > 60 * minutes:
+        if time.perf_counter() - began > 60 * wanted.minutes:
             break
     engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
     save(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))

@@ -180,6 +180,9 @@ class StoredSkeletons:
             raise BadInput(f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…): have a model make it and save it")
         return self._lines[key]
 
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and _sha256(text) in self._lines
+
     def __len__(self) -> int:
         return len(self._lines)
 

@@ -349,6 +349,7 @@ def test_a_line_may_give_the_text_itself(tmp_path):
     path = tmp_path / "hand.jsonl"
     path.write_text('{"skeletons": 1, "maker": "hand"}\n{"text": "A b.", "skeleton": "b. A"}\n')
     assert stored(path)(["A b."]) == ["b. A"]
+    assert "A b." in stored(path) and "A c." not in stored(path) and 1 not in stored(path)
 
 
 @pytest.mark.parametrize(
