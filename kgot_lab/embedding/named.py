@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from kgot_lab.embedding.api import API
 from kgot_lab.embedding.cache import Cached
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.embedders import all_minilm
-from kgot_lab.embedding.packaged import SentenceTransformers, WordLlama
+from kgot_lab.embedding.packaged import SentenceTransformers, WordLlama, quiet_loading
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, ModelMissing, NotInstalled, UnknownName, require, wants_memory, words_of
 from kgot_lab.llm.presets import ENDPOINTS
@@ -92,7 +91,7 @@ def _loaded(model: str, name: str) -> Any:
     from sentence_transformers import SentenceTransformer
 
     folder = Path(model).is_dir()
-    with _quietly():
+    with quiet_loading():
         try:
             return SentenceTransformer(model, device="cpu", local_files_only=True)
         except Exception as error:  # whatever a parser of one of many formats raises: the remedy is the same
@@ -127,18 +126,3 @@ def _model_digest(model: Any) -> str:
     told = [modules, model.max_seq_length, model.prompts, model.default_prompt_name, words.to_str() if words else repr(model.tokenizer)]
     digest.update(json.dumps(told, sort_keys=True, default=str).encode())
     return digest.hexdigest()
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """No bar of another library beside ours while a model is read."""
-    import transformers.utils.logging
-
-    bars: Any = transformers.utils.logging
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            bars.enable_progress_bar()

@@ -45,7 +45,7 @@ class SentenceTransformers:
     def _model(self) -> Any:
         from sentence_transformers import SentenceTransformer
 
-        with _quiet_loading():
+        with quiet_loading():
             return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True)
 
     def __repr__(self) -> str:
@@ -107,8 +107,8 @@ def _own_logging() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_loading() -> Iterator[None]:
-    """No progress bar while a model of 90 MB is read from the disk."""
+def quiet_loading() -> Iterator[None]:
+    """No progress bar of another library while a model is read from the disk."""
     import transformers.utils.logging
 
     bars: Any = transformers.utils.logging

@@ -62,13 +62,13 @@ def gate(
 ) -> Admission:
     """The lanes worth fusing: the best alone, then each other one, best first, if the fusion with it is better, by the margin or more.
 
-    `quality` measures a pipeline on questions kept for tuning, higher is better. Equal lanes are offered by name. One lane alone is
-    a legal outcome, and the usual one where one lane is much better than the others.
+    `quality` measures a pipeline on questions kept for tuning, higher is better. A lane that gains nothing is refused, with a margin of 0
+    too. Equal lanes are offered by name. One lane alone is a legal outcome, and the usual one where it is much better than the others.
     Raises BadInput without lanes, for two of one name, for a margin below 0, and when a quality is not a finite number.
     """
     named = _named(lanes)
-    if not (math.isfinite(margin) and margin >= 0):
-        raise BadInput(f"the margin of a gate must be a number of 0 or more, not {margin}")
+    if isinstance(margin, bool) or not isinstance(margin, int | float) or not (math.isfinite(margin) and margin >= 0):
+        raise BadInput(f"the margin of a gate must be a number of 0 or more, not {margin!r}")
     alone = {name: _measured(quality, lane) for name, lane in named.items()}
     first, *others = sorted(named, key=lambda name: (-alone[name], name))
     stage, level, inside = named[first], alone[first], [named[first]]

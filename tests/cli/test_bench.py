@@ -129,6 +129,16 @@ main()
 """
 
 
+def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_earlier_one(bench, monkeypatch):
+    def stopped(*wanted):
+        raise KeyboardInterrupt
+
+    assert bench("mine", "--only", "bm25", "--folder", "out").code == 0
+    monkeypatch.setattr("kgot_lab.cli.bench.reported", stopped)
+    assert bench("mine", "--folder", "new").err.rstrip().endswith("the same command goes on from there.")
+    assert bench("mine", "--folder", "out").err.rstrip().endswith("The report there is that of an earlier run.")
+
+
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
     benchmark.WRITTEN_BEFORE.save(Path("plan.json"))  # another process does not have the fewer rounds of these tests
     words = ["mine", "--only", "bm25", "--only", "lsa", "--only", "follow", "--only", "gate", "--plan", "plan.json"]

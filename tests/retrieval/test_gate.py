@@ -131,7 +131,7 @@ def test_a_quality_that_is_not_a_number_is_refused_by_the_name_of_the_pipeline(v
         gate([A, B], joined, told(a=0.6, b=0.5, a_b=value))
 
 
-@pytest.mark.parametrize("margin", [-0.1, math.nan, math.inf])
+@pytest.mark.parametrize("margin", [-0.1, math.nan, math.inf, "0.02", None])
 def test_a_margin_that_makes_no_sense_is_refused(margin):
     with pytest.raises(BadInput, match="margin"):
         gate([A, B], joined, told(a=0.6, b=0.5, a_b=0.6), margin=margin)

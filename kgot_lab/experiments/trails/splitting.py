@@ -15,7 +15,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.recall.datasets import load_dataset, untitled
-from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, choices_of_query, fit_scorer
+from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, UNITS, TrailChoice, choices_of_query, fit_scorer
 from kgot_lab.experiments.trails.learning import LearningProgress, half_of
 from kgot_lab.paths.split import hops_asked, hops_in
 from kgot_lab.retrieval.fusion import by_range
@@ -164,12 +164,12 @@ def _learnt(parts: Sequence[_Part], half: int, hops: Hops | None, embedder: Embe
     """The scorer learnt on the choices of a linear one, which was learnt on those of one by hand, as that of a trail is."""
     by: Scorer = FIRST_WEIGHTS if hops is None else _FIRST
     made = Scorer if hops is None else _Wider
-    for units in (0, None):
+    for units in (0, UNITS):
         choices: list[TrailChoice] = []
         for part in parts:
             for query in part.half(half):
                 choices += choices_of_query(part.clues(query, hops, embedder), part.gold(query), by, part.index)
-        by = fit_scorer(choices, made=made) if units is None else fit_scorer(choices, units=units, made=made)
+        by = fit_scorer(choices, units=units, made=made)
     return by
 
 

@@ -1,7 +1,7 @@
 """Does a trail find more of MuSiQue where the local model splits the question into hops, or where they are split as MuSiQue was composed?
 
-python benchmarks/split_questions.py            splits what is not split yet (10 s a question on one core), then learns and measures
-python benchmarks/split_questions.py --table    the table from the receipts, without the model
+python benchmarks/question_hops.py            splits what is not split yet (10 s a question on one core), then learns and measures
+python benchmarks/question_hops.py --table    the table from the receipts, without the model
 
 Develop questions alone, for the locked ones of musique-498 were open when this was tried. What the model made of each question stands in
 results/standard_sets/hops.jsonl, recall@5 of each question in split.json. Splits by hand bound what a better model could give.
@@ -34,7 +34,7 @@ def main() -> None:
         with bar("learning") as progress:
             found = splits_measured({_kept()[0]["model"]: by_model, SPLIT_BY_HAND: hops_by_hand()}, minilm(), progress)
         MEASURED.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    need_files("python benchmarks/split_questions.py makes it", HOPS, MEASURED)
+    need_files("python benchmarks/question_hops.py makes it", HOPS, MEASURED)
     print(splits_grid(json.loads(MEASURED.read_text(encoding="utf-8"))).text)
     rows = _kept()
     split = sum(bool(row["hops"]) for row in rows) / len(rows)
