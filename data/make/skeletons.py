@@ -1,7 +1,8 @@
 """Have the local model make skeletons of the analogy texts and keep them: writes data/skeletons/local-model.jsonl.gz.
 
 All sentences of AnaloBench, then stories of StoryAnalogy, question after question in the order of a hash, so that however many there was
-time for, they are a fair sample; with --long, after them AnaloBench's situations as told in ten sentences, then in thirty (a night each).
+time for, they are a fair sample; with --long, before StoryAnalogy, AnaloBench's situations as told in ten and in thirty sentences, a
+question of each in turn.
 Stops after `--minutes`; run it again and it goes on: what the file holds is kept. Needs `make model`.
 """
 
@@ -16,15 +17,22 @@ from kgot_lab.cli.needs import need_local_model
 from kgot_lab.experiments.structure.analogies import choices, hashed, jsonl_rows
 from kgot_lab.llm.local import Local
 
+LONG = ("analobench T1 S10", "analobench T1 S30")
 FILE = Path(__file__).parent.parent / "skeletons" / "local-model.jsonl.gz"
 
 
 def lots(long: bool) -> Iterator[list[str]]:
     """The texts, a lot at a time."""
     yield from ([row["s1"]] for row in jsonl_rows("analobench/corpus.jsonl.gz"))
-    for name in ("storyanalogy-mc", *("analobench T1 S10", "analobench T1 S30")[: 2 * long]):
-        for question in sorted(choices(name).questions, key=lambda question: hashed("order", question.id)):
-            yield [question.source, *question.choices]
+    for both in zip(*map(in_order_of_a_hash, LONG), strict=True) if long else ():
+        yield from both
+    yield from in_order_of_a_hash("storyanalogy-mc")
+
+
+def in_order_of_a_hash(name: str) -> Iterator[list[str]]:
+    """The texts of each question of a set."""
+    for question in sorted(choices(name).questions, key=lambda question: hashed("order", question.id)):
+        yield [question.source, *question.choices]
 
 
 def main() -> None:

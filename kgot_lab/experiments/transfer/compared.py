@@ -12,22 +12,17 @@ from kgot_lab.evaluation.significance import Estimate, Numbers, grouped_interval
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.structure.analogies import Choices
 from kgot_lab.experiments.transfer.systems import (
-    ALIGNED,
-    ALIGNED_AND_OUTCOMES,
-    ALL_THREE,
-    OUTCOMES_FITTED,
     STRUCTURES,
-    SURFACE_AND_ALIGNED,
     SURFACE_FITTED,
+    ChosenElsewhere,
     Sets,
-    chosen_setting,
     right_shares,
     transferred,
     tuned,
 )
-from kgot_lab.experiments.transfer.traits import Setting, Traits
+from kgot_lab.experiments.transfer.traits import MASKED, Traits
 
-TRIED_SYSTEMS = (ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE)
+TRIED_SYSTEMS = tuple(name for name in STRUCTURES if name != MASKED)
 HELD_CONTROLS = ("surface", "bm25", "minus surface", "second by surface", "noun veto", "noun veto, masked", SURFACE_FITTED)
 _HALF = 0.5
 
@@ -38,7 +33,7 @@ class HeldOut:
 
     held: str
     questions: Choices
-    setting: Setting
+    chosen: ChosenElsewhere
     elsewhere: Mapping[str, Numbers]
     here: Mapping[str, Numbers]
 
@@ -46,11 +41,11 @@ class HeldOut:
     def of(cls, held: str, traits: Traits, sets: Sets, *, taught: Traits | None = None) -> HeldOut:
         """Questions of a set, answered by what the other sets taught, and by what their own develop part teaches (or that of `taught`)."""
         others = sets.without(held)
-        said, own = transferred(traits, others), tuned(traits, taught or traits, sets.only(held))
+        said, own = transferred(traits, others, held), tuned(traits, taught or traits, sets.only(held), held)
         return cls(
             held,
             traits.questions,
-            chosen_setting(others),
+            ChosenElsewhere.by(others, held),
             {name: right_shares(table, traits.questions) for name, table in said.items()},
             {name: right_shares(table, traits.questions) for name, table in own.items()},
         )
@@ -74,34 +69,44 @@ class HeldOut:
         return min(HELD_CONTROLS, key=lambda name: (-self.elsewhere[name][~self.locked].mean(), name))
 
     def __repr__(self) -> str:
-        return f"<{self.questions.name}, {self.held} held out: {self.setting}>"
+        return f"<{self.questions.name}, {self.held} held out: {self.chosen}>"
 
 
-def held_out_grid(some: Sequence[HeldOut], systems: Sequence[str], title: str) -> Grid:
-    """Each set of questions: what was chosen elsewhere against the hardest control, and what tuning on the set itself adds, if anything."""
-    lines = [(each, name) for each in some for name in systems]
-    gaps = [each.elsewhere[name] - each.elsewhere[each.best_control()] for each, name in lines]
-    corrected = holm([grouped_p(gap.tolist(), each.groups) for (each, _), gap in zip(lines, gaps, strict=True)])
-    rows = []
-    for (each, name), gap, p in zip(lines, gaps, corrected, strict=True):
-        rival, own = each.best_control(), each.here.get(name)
-        lead = grouped_interval(gap.tolist(), each.groups)
-        tuned_here = ("", "", "")  # for what learns nothing
-        if own is not None:
-            more = own - each.elsewhere[name]
-            apart = gap_spoken(grouped_interval(more.tolist(), each.groups))
-            shut = grouped_interval(more[each.locked].tolist(), np.array(each.groups)[each.locked].tolist())
-            tuned_here = (decimal(own.mean()), apart, gap_spoken(shut))
-        against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
-        cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, gap_spoken(lead), told_p(p), *tuned_here)
-        rows.append(tuple(Cell(text, number == 4 and lead.low > 0 and p < 0.05) for number, text in enumerate(cells)))
+def held_out_grids(some: Sequence[HeldOut], systems: Mapping[str, Sequence[str]]) -> list[Grid]:
+    """A table for each title with its systems: what was chosen elsewhere against the hardest control, and what tuning here adds.
+
+    The p-values of all tables are one family (Holm).
+    """
+    lines = [(title, each, name) for title, names in systems.items() for each in some for name in names]
+    gaps = [each.elsewhere[name] - each.elsewhere[each.best_control()] for _, each, name in lines]
+    corrected = holm([grouped_p(gap.tolist(), each.groups) for (_, each, _), gap in zip(lines, gaps, strict=True)])
+    rows: dict[str, list[tuple[Cell, ...]]] = {title: [] for title in systems}
+    for (title, each, name), gap, p in zip(lines, gaps, corrected, strict=True):
+        rows[title].append(_held_out_row(each, name, gap, p))
     here = ("tuned here", "what tuning adds", "on locked")
-    columns = ("held out", "system", "chosen elsewhere", "hardest control", "gain over it", "p Holm", *here)
-    return Grid(title, columns, tuple(rows))
+    columns = ("held out", "system", "chosen elsewhere", "hardest control", "gain over it", "on locked", "p Holm", *here)
+    return [Grid(title, columns, tuple(found)) for title, found in rows.items()]
 
 
-def settings_grid(some: Mapping[str, tuple[Setting, Setting]]) -> Grid:
-    """The setting of the aligner that the other sets choose for each set, and the one that it would choose itself."""
+def _held_out_row(each: HeldOut, name: str, gap: Numbers, p: float) -> tuple[Cell, ...]:
+    rival, own = each.best_control(), each.here.get(name)
+    lead = grouped_interval(gap.tolist(), each.groups)
+    tuned_here = ("", "", "")  # for what learns nothing
+    if own is not None:
+        more = own - each.elsewhere[name]
+        tuned_here = (decimal(own.mean()), gap_spoken(grouped_interval(more.tolist(), each.groups)), _on_locked(each, more))
+    against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
+    gains = (gap_spoken(lead), _on_locked(each, gap), told_p(p))
+    cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, *gains, *tuned_here)
+    return tuple(Cell(text, number == 4 and lead.low > 0 and p < 0.05) for number, text in enumerate(cells))
+
+
+def _on_locked(each: HeldOut, gap: Numbers) -> str:
+    return gap_spoken(grouped_interval(gap[each.locked].tolist(), np.array(each.groups)[each.locked].tolist()))
+
+
+def settings_grid(some: Mapping[str, tuple[ChosenElsewhere, ChosenElsewhere]]) -> Grid:
+    """The setting of the aligner and the directions of the encoder that the other sets choose, and those that it would choose itself."""
     rows = tuple((Cell(held), Cell(str(others)), Cell(str(own))) for held, (others, own) in some.items())
     return Grid("What was chosen", ("held out", "by the three others", "by the set itself"), rows, words=True)
 

@@ -132,10 +132,11 @@ class OutcomeTraits:
         length = min(len(one.good), len(other.good))
         signs = 1 - float(np.abs(one.good[:length] - other.good[:length]).mean()) / 2
         mean = _unit(one.sentences.mean(axis=0)[None])[0] @ _unit(other.sentences.mean(axis=0)[None])[0]
-        return [_ordered(sentences), _ordered(events), float(mean), signs, 1 - float(np.abs(one.links - other.links).mean())]
+        same_links = 1 - float(np.abs(one.links - other.links).mean())
+        return [ordered_likeness(sentences), ordered_likeness(events), float(mean), signs, same_links]
 
 
-def _ordered(similarities: Numbers) -> float:
+def ordered_likeness(similarities: Numbers) -> float:
     """The mean similarity over pairs taken in order, as an aligner counts it."""
     return float(2 * in_order(similarities[None].astype(np.float32))[0] / sum(similarities.shape))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache, reduce
 from pathlib import Path
 
 from kgot_lab.experiments.structure.analogies import Choices
@@ -10,37 +11,52 @@ from kgot_lab.experiments.structure.answered import load_choices
 from kgot_lab.experiments.structure.fitted import Features, Said, Together
 from kgot_lab.experiments.structure.instruments import Instruments
 from kgot_lab.experiments.transfer.compared import HeldOut
-from kgot_lab.experiments.transfer.held_sets import DRAWN_FROM, HELD_SETS, held_questions
+from kgot_lab.experiments.transfer.encodings import EncodedTraits, Encoder
+from kgot_lab.experiments.transfer.held_sets import ANSWERED_TOO, DRAWN_FROM, HELD_SETS, held_questions
 from kgot_lab.experiments.transfer.outcomes import OutcomeTraits
+from kgot_lab.experiments.transfer.rewordings import reworded_pairs
 from kgot_lab.experiments.transfer.systems import Sets, chosen_setting
 from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, AlignedTraits, Setting, Traits, keep_traits, kept_traits, traits_of
 from kgot_lab.experiments.transfer.twins import TELLINGS, twin_questions
 
-_STORIES = "storyanalogy"
+Encoders = Callable[[], Mapping[str, Encoder]]  # by the set that each was learnt without; learnt when first asked for
+_STORIES, _WORDS = "storyanalogy", "scan"
 
 
 def make_traits(tools: Instruments, folder: Path, drawn: Path) -> Iterator[Choices]:
     """Work out the traits of every question that has none in the folder; `drawn` holds the questions of the structure benchmark.
 
-    The sets from which settings are chosen get the parts of all settings, the others those of the chosen ones.
+    The sets from which settings are chosen get the parts of all settings, the others those of the chosen ones. Encoders are learnt where
+    an encoded trait is missing.
     """
-    yield from _made(tools, folder, [held_questions(name) for names in HELD_SETS.values() for name in names], SETTINGS)
+    encoders: Encoders = cache(lambda: {held: encoder_without(held, tools) for held in HELD_SETS})
+    held = [held_questions(name) for names in HELD_SETS.values() for name in names]
+    yield from _made(tools, folder, held, SETTINGS, encoders)
     sets = kept_sets(folder)
     chosen = {Setting(), *(chosen_setting(some) for held in HELD_SETS for some in (sets.without(held), sets.only(held)))}
-    yield from _made(tools, folder, [*map(twin_questions, TELLINGS), *_drawn(drawn).values()], sorted(chosen))
+    more = [*map(held_questions, ANSWERED_TOO), *map(twin_questions, TELLINGS), *_drawn(drawn).values()]
+    yield from _made(tools, folder, more, sorted(chosen), encoders)
 
 
-def _made(tools: Instruments, folder: Path, asked: list[Choices], settings: tuple[Setting, ...] | list[Setting]) -> Iterator[Choices]:
+def encoder_without(held: str, tools: Instruments) -> Encoder:
+    """The encoder that develop texts of all sets but one teach, each reworded by rule; SCAN's words tell nothing and teach nothing."""
+    taught_by = [name for other, names in HELD_SETS.items() if other not in (held, _WORDS) for name in names]
+    texts = dict.fromkeys(text for name in taught_by for text in held_questions(name).develop.texts)
+    return Encoder.learnt(reworded_pairs(list(texts), tools.nouns), tools.embedder)
+
+
+def _made(tools: Instruments, folder: Path, asked: list[Choices], settings: Sequence[Setting], encoders: Encoders) -> Iterator[Choices]:
     surface = Together(tools.surface_traits(), Said(tools.skeleton(MASKED, tools.masked_maker)))
-    features: dict[str, Features] = {
-        "traits": Together(surface, AlignedTraits(tools.embedder, settings)),
-        "outcomes": OutcomeTraits(tools.embedder),
+    features: dict[str, Callable[[], Features]] = {
+        "traits": cache(lambda: Together(surface, AlignedTraits(tools.embedder, settings))),
+        "outcomes": cache(lambda: OutcomeTraits(tools.embedder)),
+        "encoded": cache(lambda: EncodedTraits(encoders(), tools.embedder)),
     }
     for some in asked:
-        for kind, each in features.items():
+        for kind, build in features.items():
             path = folder / kind / f"{some.name}.jsonl.gz"
             if not path.exists():
-                keep_traits(traits_of(each, some), path)
+                keep_traits(traits_of(build(), some), path)
         yield some
 
 
@@ -49,9 +65,11 @@ def kept_sets(folder: Path) -> Sets:
     return Sets({held: tuple(_kept(folder, held_questions(name)) for name in names) for held, names in HELD_SETS.items()})
 
 
-def held_out(sets: Sets) -> list[HeldOut]:
-    """Each set of questions, answered by what the other sets taught."""
-    return [HeldOut.of(held, traits, sets) for held in HELD_SETS for traits in sets.by[held]]
+def held_out(folder: Path, sets: Sets, names: Collection[str] = ()) -> list[HeldOut]:
+    """Each set of questions, or those named, answered by what the sets taught of which it is none."""
+    asked = {traits.questions.name: (held, traits) for held in HELD_SETS for traits in sets.by[held]}
+    asked |= {name: (held, _kept(folder, held_questions(name))) for name, held in ANSWERED_TOO.items()}
+    return [HeldOut.of(held, traits, sets) for name, (held, traits) in asked.items() if name in (names or asked)]
 
 
 def held_out_cells(folder: Path, drawn: Path, sets: Sets) -> list[HeldOut]:
@@ -66,8 +84,8 @@ def told_twins(folder: Path, sets: Sets) -> dict[str, HeldOut]:
 
 
 def _kept(folder: Path, some: Choices) -> Traits:
-    one, other = (kept_traits(folder / kind / f"{some.name}.jsonl.gz", some) for kind in ("traits", "outcomes"))
-    return one.and_with(other)
+    one, *others = (kept_traits(folder / kind / f"{some.name}.jsonl.gz", some) for kind in ("traits", "outcomes", "encoded"))
+    return reduce(Traits.and_with, others, one)
 
 
 def _drawn(folder: Path) -> dict[str, Choices]:

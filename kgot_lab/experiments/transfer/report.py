@@ -11,40 +11,47 @@ import numpy as np
 
 from kgot_lab.evaluation.significance import holm, interval, sign_flip_p, smallest_detectable
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, told_p
-from kgot_lab.experiments.transfer.compared import cells_grid, gap_spoken, held_out_grid, settings_grid, twins_grid
+from kgot_lab.experiments.transfer.compared import cells_grid, gap_spoken, held_out_grids, settings_grid, twins_grid
 from kgot_lab.experiments.transfer.held_sets import HELD_SETS
 from kgot_lab.experiments.transfer.receipts import held_out, held_out_cells, kept_sets, told_twins
 from kgot_lab.experiments.transfer.systems import (
     ALIGNED,
     ALIGNED_AND_OUTCOMES,
+    ALL_LEVELS,
     ALL_THREE,
+    ENCODING,
+    LEVELS,
     OUTCOMES_FITTED,
     SURFACE_AND_ALIGNED,
+    ChosenElsewhere,
     Sets,
-    chosen_setting,
 )
-from kgot_lab.experiments.transfer.traits import Setting
 
+_HELD_OUT = {
+    "Leave one set out: weights and word lists chosen on the three others": (ALIGNED, SURFACE_AND_ALIGNED),
+    "The same for what reads outcomes": ("outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, ALL_THREE),
+    "The same for encodings learnt without labels, and for several levels at once": (ENCODING, LEVELS, ALL_LEVELS),
+}
 _MAPPERS = ("surface", "offset from the system", "told in the system")
 
 
 def transfer_grids(folder: Path, drawn: Path) -> list[Grid]:
     """All tables of the transfer; `drawn` holds the questions of the structure benchmark."""
     sets = kept_sets(folder)
-    held = held_out(sets)
+    first, *others = held_out_grids(held_out(folder, sets), _HELD_OUT)
     return [
-        held_out_grid(held, (ALIGNED, SURFACE_AND_ALIGNED), "Leave one set out: weights and word lists chosen on the three others"),
+        first,
         settings_grid(chosen_settings(sets)),
-        held_out_grid(held, ("outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, ALL_THREE), "The same for what reads outcomes"),
+        *others,
         cells_grid(held_out_cells(folder, drawn, sets)),
         twins_grid(told_twins(folder, sets)),
         mappings_grid(drawn.parent / "mappings.jsonl.gz"),
     ]
 
 
-def chosen_settings(sets: Sets) -> dict[str, tuple[Setting, Setting]]:
-    """For each set the setting that the others choose, and the one that it would choose itself."""
-    return {held: (chosen_setting(sets.without(held)), chosen_setting(sets.only(held))) for held in HELD_SETS}
+def chosen_settings(sets: Sets) -> dict[str, tuple[ChosenElsewhere, ChosenElsewhere]]:
+    """For each set what the others choose, and what it would choose itself."""
+    return {held: (ChosenElsewhere.by(sets.without(held), held), ChosenElsewhere.by(sets.only(held), held)) for held in HELD_SETS}
 
 
 def mappings_grid(path: Path) -> Grid:

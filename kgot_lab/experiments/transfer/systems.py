@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from kgot_lab.experiments.structure.analogies import Choices, hashed
 from kgot_lab.experiments.structure.answered import Answers, six
 from kgot_lab.experiments.structure.fitted import ALL
 from kgot_lab.experiments.structure.logit import cross_validated, fit_logit
+from kgot_lab.experiments.transfer.encodings import TRIED_DIRECTIONS, encoded_trait
 from kgot_lab.experiments.transfer.outcomes import TRAITS
 from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, Traits
 
@@ -20,13 +21,16 @@ ALIGNED, OUTCOMES_FITTED = "aligned", "fitted outcomes"
 SURFACE_AND_ALIGNED, ALL_THREE = "fitted surface + aligned", "fitted surface + aligned + outcomes"
 SURFACE_FITTED = "fitted surface"
 ALIGNED_AND_OUTCOMES = "aligned + outcomes"  # nothing is fitted: the score of the alignment and the mean of two chains of outcomes
+ENCODING, LEVELS, ALL_LEVELS = "encoded", "levels", "fitted surface + levels"  # levels: standardised over the choices, and added up
 FITS: Mapping[str, tuple[str, ...]] = {
     SURFACE_FITTED: ALL,
     SURFACE_AND_ALIGNED: (*ALL, ALIGNED),
     OUTCOMES_FITTED: (*TRAITS, MASKED, "surface", "nouns shared", "shares a noun"),
     ALL_THREE: (*ALL, ALIGNED, MASKED, *TRAITS),
+    ALL_LEVELS: (*ALL, ALIGNED, MASKED, *TRAITS, ENCODING),
 }
-STRUCTURES = (MASKED, ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE)
+UNFITTED_STRUCTURES = (MASKED, ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, ENCODING, LEVELS)
+STRUCTURES = (*UNFITTED_STRUCTURES, OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE, ALL_LEVELS)
 _FAR_BELOW = 4.0
 
 
@@ -48,6 +52,24 @@ class Sets:
         return f"<sets {', '.join(f'{name} ({sum(len(some.table) for some in each)})' for name, each in self.by.items())}>"
 
 
+@dataclass(frozen=True)
+class ChosenElsewhere:
+    """What some sets choose for a set: the setting of an aligner, and the trait of the encoder that was learnt without that set."""
+
+    setting: Setting
+    encoded: str
+
+    @classmethod
+    def by(cls, sets: Sets, held: str) -> ChosenElsewhere:
+        """The setting, and the count of directions, that answer most develop questions of some sets, each set counting the same."""
+        tried = [encoded_trait(held, count) for count in TRIED_DIRECTIONS]
+        best = max(tried, key=lambda name: six(_mean_of_sets(sets, lambda traits: traits.column(name))))
+        return cls(chosen_setting(sets), best)
+
+    def __str__(self) -> str:
+        return f"{self.setting}; {self.encoded.rpartition(', ')[2]} directions"
+
+
 def unfitted(traits: Traits) -> dict[str, Numbers]:
     """What the controls and the structural systems that learn nothing say, by name, each of shape (questions, choices)."""
     near, shares, masked = traits.column("surface"), traits.column("shares a noun"), traits.column(MASKED)
@@ -63,11 +85,13 @@ def chosen_setting(sets: Sets) -> Setting:
     """
     usual = Setting()
     order = [usual, *(setting for setting in SETTINGS if setting != usual)]
-    return max(order, key=lambda setting: six(float(np.mean([_mean_of_set(some, setting) for some in sets.by.values()]))))
+    return max(order, key=lambda setting: six(_mean_of_sets(sets, lambda traits: traits.aligned(setting))))
 
 
-def _mean_of_set(some: Sequence[Traits], setting: Setting) -> float:
-    return float(np.mean([right_shares(traits.aligned(setting), traits.questions)[_develop(traits)].mean() for traits in some]))
+def _mean_of_sets(sets: Sets, said: Callable[[Traits], Numbers]) -> float:
+    """The share of develop questions answered, each set counting the same."""
+    shares = [[right_shares(said(traits), traits.questions)[_develop(traits)].mean() for traits in some] for some in sets.by.values()]
+    return float(np.mean([np.mean(some) for some in shares]))
 
 
 def right_shares(said: Numbers, questions: Choices) -> Numbers:
@@ -78,40 +102,42 @@ def right_shares(said: Numbers, questions: Choices) -> Numbers:
     return np.asarray((best / best.sum(axis=1, keepdims=True))[np.arange(len(answers)), answers], np.float64)
 
 
-def trait_columns(traits: Traits, names: Iterable[str], setting: Setting) -> Numbers:
-    """Some traits side by side, shape (questions, choices, names); the score of the alignment is that of a setting."""
-    return np.stack([traits.aligned(setting) if name == ALIGNED else traits.column(name) for name in names], axis=2)
+def trait_columns(traits: Traits, names: Iterable[str], chosen: ChosenElsewhere) -> Numbers:
+    """Some traits side by side, shape (questions, choices, names); those of the alignment and the encoding are the chosen ones."""
+    own = {ALIGNED: lambda: traits.aligned(chosen.setting), ENCODING: lambda: traits.column(chosen.encoded)}
+    return np.stack([own[name]() if name in own else traits.column(name) for name in names], axis=2)
 
 
-def transferred(traits: Traits, others: Sets) -> dict[str, Numbers]:
-    """What every system says, what is chosen or learnt being chosen or learnt on other sets."""
-    setting = chosen_setting(others)
-    said, aligned = unfitted(traits), traits.aligned(setting)
-    said |= {ALIGNED: aligned, ALIGNED_AND_OUTCOMES: aligned + said["outcomes"] / 2}
-    return said | {name: trait_columns(traits, names, setting) @ learnt_weights(others, names, setting) for name, names in FITS.items()}
+def transferred(traits: Traits, others: Sets, held: str) -> dict[str, Numbers]:
+    """What every system says, what is chosen or learnt being chosen or learnt on other sets than the one that is held out."""
+    chosen = ChosenElsewhere.by(others, held)
+    said, aligned, encoded = unfitted(traits), traits.aligned(chosen.setting), traits.column(chosen.encoded)
+    said |= {ALIGNED: aligned, ALIGNED_AND_OUTCOMES: aligned + said["outcomes"] / 2, ENCODING: encoded}
+    said |= {LEVELS: sum(map(standardised, (said[MASKED], aligned, said["outcomes"], encoded)), np.zeros(aligned.shape))}
+    return said | {name: trait_columns(traits, names, chosen) @ learnt_weights(others, names, chosen) for name, names in FITS.items()}
 
 
-def tuned(traits: Traits, taught: Traits, own: Sets) -> dict[str, Numbers]:
+def tuned(traits: Traits, taught: Traits, own: Sets, held: str) -> dict[str, Numbers]:
     """What the systems that learn say when they learn on the develop questions of the set itself, which they answer crosswise."""
-    setting = chosen_setting(own)
-    said = {ALIGNED: traits.aligned(setting)}
+    chosen = ChosenElsewhere.by(own, held)
+    said = {ALIGNED: traits.aligned(chosen.setting), ENCODING: traits.column(chosen.encoded)}
     develop = _develop(taught)
     asked = [taught.questions.questions[row] for row in np.flatnonzero(develop).tolist()]
     answers, groups = [each.answer for each in asked], [each.group or each.id for each in asked]
     for name, names in FITS.items():
-        table = trait_columns(taught, names, setting)[develop]
+        table = trait_columns(taught, names, chosen)[develop]
         whole, crosswise = fit_logit(table, answers), cross_validated(table, answers, groups)
         of_group = dict(zip(groups, crosswise, strict=True))
         weights = np.array([of_group.get(each.group or each.id, whole) for each in traits.questions.questions])
-        said[name] = np.einsum("qcf,qf->qc", trait_columns(traits, names, setting), weights)
+        said[name] = np.einsum("qcf,qf->qc", trait_columns(traits, names, chosen), weights)
     return said
 
 
-def learnt_weights(sets: Sets, names: Sequence[str], setting: Setting) -> Numbers:
+def learnt_weights(sets: Sets, names: Sequence[str], chosen: ChosenElsewhere) -> Numbers:
     """The weights of a conditional logit on develop questions, as many of each set, drawn by hash from all its questions."""
     pools = {name: [(traits, row) for traits in some for row in _rows(traits)] for name, some in sets.by.items()}
     count = min(map(len, pools.values()))
-    tables = {id(traits): trait_columns(traits, names, setting) for some in sets.by.values() for traits in some}
+    tables = {id(traits): trait_columns(traits, names, chosen) for some in sets.by.values() for traits in some}
     drawn = [each for pool in pools.values() for each in sorted(pool, key=_drawn)[:count]]
     table = np.array([tables[id(traits)][row] for traits, row in drawn])
     return fit_logit(table, [traits.questions.questions[row].answer for traits, row in drawn])
@@ -135,6 +161,11 @@ def as_answers(said: Mapping[str, Numbers], questions: Choices) -> dict[str, Ans
         scores = {each.id: tuple(map(six, row)) for each, row in zip(questions.questions, table.tolist(), strict=True)}
         found[name] = Answers(name, kind, questions.name, scores)
     return found
+
+
+def standardised(said: Numbers) -> Numbers:
+    """What is said of the choices, shape (questions, choices), in deviations from each question's mean; 0 where all are equal."""
+    return np.asarray((said - said.mean(axis=1, keepdims=True)) / np.maximum(said.std(axis=1, keepdims=True), 1e-9), np.float64)
 
 
 def _second(near: Numbers) -> Numbers:

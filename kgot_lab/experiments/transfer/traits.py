@@ -129,4 +129,3 @@ def kept_traits(path: Path, some: Choices) -> Traits:
     except (OSError, EOFError, ValueError, KeyError) as error:
         raise BadInput(f"{path.name} cannot be read ({error}); make it again") from error
     raise BadInput(f"{path.name} holds traits of other questions than those of {some.name}; make it again")
-

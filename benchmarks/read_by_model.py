@@ -1,0 +1,52 @@
+"""Does a verifier that lets the local model read what causes what find the analogous text?
+
+python benchmarks/read_by_model.py            the first 20 develop questions of each set, as the judge; goes on where it was stopped
+python benchmarks/read_by_model.py --table    the receipts again, without the model
+
+Rows go to results/transfer/read_by_model.jsonl. Two ways: causal frames (aim, steps of role and outcome with their links, end; a closed
+vocabulary, so no word of a text's field can leak) compared with weights written down once; and entailment: the model says the source in
+general, without words of its field, and then how likely each step of that holds of each choice. Nothing is fitted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from kgot_lab.cli.needs import need_local_model
+from kgot_lab.cli.terminal import bar
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.experiments.structure.judge import JUDGE_SETS
+from kgot_lab.experiments.transfer.read_by_model import read_grid, read_rows
+from kgot_lab.experiments.transfer.receipts import held_out, kept_sets
+
+FOLDER = Path(__file__).parent / "results" / "transfer"
+RESULT = FOLDER / "read_by_model.jsonl"
+
+
+def main() -> None:
+    """Ask, or only tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=20, help="how many of each set")
+    parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
+    wanted = parser.parse_args()
+    rows = [json.loads(line) for line in RESULT.read_text(encoding="utf-8").splitlines() if line] if RESULT.exists() else []
+    if not wanted.table:
+        need_local_model()
+        from kgot_lab.llm.local import Local
+
+        kept = {(row["set"], row["question"]) for row in rows}
+        with bar("reading") as progress, RESULT.open("a", encoding="utf-8") as file:
+            for row in read_rows(Local(context=4096), wanted.questions, kept):
+                rows.append(row)
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                progress(len(rows), wanted.questions * len(JUDGE_SETS), row["set"])
+    grid = read_grid(rows, held_out(FOLDER, kept_sets(FOLDER), JUDGE_SETS), minilm())
+    (FOLDER / "read_by_model.md").write_text(grid.markdown + "\n", encoding="utf-8")
+    print(grid.text)
+
+
+if __name__ == "__main__":
+    main()
