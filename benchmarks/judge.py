@@ -17,6 +17,7 @@ from pathlib import Path
 from kgot_lab.cli.needs import need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.experiments.structure.judge import JUDGE_RUBRICS, JUDGE_SETS, judge_table, judged_rows
+from kgot_lab.writing import write_whole
 
 RESULT = Path(__file__).parent / "results" / "structure" / "judge.jsonl"
 
@@ -34,11 +35,10 @@ def main() -> None:
 
         kept = {(row["set"], row["rubric"], row["question"]) for row in rows}
         total = wanted.questions * len(JUDGE_SETS) * len(JUDGE_RUBRICS)
-        with bar("judging") as progress, RESULT.open("a", encoding="utf-8") as file:
+        with bar("judging") as progress:
             for row in judged_rows(Local(context=4096), wanted.questions, kept):
                 rows.append(row)
-                file.write(json.dumps(row) + "\n")
-                file.flush()
+                write_whole(RESULT, "".join(json.dumps(each) + "\n" for each in rows), "the rows")  # a stop leaves no half of a line
                 progress(len(rows), total, f"{row['set']}, {row['rubric']}")
     print(judge_table(rows).text)
 

@@ -5,7 +5,8 @@ python benchmarks/read_by_model.py --table    the receipts again, without the mo
 
 Rows go to results/transfer/read_by_model.jsonl. Two ways: causal frames (aim, steps of role and outcome with their links, end; a closed
 vocabulary, so no word of a text's field can leak) compared with weights written down once; and entailment: the model says the source in
-general, without words of its field, and then how likely each step of that holds of each choice. Nothing is fitted.
+general, given back once where words of its field leak (what leaks still is counted), and then how likely each step of that holds of each
+choice. Nothing is fitted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.structure.judge import JUDGE_SETS
 from kgot_lab.experiments.transfer.read_by_model import read_grid, read_rows
 from kgot_lab.experiments.transfer.receipts import held_out, kept_sets
+from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 FOLDER = Path(__file__).parent / "results" / "transfer"
 RESULT = FOLDER / "read_by_model.jsonl"
@@ -32,20 +35,28 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
     wanted = parser.parse_args()
     rows = [json.loads(line) for line in RESULT.read_text(encoding="utf-8").splitlines() if line] if RESULT.exists() else []
-    if not wanted.table:
-        need_local_model()
-        from kgot_lab.llm.local import Local
+    if wanted.table and not rows:
+        parser.error(f"there are no receipts in {RESULT.name} yet; run it without --table")
+    try:
+        if not wanted.table:
+            ask(rows, wanted.questions)
+    finally:  # what a stop leaves is told as well
+        grid = read_grid(rows, held_out(FOLDER, kept_sets(FOLDER), JUDGE_SETS), minilm())
+        write_whole(FOLDER / "read_by_model.md", grid.markdown + "\n", "the table")
+        print(grid.text)
 
-        kept = {(row["set"], row["question"]) for row in rows}
-        with bar("reading") as progress, RESULT.open("a", encoding="utf-8") as file:
-            for row in read_rows(Local(context=4096), wanted.questions, kept):
-                rows.append(row)
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                progress(len(rows), wanted.questions * len(JUDGE_SETS), row["set"])
-    grid = read_grid(rows, held_out(FOLDER, kept_sets(FOLDER), JUDGE_SETS), minilm())
-    (FOLDER / "read_by_model.md").write_text(grid.markdown + "\n", encoding="utf-8")
-    print(grid.text)
+
+def ask(rows: list[dict[str, Json]], questions: int) -> None:
+    """Add what is missing to the rows, and keep them after each."""
+    need_local_model()
+    from kgot_lab.llm.local import Local
+
+    kept = {(str(row["model"]), str(row["set"]), str(row["question"])) for row in rows}
+    with bar("reading") as progress:
+        for row in read_rows(Local(context=4096), questions, kept):
+            rows.append(row)
+            write_whole(RESULT, "".join(json.dumps(each) + "\n" for each in rows), "the rows")
+            progress(len(rows), questions * len(JUDGE_SETS), str(row["set"]))
 
 
 if __name__ == "__main__":

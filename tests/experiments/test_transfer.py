@@ -11,7 +11,7 @@ from kgot_lab.experiments.structure.answered import graded, load_answers
 from kgot_lab.experiments.structure.nouns import PIPELINE
 from kgot_lab.experiments.transfer.compared import HeldOut, settings_grid
 from kgot_lab.experiments.transfer.held_sets import HELD_SETS, held_questions
-from kgot_lab.experiments.transfer.receipts import kept_sets
+from kgot_lab.experiments.transfer.receipts import kept_sets, texts_without
 from kgot_lab.experiments.transfer.report import chosen_settings, mappings_grid
 from kgot_lab.experiments.transfer.systems import FITS, ChosenElsewhere, as_answers, learnt_weights, right_shares, transferred
 from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, keep_traits, kept_traits
@@ -56,6 +56,15 @@ def test_what_is_learnt_elsewhere_does_not_depend_on_the_held_out_set(sets):
     assert weights.shape == (len(FITS["fitted surface"]),) and np.isfinite(weights).all()
 
 
+def test_an_encoder_is_taught_by_no_text_of_the_set_that_is_held_out_and_by_no_locked_question():
+    for held, names in HELD_SETS.items():
+        taught = set(texts_without(held))
+        assert taught and not taught & {text for name in names for text in held_questions(name).texts}
+    every = {text for held in HELD_SETS for text in texts_without(held)}
+    assert every == {text for held in ("storyanalogy", "parallelparc", "analobench") for name in HELD_SETS[held]
+                     for text in held_questions(name).develop.texts}  # fmt: skip
+
+
 def test_fitted_weights_do_not_travel_and_the_alignment_does(sets):
     (stories,) = sets.by["storyanalogy"]
     one = HeldOut.of("storyanalogy", stories, sets)
@@ -65,7 +74,7 @@ def test_fitted_weights_do_not_travel_and_the_alignment_does(sets):
 
 def test_every_system_answers_every_question_of_a_set_that_was_held_out(sets):
     (words,) = sets.by["scan"]
-    answers = as_answers(transferred(words, sets.without("scan"), "scan"), words.questions)
+    answers = as_answers(transferred(words, others := sets.without("scan"), ChosenElsewhere.by(others, "scan")), words.questions)
     assert all(len(each.scores) == len(words.questions.questions) for each in answers.values())
     assert answers[MASKED].kind == "structure" and answers["noun veto"].kind == "control"
 

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.experiments.structure.analogies import choices
 from kgot_lab.experiments.structure.judge import JUDGE_SETS
 from kgot_lab.experiments.structure.nouns import Nouns
-from kgot_lab.experiments.transfer.causal_frames import FRAME_EXAMPLES, CausalFrame, FrameLikeness, OutcomeName, causal_frame, told_frame
+from kgot_lab.experiments.transfer.causal_frames import FRAME_EXAMPLES, CausalFrame, FrameLikeness, OutcomeName, causal_frame
 from kgot_lab.experiments.transfer.encodings import EncodedTraits, Encoder
 from kgot_lab.experiments.transfer.entailment import abstract_statement, entailed, log_odds, steps_of
 from kgot_lab.experiments.transfer.outcomes import OUTCOME_PHRASES
@@ -83,6 +83,16 @@ def test_too_few_texts_teach_no_encoder():
         Encoder.learnt([(DAM, DAM)], minilm())
 
 
+def test_texts_without_nouns_another_embedder_and_an_encoder_that_is_too_small_are_refused_by_name(encoder):
+    with pytest.raises(BadInput, match="hold no nouns"):
+        Encoder.learnt([("He went. She came.", "He went. She came.")] * 20, minilm(), most=20)
+    with pytest.raises(BadInput, match="fewer than 80 directions"):
+        EncodedTraits({"any": Encoder(encoder.mean, encoder.directions[:, :20])}, minilm())
+    other = EncodedTraits({"any": Encoder(encoder.mean[:100], encoder.directions[:100])}, minilm())
+    with pytest.raises(BadInput, match="another embedder"):
+        other.prepare([DAM])
+
+
 def test_an_encoding_of_a_text_that_was_not_prepared_is_refused(encoder):
     traits = EncodedTraits({"any": encoder}, minilm())
     traits.prepare([DAM])
@@ -95,7 +105,7 @@ def test_an_encoding_of_a_text_that_was_not_prepared_is_refused(encoder):
 
 
 def test_a_frame_holds_no_word_but_those_of_its_vocabulary_so_that_nothing_leaks():
-    assert told_frame(causal_frame(Scripted([HELPED]), DAM)) == "to gain: first doer seeks; so doer gains; good"
+    assert [step.does for step in causal_frame(Scripted([HELPED]), DAM).steps] == ["seeks", "gains"]
     leak = HELPED.replace('"gains"', '"floods the valley"')
     with pytest.raises(BadReply):
         causal_frame(Scripted([leak, leak]), DAM)  # asked again once, and refused again
@@ -156,8 +166,16 @@ def test_the_table_of_what_the_local_model_read_follows_from_its_receipts():
     assert len(asked) == len(rows) and not any(name in choices(of).locked for of, name in asked)
 
 
+def test_what_failed_is_right_by_chance_and_counted_and_one_question_is_told_without_a_fuss():
+    rows = list(read_rows(Sure(reply="nothing of the kind"), 1))
+    grid = read_grid(rows, held_out(RESULTS, kept_sets(RESULTS), ("analobench T1 S1",)), minilm())
+    assert [[cell.text for cell in line[1:6]] for line in grid.rows] == [
+        ["1", name, ".250", ".000 to .793", failed] for name, failed in (("causal frames", "1"), ("entailment", "1"), ("both", "2"))
+    ]
+
+
 def test_a_run_that_was_stopped_asks_for_what_is_missing_and_keeps_what_failed():
     rows = list(read_rows(Sure(reply="nothing of the kind"), 1))
     assert [row["frames"] for row in rows] == [[None] * 5] * 3 and all("neither Yes nor No" in str(row["failed"]) for row in rows)
-    kept = {(str(row["set"]), str(row["question"])) for row in rows[:2]}
+    kept = {("sure", str(row["set"]), str(row["question"])) for row in rows[:2]}
     assert [row["set"] for row in read_rows(Sure(reply="nothing of the kind"), 1, kept)] == [rows[2]["set"]]

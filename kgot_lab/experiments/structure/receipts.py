@@ -65,7 +65,7 @@ def _with_skeletons_of_the_model(tools: Instruments, opened: bool) -> Iterator[t
         every = choices(name)
         ids = {question.id for question in every.questions if _made_by_the_model((question.source, *question.choices))}
         if _FEWEST <= len(ids) < len(every.questions):
-            title = f"{name}, {len(ids)} with skeletons of {MODEL_OF_SKELETONS}"
+            title = f"{name}, with skeletons of {MODEL_OF_SKELETONS}"
             some = replace(every.only(ids), name=title, locked=every.locked & ids)
             yield (some if opened else some.develop), tools.with_the_model
 

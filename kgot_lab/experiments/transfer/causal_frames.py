@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -98,14 +98,3 @@ class FrameLikeness:
         steps = ordered_likeness(alike)
         end = 1.0 if one.end == other.end else -1.0 if OPPOSITE.get(one.end) == other.end else 0.0
         return _STEPS * steps + _AIM * (one.aim == other.aim) + _END * end
-
-
-def told_frame(frame: CausalFrame) -> str:
-    """A frame as a line of words."""
-    steps = "; ".join(f"{step.link} {step.who} {step.does}" for step in frame.steps)
-    return f"{frame.aim}: {steps}; {frame.end}"
-
-
-def frame_of(row: Mapping[str, object]) -> CausalFrame:
-    """A frame that was kept; raises ValueError for what is none."""
-    return CausalFrame.model_validate(row)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kgot_lab.evaluation.significance import Estimate, Numbers, grouped_interval, grouped_p, holm, interval
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.structure.analogies import Choices
+from kgot_lab.experiments.transfer.encodings import TRIED_DIRECTIONS, encoded_trait
 from kgot_lab.experiments.transfer.systems import (
     STRUCTURES,
     SURFACE_FITTED,
@@ -38,14 +39,18 @@ class HeldOut:
     here: Mapping[str, Numbers]
 
     @classmethod
-    def of(cls, held: str, traits: Traits, sets: Sets, *, taught: Traits | None = None) -> HeldOut:
-        """Questions of a set, answered by what the other sets taught, and by what their own develop part teaches (or that of `taught`)."""
+    def of(cls, held: str, traits: Traits, sets: Sets, *, taught: Traits | None = None, here: bool = True) -> HeldOut:
+        """Questions of a set, answered by what the other sets taught, and by what their own develop part teaches (or that of `taught`).
+
+        Without `here` nothing is learnt of their own.
+        """
         others = sets.without(held)
-        said, own = transferred(traits, others, held), tuned(traits, taught or traits, sets.only(held), held)
+        chosen = ChosenElsewhere.by(others, held)
+        said, own = transferred(traits, others, chosen), tuned(traits, taught or traits, sets.only(held), held) if here else {}
         return cls(
             held,
             traits.questions,
-            ChosenElsewhere.by(others, held),
+            chosen,
             {name: right_shares(table, traits.questions) for name, table in said.items()},
             {name: right_shares(table, traits.questions) for name, table in own.items()},
         )
@@ -59,6 +64,10 @@ class HeldOut:
     def locked(self) -> NDArray[np.bool_]:
         """Which questions are locked."""
         return np.array([each.id in self.questions.locked for each in self.questions.questions])
+
+    def opened(self, gap: Numbers) -> tuple[list[float], list[str]]:
+        """What there is of the locked questions, and their groups."""
+        return gap[self.locked].tolist(), np.array(self.groups)[self.locked].tolist()
 
     def rows(self, cell: str) -> NDArray[np.bool_]:
         """Which questions stand in a cell."""
@@ -75,20 +84,21 @@ class HeldOut:
 def held_out_grids(some: Sequence[HeldOut], systems: Mapping[str, Sequence[str]]) -> list[Grid]:
     """A table for each title with its systems: what was chosen elsewhere against the hardest control, and what tuning here adds.
 
-    The p-values of all tables are one family (Holm).
+    The p-values of all tables are one family (Holm), those on locked questions alone another.
     """
     lines = [(title, each, name) for title, names in systems.items() for each in some for name in names]
     gaps = [each.elsewhere[name] - each.elsewhere[each.best_control()] for _, each, name in lines]
     corrected = holm([grouped_p(gap.tolist(), each.groups) for (_, each, _), gap in zip(lines, gaps, strict=True)])
+    opened = holm([grouped_p(*each.opened(gap)) for (_, each, _), gap in zip(lines, gaps, strict=True)])
     rows: dict[str, list[tuple[Cell, ...]]] = {title: [] for title in systems}
-    for (title, each, name), gap, p in zip(lines, gaps, corrected, strict=True):
-        rows[title].append(_held_out_row(each, name, gap, p))
+    for (title, each, name), gap, p, p_opened in zip(lines, gaps, corrected, opened, strict=True):
+        rows[title].append(_held_out_row(each, name, gap, (p, p_opened)))
     here = ("tuned here", "what tuning adds", "on locked")
-    columns = ("held out", "system", "chosen elsewhere", "hardest control", "gain over it", "on locked", "p Holm", *here)
+    columns = ("held out", "system", "chosen elsewhere", "hardest control", "gain over it", "p Holm", "on locked", "p Holm", *here)
     return [Grid(title, columns, tuple(found)) for title, found in rows.items()]
 
 
-def _held_out_row(each: HeldOut, name: str, gap: Numbers, p: float) -> tuple[Cell, ...]:
+def _held_out_row(each: HeldOut, name: str, gap: Numbers, ps: tuple[float, float]) -> tuple[Cell, ...]:
     rival, own = each.best_control(), each.here.get(name)
     lead = grouped_interval(gap.tolist(), each.groups)
     tuned_here = ("", "", "")  # for what learns nothing
@@ -96,19 +106,30 @@ def _held_out_row(each: HeldOut, name: str, gap: Numbers, p: float) -> tuple[Cel
         more = own - each.elsewhere[name]
         tuned_here = (decimal(own.mean()), gap_spoken(grouped_interval(more.tolist(), each.groups)), _on_locked(each, more))
     against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
-    gains = (gap_spoken(lead), _on_locked(each, gap), told_p(p))
+    gains = (gap_spoken(lead), told_p(ps[0]), _on_locked(each, gap), told_p(ps[1]))
     cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, *gains, *tuned_here)
-    return tuple(Cell(text, number == 4 and lead.low > 0 and p < 0.05) for number, text in enumerate(cells))
+    return tuple(Cell(text, number == 4 and lead.low > 0 and ps[0] < 0.05) for number, text in enumerate(cells))
 
 
 def _on_locked(each: HeldOut, gap: Numbers) -> str:
-    return gap_spoken(grouped_interval(gap[each.locked].tolist(), np.array(each.groups)[each.locked].tolist()))
+    return gap_spoken(grouped_interval(*each.opened(gap)))
 
 
 def settings_grid(some: Mapping[str, tuple[ChosenElsewhere, ChosenElsewhere]]) -> Grid:
     """The setting of the aligner and the directions of the encoder that the other sets choose, and those that it would choose itself."""
     rows = tuple((Cell(held), Cell(str(others)), Cell(str(own))) for held, (others, own) in some.items())
     return Grid("What was chosen", ("held out", "by the three others", "by the set itself"), rows, words=True)
+
+
+def directions_grid(sets: Sets) -> Grid:
+    """What the encoder that was learnt without a set answers of it, by how many directions are taken; all questions."""
+    rows = []
+    for held, some in sets.by.items():
+        for traits in some:
+            shares = [right_shares(traits.column(encoded_trait(held, count)), traits.questions).mean() for count in TRIED_DIRECTIONS]
+            rows.append(tuple(Cell(text) for text in (traits.questions.name, *(decimal(float(share)) for share in shares))))
+    columns = ("encoded, by directions", *map(str, TRIED_DIRECTIONS))
+    return Grid("How much hangs on the count of directions", columns, tuple(rows))
 
 
 def cells_grid(drawn: Sequence[HeldOut]) -> Grid:

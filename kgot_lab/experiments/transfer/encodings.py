@@ -35,7 +35,7 @@ class Encoder:
     def learnt(cls, pairs: Sequence[tuple[str, str]], embedder: Embedder, most: int = max(TRIED_DIRECTIONS)) -> Encoder:
         """Learn from texts, each with itself reworded, sentence by sentence; a pair whose sentences do not answer each other is left out.
 
-        Raises BadInput where fewer pairs of sentences than directions are left.
+        Raises BadInput where fewer pairs of sentences than directions are left, where the features are fewer, and where no pair differs.
         """
         known = _told([text for pair in pairs for text in pair])
         told = [(known[one], known[other]) for one, other in pairs if len(known[one]) == len(known[other])]
@@ -43,8 +43,12 @@ class Encoder:
         if len(both) < most:
             raise BadInput(f"{len(both)} pairs of sentences are too few for {most} directions; give more texts")
         one, other = (_features([pair[side] for pair in both], embedder) for side in (0, 1))
+        if most > one.shape[1]:
+            raise BadInput(f"{one.shape[1]} features of a sentence hold no {most} directions; ask for fewer, or take a larger embedder")
         mean = (one.mean(axis=0) + other.mean(axis=0)) / 2
         within, spread = _scatter(one - other), _scatter(np.concatenate([one, other]) - mean)
+        if not np.trace(within):
+            raise BadInput("no text differs from itself reworded, so there is nothing to learn: these texts hold no nouns to deal out")
         within += np.eye(len(mean)) * _SHRINK * np.trace(within) / len(mean)
         whiten = np.linalg.cholesky(np.linalg.inv(within))
         best = np.linalg.eigh(whiten.T @ spread @ whiten)[1][:, ::-1][:, :most]
@@ -55,9 +59,15 @@ class Encoder:
 
 
 class EncodedTraits:
-    """How alike texts are in some encodings, sentence beside sentence in order, with the first 10, 20, 40 and 80 directions of each."""
+    """How alike texts are in some encodings, sentence beside sentence in order, with the first 10, 20, 40 and 80 directions of each.
+
+    A sentence of which nothing is left without its nouns counts as "something"; languages other than English are read as if they were it.
+    Raises BadInput for an encoder of fewer directions.
+    """
 
     def __init__(self, encoders: Mapping[str, Encoder], embedder: Embedder) -> None:
+        if few := [name for name, encoder in encoders.items() if encoder.directions.shape[1] < max(TRIED_DIRECTIONS)]:
+            raise BadInput(f"the encoder without {few[0]} has fewer than {max(TRIED_DIRECTIONS)} directions; learn it with more")
         self.names = tuple(encoded_trait(name, count) for name in encoders for count in TRIED_DIRECTIONS)
         self._encoders, self._embedder = encoders, embedder
         self._row_of: dict[str, int] = {}
@@ -73,6 +83,10 @@ class EncodedTraits:
         self._encoded = [list(rows) for rows in zip(*(np.split(side, ends) for side in sides), strict=True)]
 
     def _encode(self, features: Numbers, encoder: Encoder, count: int) -> Numbers:
+        if len(encoder.mean) != features.shape[1]:
+            raise BadInput(
+                f"an encoder of {len(encoder.mean)} features reads sentences of no {features.shape[1]}: it knows another embedder"
+            )
         rows = (features - encoder.mean) @ encoder.directions[:, :count]
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float64)
 

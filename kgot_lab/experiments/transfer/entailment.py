@@ -29,9 +29,9 @@ _LEAST_WORDS = 3  # of a step that can be asked about
 
 
 def steps_of(statement: str) -> tuple[str, ...]:
-    """The steps of an abstract statement: its parts between joints such as ", and", "so that" and "until", the short ones left joined.
+    """The steps of an abstract statement: its parts between joints such as ", and", "so that" and "until".
 
-    A statement without joints is its own only step.
+    A statement without joints, or of which a part would have fewer than three words, is its own only step.
     """
     pieces = [piece.strip(" .,") for piece in _JOINT.split(statement)]
     if any(len(piece.split()) < _LEAST_WORDS for piece in pieces):
@@ -42,6 +42,7 @@ def steps_of(statement: str) -> tuple[str, ...]:
 def abstract_statement(model: LLM, text: str, leaks: LeakCheck) -> str:
     """What a text tells, about anything: a model's skeleton, given back once to be said without the words of the text's field.
 
+    Of the two the one with fewer such words stays; it may still hold some.
     Raises LLMError, BadReply.
     """
     return ModelSkeletons(model, leaks=leaks)([text])[0]
@@ -62,10 +63,10 @@ def _holds(model: LLM, text: str, step: str) -> float:
     last = Message("user", f"Text: {text}\nStatement: {step}.")
     reply = checked_reply(model, Prompt((Message("system", CASE_RULES), *turns, last), max_tokens=1, likelihood=True))
     said = reply.text.strip().casefold()
-    if reply.logprob is None:
-        raise LLMError(f"{model.name} does not tell how likely it held its reply: ask a model that does, such as the local one")
     if said not in {"yes", "no"}:
         raise BadReply("it is neither Yes nor No", reply.text)
+    if reply.logprob is None:
+        raise LLMError(f"{model.name} does not tell how likely it held its reply: ask a model that does, such as the local one")
     return math.exp(reply.logprob) if said == "yes" else 1 - math.exp(reply.logprob)
 
 

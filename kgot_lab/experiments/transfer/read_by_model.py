@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product
 
 import numpy as np
 
 from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadReply
-from kgot_lab.evaluation.significance import Numbers, grouped_interval, interval
+from kgot_lab.evaluation.significance import Numbers, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.experiments.structure.analogies import Choice, choices, hashed
 from kgot_lab.experiments.structure.judge import JUDGE_SETS
-from kgot_lab.experiments.transfer.causal_frames import FrameLikeness, causal_frame, frame_of
-from kgot_lab.experiments.transfer.compared import HeldOut, gap_spoken
+from kgot_lab.experiments.transfer.causal_frames import CausalFrame, FrameLikeness, causal_frame
+from kgot_lab.experiments.transfer.compared import HeldOut
 from kgot_lab.experiments.transfer.entailment import abstract_statement, entailed, log_odds, steps_of
-from kgot_lab.experiments.transfer.systems import ALIGNED, ENCODING, right_shares, standardised
+from kgot_lab.experiments.transfer.systems import ALIGNED, ENCODING, right_share, standardised
 from kgot_lab.types import LLM, Json
 
-ReadKey = tuple[str, str]  # set, question
+ReadKey = tuple[str, str, str]  # model, set, question
 
 
 def read_rows(model: LLM, questions: int, kept: Collection[ReadKey] = ()) -> Iterator[dict[str, Json]]:
     """What a model reads in the first so many develop questions of each set that the judge is asked, in the same order, one by one.
 
-    The sets come in turn, so that a stop leaves them alike; what is `kept` is not asked again.
+    The sets come in turn, so that a stop leaves them alike; what is `kept` is not asked again. `seconds` are those of the whole question.
+    Raises LLMError, also for a model that does not tell how likely its reply is.
     """
     every = {name: choices(name) for name in JUDGE_SETS}
     asked = {name: sorted(some.develop.questions, key=lambda question: hashed("judge", question.id)) for name, some in every.items()}
-    leaks = {name: LeakCheck.of(some.develop.texts) for name, some in every.items()}
     for number in range(questions):
         for name, some in asked.items():
-            if number < len(some) and (name, some[number].id) not in kept:
-                yield {"set": name, "question": some[number].id, "model": model.name, **_read(model, some[number], leaks[name])}
+            if number < len(some) and (model.name, name, some[number].id) not in kept:
+                began = time.perf_counter()
+                found = _read(model, some[number], _leak_check(name))
+                seconds = round(time.perf_counter() - began, 1)
+                yield {"set": name, "question": some[number].id, "model": model.name, **found, "seconds": seconds}
+
+
+@cache
+def _leak_check(name: str) -> LeakCheck:
+    return LeakCheck.of(choices(name).develop.texts)
 
 
 def _read(model: LLM, question: Choice, leaks: LeakCheck) -> Mapping[str, Json]:
@@ -50,48 +61,54 @@ def _read(model: LLM, question: Choice, leaks: LeakCheck) -> Mapping[str, Json]:
 def _frame(model: LLM, text: str) -> Json:
     try:
         return causal_frame(model, text).model_dump()
-    except BadReply:  # outside of the vocabulary twice: it has no frame, and its likeness is the least
+    except BadReply:  # outside of the vocabulary twice: it has no frame
         return None
 
 
 def read_grid(rows: Sequence[Mapping[str, Json]], held: Sequence[HeldOut], embedder: Embedder) -> Grid:
-    """How many of the questions that were read each verifier answers, beside what learnt elsewhere, and beside the hardest control.
+    """How many of the questions that a model read each verifier answers, beside what learnt elsewhere, and beside the hardest control.
 
-    A question of which a reading failed counts as answered by chance.
+    Where a reading failed, that verifier is right by chance. `leaking` counts statements that hold words of their text's field after all.
+    Intervals are those of a share (Wilson 1927); no difference is tested, the questions being few.
     """
     likeness, lines = FrameLikeness(embedder), []
-    for each in held:
-        own = {str(row["question"]): row for row in rows if row["set"] == each.questions.name}
+    for model, each in product(dict.fromkeys(str(row["model"]) for row in rows), held):
+        own = {str(row["question"]): row for row in rows if (row["model"], row["set"]) == (model, each.questions.name)}
         some = each.questions.only(own)
-        if not own:
-            continue
         said = {"causal frames": _frames_said(some.questions, own, likeness), "entailment": _entailment_said(some.questions, own)}
-        said["both"] = said["causal frames"] + said["entailment"]
+        said["both"] = [one + other for one, other in zip(*said.values(), strict=True)]
+        failed = [sum(not all(row["frames"]) for row in own.values()), sum("holds" not in row for row in own.values())]
+        leaking = sum(_leaks(each.questions.name, question, own[question.id]) for question in some.questions)
         there = np.array([question.id in own for question in each.questions.questions])
-        rival, groups = each.best_control(), [question.group or question.id for question in some.questions]
-        for name, table in said.items():
-            right = right_shares(table, some)
-            gap = grouped_interval((right - each.elsewhere[rival][there]).tolist(), groups)
-            beside = [decimal(each.elsewhere[other][there].mean()) for other in (ALIGNED, ENCODING, rival)]
-            share = interval(right.tolist())
-            reached = f"{decimal(share.mean)} [{decimal(share.low)}, {decimal(share.high)}]"
-            lines.append((f"{each.questions.name} ({len(own)})", name, reached, *beside[:2], f"{rival} {beside[2]}", gap_spoken(gap)))
-    columns = ("set", "verifier", "right", "aligned", "encoded", "hardest control", "gain over it")
+        rival = each.best_control()
+        beside = [decimal(each.elsewhere[other][there].mean()) for other in (ALIGNED, ENCODING, rival)] if own else []
+        for (name, scores), fails in zip(said.items(), (*failed, sum(failed)), strict=True):
+            if own:
+                right = sum(right_share(each, question.answer) for each, question in zip(scores, some.questions, strict=True))
+                reached = share(round(right), len(own))
+                told = (decimal(right / len(own)), f"{decimal(reached.low)} to {decimal(reached.high)}", str(fails))
+                leaks = str(leaking) if name == "entailment" else ""
+                lines.append((each.questions.name, str(len(own)), name, *told, leaks, *beside[:2], f"{rival} {beside[2]}"))
+    columns = ("set", "questions", "verifier", "right", "95 %", "failed", "leaking", "aligned", "encoded", "hardest control")
     models = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))
     return Grid(f"What {models} reads; develop questions, chance is .25", columns, tuple(tuple(map(Cell, line)) for line in lines))
 
 
-def _frames_said(questions: Sequence[Choice], rows: Mapping[str, Mapping[str, Json]], likeness: FrameLikeness) -> Numbers:
+def _leaks(name: str, question: Choice, row: Mapping[str, Json]) -> bool:
+    return "statement" in row and bool(_leak_check(name).check(question.source, str(row["statement"])))
+
+
+def _frames_said(questions: Sequence[Choice], rows: Mapping[str, Mapping[str, Json]], likeness: FrameLikeness) -> list[Numbers]:
     """The likeness of each choice's frame to the source's, standardised; 0 for all choices where one of them has no frame."""
-    said = np.zeros((len(questions), 4))
-    for number, question in enumerate(questions):
-        frames = [frame and frame_of(frame) for frame in rows[question.id]["frames"]]
-        if all(frames):
-            said[number] = likeness.of(frames[0], frames[1:])
-    return standardised(said)
+    said = []
+    for question in questions:
+        frames = [frame and CausalFrame.model_validate(frame) for frame in rows[question.id]["frames"]]
+        alike = likeness.of(frames[0], frames[1:]) if all(frames) else np.zeros(len(question.choices))
+        said.append(standardised(alike[None])[0])
+    return said
 
 
-def _entailment_said(questions: Sequence[Choice], rows: Mapping[str, Mapping[str, Json]]) -> Numbers:
+def _entailment_said(questions: Sequence[Choice], rows: Mapping[str, Mapping[str, Json]]) -> list[Numbers]:
     """The mean log-odds that the steps of the source's statement hold of each choice, standardised; 0 where none was made."""
-    said = [[log_odds(steps) for steps in rows[question.id].get("holds", [[0.5]] * 4)] for question in questions]
-    return standardised(np.array(said))
+    holds = [rows[question.id].get("holds", [[0.5]] * len(question.choices)) for question in questions]
+    return [standardised(np.array([[log_odds(steps) for steps in of_choices]]))[0] for of_choices in holds]

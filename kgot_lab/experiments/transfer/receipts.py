@@ -39,10 +39,14 @@ def make_traits(tools: Instruments, folder: Path, drawn: Path) -> Iterator[Choic
 
 
 def encoder_without(held: str, tools: Instruments) -> Encoder:
-    """The encoder that develop texts of all sets but one teach, each reworded by rule; SCAN's words tell nothing and teach nothing."""
+    """The encoder that develop texts of other sets teach, each reworded by rule."""
+    return Encoder.learnt(reworded_pairs(texts_without(held), tools.nouns), tools.embedder)
+
+
+def texts_without(held: str) -> list[str]:
+    """The develop texts of all sets but the one that is held out, and but SCAN's, whose words tell nothing."""
     taught_by = [name for other, names in HELD_SETS.items() if other not in (held, _WORDS) for name in names]
-    texts = dict.fromkeys(text for name in taught_by for text in held_questions(name).develop.texts)
-    return Encoder.learnt(reworded_pairs(list(texts), tools.nouns), tools.embedder)
+    return list(dict.fromkeys(text for name in taught_by for text in held_questions(name).develop.texts))
 
 
 def _made(tools: Instruments, folder: Path, asked: list[Choices], settings: Sequence[Setting], encoders: Encoders) -> Iterator[Choices]:
@@ -69,7 +73,8 @@ def held_out(folder: Path, sets: Sets, names: Collection[str] = ()) -> list[Held
     """Each set of questions, or those named, answered by what the sets taught of which it is none."""
     asked = {traits.questions.name: (held, traits) for held in HELD_SETS for traits in sets.by[held]}
     asked |= {name: (held, _kept(folder, held_questions(name))) for name, held in ANSWERED_TOO.items()}
-    return [HeldOut.of(held, traits, sets) for name, (held, traits) in asked.items() if name in (names or asked)]
+    chosen = {name: of for name, of in asked.items() if name in (names or asked)}
+    return [HeldOut.of(held, traits, sets, here=name not in ANSWERED_TOO) for name, (held, traits) in chosen.items()]
 
 
 def held_out_cells(folder: Path, drawn: Path, sets: Sets) -> list[HeldOut]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kgot_lab.evaluation.significance import holm, interval, sign_flip_p, smallest_detectable
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, told_p
-from kgot_lab.experiments.transfer.compared import cells_grid, gap_spoken, held_out_grids, settings_grid, twins_grid
+from kgot_lab.experiments.transfer.compared import cells_grid, directions_grid, gap_spoken, held_out_grids, settings_grid, twins_grid
 from kgot_lab.experiments.transfer.held_sets import HELD_SETS
 from kgot_lab.experiments.transfer.receipts import held_out, held_out_cells, kept_sets, told_twins
 from kgot_lab.experiments.transfer.systems import (
@@ -20,6 +20,7 @@ from kgot_lab.experiments.transfer.systems import (
     ALL_LEVELS,
     ALL_THREE,
     ENCODING,
+    IN_ORDER,
     LEVELS,
     OUTCOMES_FITTED,
     SURFACE_AND_ALIGNED,
@@ -30,7 +31,7 @@ from kgot_lab.experiments.transfer.systems import (
 _HELD_OUT = {
     "Leave one set out: weights and word lists chosen on the three others": (ALIGNED, SURFACE_AND_ALIGNED),
     "The same for what reads outcomes": ("outcomes", ALIGNED_AND_OUTCOMES, OUTCOMES_FITTED, ALL_THREE),
-    "The same for encodings learnt without labels, and for several levels at once": (ENCODING, LEVELS, ALL_LEVELS),
+    "The same for encodings learnt without labels, and for several levels at once": (IN_ORDER, ENCODING, LEVELS, ALL_LEVELS),
 }
 _MAPPERS = ("surface", "offset from the system", "told in the system")
 
@@ -43,6 +44,7 @@ def transfer_grids(folder: Path, drawn: Path) -> list[Grid]:
         first,
         settings_grid(chosen_settings(sets)),
         *others,
+        directions_grid(sets),
         cells_grid(held_out_cells(folder, drawn, sets)),
         twins_grid(told_twins(folder, sets)),
         mappings_grid(drawn.parent / "mappings.jsonl.gz"),

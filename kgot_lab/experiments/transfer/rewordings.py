@@ -1,4 +1,4 @@
-"""Texts told of something else, by rule: each noun makes way for a noun of another text, so that what happens stays and the field goes."""
+"""Texts told of something else, by rule: each noun makes way for one that is drawn, so that what happens stays and the field goes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from kgot_lab.experiments.structure.nouns import NounPiece, Nouns
 
 
 def reworded_pairs(texts: Sequence[str], nouns: Nouns, seed: int = 0) -> list[tuple[str, str]]:
-    """Each text with itself told of something else: the nouns of all texts are dealt out anew, by tag and as often as they occur.
+    """Each text with itself told of something else: for each noun one of its tag is drawn from all texts, the likelier the more frequent.
 
-    A noun that comes twice in a text is replaced by the same one both times. The same seed gives the same pairs.
+    A noun that comes twice in a text is replaced by the same one both times, also where its number differs, so that grammar may break.
+    The same seed gives the same pairs.
     """
     chance = random.Random(seed)
     read = [nouns.pieces(" ".join(text.split())) for text in texts]

@@ -22,6 +22,8 @@ SURFACE_AND_ALIGNED, ALL_THREE = "fitted surface + aligned", "fitted surface + a
 SURFACE_FITTED = "fitted surface"
 ALIGNED_AND_OUTCOMES = "aligned + outcomes"  # nothing is fitted: the score of the alignment and the mean of two chains of outcomes
 ENCODING, LEVELS, ALL_LEVELS = "encoded", "levels", "fitted surface + levels"  # levels: standardised over the choices, and added up
+IN_ORDER = "masked in order"  # masked sentences side by side in order and nothing else: what an encoding has before it learns
+_IN_ORDER = Setting(0, 0, 0, connectives=True)
 FITS: Mapping[str, tuple[str, ...]] = {
     SURFACE_FITTED: ALL,
     SURFACE_AND_ALIGNED: (*ALL, ALIGNED),
@@ -29,8 +31,10 @@ FITS: Mapping[str, tuple[str, ...]] = {
     ALL_THREE: (*ALL, ALIGNED, MASKED, *TRAITS),
     ALL_LEVELS: (*ALL, ALIGNED, MASKED, *TRAITS, ENCODING),
 }
-UNFITTED_STRUCTURES = (MASKED, ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, ENCODING, LEVELS)
-STRUCTURES = (*UNFITTED_STRUCTURES, OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE, ALL_LEVELS)
+STRUCTURES = (
+    *(MASKED, IN_ORDER, ALIGNED, "outcomes", ALIGNED_AND_OUTCOMES, ENCODING, LEVELS),
+    *(OUTCOMES_FITTED, SURFACE_AND_ALIGNED, ALL_THREE, ALL_LEVELS),
+)
 _FAR_BELOW = 4.0
 
 
@@ -61,7 +65,11 @@ class ChosenElsewhere:
 
     @classmethod
     def by(cls, sets: Sets, held: str) -> ChosenElsewhere:
-        """The setting, and the count of directions, that answer most develop questions of some sets, each set counting the same."""
+        """The setting, and the count of directions, that answer most develop questions of some sets, each set counting the same.
+
+        Of equal counts it is the fewest. An encoder has read those questions, though not their answers, so it may choose more directions
+        than a set needs that it has not read.
+        """
         tried = [encoded_trait(held, count) for count in TRIED_DIRECTIONS]
         best = max(tried, key=lambda name: six(_mean_of_sets(sets, lambda traits: traits.column(name))))
         return cls(chosen_setting(sets), best)
@@ -74,7 +82,12 @@ def unfitted(traits: Traits) -> dict[str, Numbers]:
     """What the controls and the structural systems that learn nothing say, by name, each of shape (questions, choices)."""
     near, shares, masked = traits.column("surface"), traits.column("shares a noun"), traits.column(MASKED)
     said = {"surface": near, "bm25": traits.column("words"), "minus surface": -near, "second by surface": _second(near)}
-    said |= {"noun veto": near - _FAR_BELOW * shares, "noun veto, masked": masked + near / 2 - _FAR_BELOW * shares, MASKED: masked}
+    said |= {
+        IN_ORDER: traits.aligned(_IN_ORDER),
+        "noun veto": near - _FAR_BELOW * shares,
+        "noun veto, masked": masked + near / 2 - _FAR_BELOW * shares,
+        MASKED: masked,
+    }
     return said | {"outcomes": traits.column(TRAITS[0]) + traits.column(TRAITS[1])}
 
 
@@ -96,10 +109,16 @@ def _mean_of_sets(sets: Sets, said: Callable[[Traits], Numbers]) -> float:
 
 def right_shares(said: Numbers, questions: Choices) -> Numbers:
     """1 for each question whose best choice is the right one; shared among those that are equally good."""
-    said = np.vectorize(six)(said)
-    best = said >= said.max(axis=1, keepdims=True)
-    answers = [question.answer for question in questions.questions]
-    return np.asarray((best / best.sum(axis=1, keepdims=True))[np.arange(len(answers)), answers], np.float64)
+    return np.array(
+        [right_share(row, question.answer) for row, question in zip(said.tolist(), questions.questions, strict=True)], np.float64
+    )
+
+
+def right_share(said: Sequence[float] | Numbers, answer: int) -> float:
+    """1 where the best choice of a question is the right one, its part where several are equally good, else 0."""
+    rounded = [six(float(score)) for score in said]
+    most = max(rounded)
+    return (rounded[answer] == most) / rounded.count(most)
 
 
 def trait_columns(traits: Traits, names: Iterable[str], chosen: ChosenElsewhere) -> Numbers:
@@ -108,9 +127,8 @@ def trait_columns(traits: Traits, names: Iterable[str], chosen: ChosenElsewhere)
     return np.stack([own[name]() if name in own else traits.column(name) for name in names], axis=2)
 
 
-def transferred(traits: Traits, others: Sets, held: str) -> dict[str, Numbers]:
+def transferred(traits: Traits, others: Sets, chosen: ChosenElsewhere) -> dict[str, Numbers]:
     """What every system says, what is chosen or learnt being chosen or learnt on other sets than the one that is held out."""
-    chosen = ChosenElsewhere.by(others, held)
     said, aligned, encoded = unfitted(traits), traits.aligned(chosen.setting), traits.column(chosen.encoded)
     said |= {ALIGNED: aligned, ALIGNED_AND_OUTCOMES: aligned + said["outcomes"] / 2, ENCODING: encoded}
     said |= {LEVELS: sum(map(standardised, (said[MASKED], aligned, said["outcomes"], encoded)), np.zeros(aligned.shape))}
@@ -118,7 +136,10 @@ def transferred(traits: Traits, others: Sets, held: str) -> dict[str, Numbers]:
 
 
 def tuned(traits: Traits, taught: Traits, own: Sets, held: str) -> dict[str, Numbers]:
-    """What the systems that learn say when they learn on the develop questions of the set itself, which they answer crosswise."""
+    """What the systems that learn say when they learn on the develop questions of the set itself.
+
+    Fitted weights answer those crosswise; a setting and a count of directions are chosen on all of them, which flatters a little.
+    """
     chosen = ChosenElsewhere.by(own, held)
     said = {ALIGNED: traits.aligned(chosen.setting), ENCODING: traits.column(chosen.encoded)}
     develop = _develop(taught)
