@@ -119,6 +119,7 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/question_answering.py --split test --table
 	$(BIN)/python benchmarks/recall.py --table
 	$(BIN)/python benchmarks/standard_sets.py --table
+	$(BIN)/python benchmarks/embedders.py --table
 	$(BIN)/python benchmarks/question_hops.py --table
 	$(BIN)/python benchmarks/pass_through.py --table
 	$(BIN)/python benchmarks/structure.py --table

@@ -15,7 +15,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.receipts import CODE_HASH, EMBEDDER_HASH, load_receipt
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import decimal, signed, told_p
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.trails.embedders import ANEW, embedder_of, embedder_tables, gap_between, learn_anew, measure_embedder
 from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS
@@ -70,7 +70,15 @@ def test_a_gain_is_tested_in_pairs_and_by_groups(both):
 
 
 def test_the_page_on_recall_says_what_the_receipts_give(both):
-    page = (RESULTS.parents[1] / "docs" / "recall.md").read_text(encoding="utf-8").partition("### A stronger embedder")[2].partition("\n## ")[0]
+    page = (
+        (RESULTS.parents[1] / "docs" / "recall.md")
+        .read_text(encoding="utf-8")
+        .partition("### A stronger embedder")[2]
+        .partition("\n## ")[0]
+    )
+    for system in both[1].scores:
+        gap, p = gap_between(both[1], both[0], system, "locked")
+        assert f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}], p {told_p(p)}" in page
     for report in both:
         assert embedder_of(report).partition(" (")[0] in page
         for system in report.scores:
