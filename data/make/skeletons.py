@@ -44,8 +44,11 @@ def main() -> None:
     need_local_model()
     model = Local(context=4096)
     maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
+    engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
     if FILE.exists():  # whatever the lots of today are, nothing of it is lost
         kept = stored(FILE)
+        before = str(kept.head.get("model", ""))
+        engine = before if engine in before else f"{before}; then {engine}" if before else engine
         made |= skeletons([text for texts in lots(long=True) for text in texts if text in kept], kept, cache=False)
     for texts in lots(wanted.long):
         found = skeletons([text for text in texts if text not in made], maker)
@@ -53,7 +56,6 @@ def main() -> None:
         failed |= found.failed
         if time.perf_counter() - began > 60 * wanted.minutes:
             break
-    engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
     save(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))
     print(f"{len(made):,} skeletons, {len(failed)} failed: {FILE.stat().st_size:,} bytes")
 
