@@ -11,13 +11,12 @@ before the run: this is one model of 1.5 billion parameters, and no choice follo
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from kgot_lab.cli.needs import need_local_model
 from kgot_lab.cli.terminal import bar
+from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experiments.structure.judge import JUDGE_RUBRICS, JUDGE_SETS, judge_table, judged_rows
-from kgot_lab.writing import write_whole
 
 RESULT = Path(__file__).parent / "results" / "structure" / "judge.jsonl"
 
@@ -28,7 +27,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=20, help="how many of each set")
     parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
     wanted = parser.parse_args()
-    rows = [json.loads(line) for line in RESULT.read_text(encoding="utf-8").splitlines() if line] if RESULT.exists() else []
+    rows = whole_lines(RESULT, dict)
     if not wanted.table:
         need_local_model()
         from kgot_lab.llm.local import Local
@@ -38,7 +37,7 @@ def main() -> None:
         with bar("judging") as progress:
             for row in judged_rows(Local(context=4096), wanted.questions, kept):
                 rows.append(row)
-                write_whole(RESULT, "".join(json.dumps(each) + "\n" for each in rows), "the rows")  # a stop leaves no half of a line
+                add_line(RESULT, row)
                 progress(len(rows), total, f"{row['set']}, {row['rubric']}")
     print(judge_table(rows).text)
 

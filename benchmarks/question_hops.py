@@ -17,6 +17,7 @@ from statistics import median
 from kgot_lab.cli.needs import need_files, need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
+from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experiments.recall.datasets import hops_by_hand
 from kgot_lab.experiments.trails.splitting import SPLIT_BY_HAND, questions_to_split, split_questions, splits_grid, splits_measured
 
@@ -50,15 +51,14 @@ def _split() -> None:
         need_local_model()
         from kgot_lab.llm.local import Local
 
-        with bar("splitting") as progress, HOPS.open("a", encoding="utf-8") as file:
+        with bar("splitting") as progress:
             for number, row in enumerate(split_questions(Local(context=1024), left), len(done) + 1):
-                file.write(json.dumps(row) + "\n")
-                file.flush()
+                add_line(HOPS, row)
                 progress(number, len(asked), "questions split")
 
 
 def _kept() -> list[dict]:
-    return [json.loads(line) for line in HOPS.read_text(encoding="utf-8").splitlines() if line] if HOPS.exists() else []
+    return whole_lines(HOPS, dict)
 
 
 if __name__ == "__main__":

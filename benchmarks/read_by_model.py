@@ -12,12 +12,12 @@ choice. Nothing is fitted.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from kgot_lab.cli.needs import need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
+from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experiments.structure.judge import JUDGE_SETS
 from kgot_lab.experiments.transfer.read_by_model import read_grid, read_rows
 from kgot_lab.experiments.transfer.receipts import held_out, kept_sets
@@ -34,16 +34,17 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=20, help="how many of each set")
     parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
     wanted = parser.parse_args()
-    rows = [json.loads(line) for line in RESULT.read_text(encoding="utf-8").splitlines() if line] if RESULT.exists() else []
+    rows = whole_lines(RESULT, dict)
     if wanted.table and not rows:
         parser.error(f"there are no receipts in {RESULT.name} yet; run it without --table")
     try:
         if not wanted.table:
             ask(rows, wanted.questions)
-    finally:  # what a stop leaves is told as well
-        grid = read_grid(rows, held_out(FOLDER, kept_sets(FOLDER), JUDGE_SETS), minilm())
-        write_whole(FOLDER / "read_by_model.md", grid.markdown + "\n", "the table")
-        print(grid.text)
+    finally:
+        if rows:  # what a stop leaves is told as well
+            grid = read_grid(rows, held_out(FOLDER, kept_sets(FOLDER), JUDGE_SETS), minilm())
+            write_whole(FOLDER / "read_by_model.md", grid.markdown + "\n", "the table")
+            print(grid.text)
 
 
 def ask(rows: list[dict[str, Json]], questions: int) -> None:
@@ -55,7 +56,7 @@ def ask(rows: list[dict[str, Json]], questions: int) -> None:
     with bar("reading") as progress:
         for row in read_rows(Local(context=4096), questions, kept):
             rows.append(row)
-            write_whole(RESULT, "".join(json.dumps(each) + "\n" for each in rows), "the rows")
+            add_line(RESULT, row)
             progress(len(rows), questions * len(JUDGE_SETS), str(row["set"]))
 
 

@@ -169,7 +169,7 @@ def test_the_table_of_what_the_local_model_read_follows_from_its_receipts():
 def test_what_failed_is_right_by_chance_and_counted_and_one_question_is_told_without_a_fuss():
     rows = list(read_rows(Sure(reply="nothing of the kind"), 1))
     grid = read_grid(rows, held_out(RESULTS, kept_sets(RESULTS), ("analobench T1 S1",)), minilm())
-    assert [[cell.text for cell in line[1:6]] for line in grid.rows] == [
+    assert [[cell.text for cell in line[2:7]] for line in grid.rows] == [
         ["1", name, ".250", ".000 to .793", failed] for name, failed in (("causal frames", "1"), ("entailment", "1"), ("both", "2"))
     ]
 

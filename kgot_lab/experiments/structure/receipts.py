@@ -36,7 +36,7 @@ from kgot_lab.writing import write_whole
 _TAUGHT_BY = {"storyanalogy-mc pool": "storyanalogy-mc", "parallelparc pool": "parallelparc advanced"}  # where a fit for a search learns
 _SEARCHED = ("storyanalogy-mc pool", "analobench T2 S1", "analobench T2 S10", "analobench T2 S30", "parallelparc pool")
 _MEASURES = ("map", "mrr", "recall@1", "recall@10")
-_PARTLY_MADE = ("storyanalogy-mc", "analobench T1 S10", "analobench T1 S30")  # that the local model made skeletons of, if of all or not
+_PARTLY_MADE = ("storyanalogy-mc", "analobench T1 S10", "analobench T1 S30")  # that the local model works through, as far as it came
 _FEWEST = 20  # questions that are a set of their own, as many as a judge is asked
 _OTHERS = 20_000  # pairs that are not analogous, drawn to calibrate on
 

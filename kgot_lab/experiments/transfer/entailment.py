@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons
 from kgot_lab.errors import BadReply, LLMError
-from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.types import LLM, Message, Prompt
 
@@ -70,7 +69,7 @@ def _holds(model: LLM, text: str, step: str) -> float:
     return math.exp(reply.logprob) if said == "yes" else 1 - math.exp(reply.logprob)
 
 
-def log_odds(steps: Numbers) -> float:
+def log_odds(steps: Sequence[float]) -> float:
     """The mean log-odds of some probabilities, each kept a thousandth away from 0 and 1, so that no step decides alone."""
-    kept = [min(max(float(step), 1e-3), 1 - 1e-3) for step in steps]
+    kept = [min(max(step, 1e-3), 1 - 1e-3) for step in steps]
     return sum(math.log(step / (1 - step)) for step in kept) / len(kept)

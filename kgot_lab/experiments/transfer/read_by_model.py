@@ -69,29 +69,34 @@ def read_grid(rows: Sequence[Mapping[str, Json]], held: Sequence[HeldOut], embed
     """How many of the questions that a model read each verifier answers, beside what learnt elsewhere, and beside the hardest control.
 
     Where a reading failed, that verifier is right by chance. `leaking` counts statements that hold words of their text's field after all.
-    Intervals are those of a share (Wilson 1927); no difference is tested, the questions being few.
+    Intervals are those of a share (Wilson 1927), of the nearest whole count; no difference is tested, the questions being few.
     """
     likeness, lines = FrameLikeness(embedder), []
     for model, each in product(dict.fromkeys(str(row["model"]) for row in rows), held):
         own = {str(row["question"]): row for row in rows if (row["model"], row["set"]) == (model, each.questions.name)}
-        some = each.questions.only(own)
-        said = {"causal frames": _frames_said(some.questions, own, likeness), "entailment": _entailment_said(some.questions, own)}
-        said["both"] = [one + other for one, other in zip(*said.values(), strict=True)]
-        failed = [sum(not all(row["frames"]) for row in own.values()), sum("holds" not in row for row in own.values())]
-        leaking = sum(_leaks(each.questions.name, question, own[question.id]) for question in some.questions)
-        there = np.array([question.id in own for question in each.questions.questions])
-        rival = each.best_control()
-        beside = [decimal(each.elsewhere[other][there].mean()) for other in (ALIGNED, ENCODING, rival)] if own else []
-        for (name, scores), fails in zip(said.items(), (*failed, sum(failed)), strict=True):
-            if own:
-                right = sum(right_share(each, question.answer) for each, question in zip(scores, some.questions, strict=True))
-                reached = share(round(right), len(own))
-                told = (decimal(right / len(own)), f"{decimal(reached.low)} to {decimal(reached.high)}", str(fails))
-                leaks = str(leaking) if name == "entailment" else ""
-                lines.append((each.questions.name, str(len(own)), name, *told, leaks, *beside[:2], f"{rival} {beside[2]}"))
-    columns = ("set", "questions", "verifier", "right", "95 %", "failed", "leaking", "aligned", "encoded", "hardest control")
-    models = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))
-    return Grid(f"What {models} reads; develop questions, chance is .25", columns, tuple(tuple(map(Cell, line)) for line in lines))
+        if own:
+            lines += [(model, *line) for line in _read_lines(own, each, likeness)]
+    columns = ("model", "set", "questions", "verifier", "right", "95 %", "failed", "leaking", "aligned", "encoded", "hardest control")
+    return Grid("What a model reads; develop questions, chance is .25", columns, tuple(tuple(map(Cell, line)) for line in lines))
+
+
+def _read_lines(own: Mapping[str, Mapping[str, Json]], each: HeldOut, likeness: FrameLikeness) -> Iterator[tuple[str, ...]]:
+    """A line for each verifier, of the questions of a set that were read."""
+    asked = each.questions.only(own).questions
+    said = {"causal frames": _frames_said(asked, own, likeness), "entailment": _entailment_said(asked, own)}
+    said["both"] = [one + other for one, other in zip(*said.values(), strict=True)]
+    without = [sum(not all(row["frames"]) for row in own.values()), sum("holds" not in row for row in own.values())]
+    leaking = sum(_leaks(each.questions.name, question, own[question.id]) for question in asked)
+    there = np.array([question.id in own for question in each.questions.questions])
+    rival = each.best_control()
+    aligned, encoded, control = (decimal(each.elsewhere[name][there].mean()) for name in (ALIGNED, ENCODING, rival))
+    for (name, scores), failed in zip(said.items(), (*without, sum(without)), strict=True):
+        right = sum(right_share(row, question.answer) for row, question in zip(scores, asked, strict=True))
+        reached = share(round(right), len(asked))
+        interval = f"{decimal(reached.low)} to {decimal(reached.high)}"
+        counts = (str(failed), str(leaking) if name == "entailment" else "")
+        beside = (aligned, encoded, f"{rival} {control}")
+        yield each.questions.name, str(len(asked)), name, decimal(right / len(asked)), interval, *counts, *beside
 
 
 def _leaks(name: str, question: Choice, row: Mapping[str, Json]) -> bool:
