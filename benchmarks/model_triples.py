@@ -1,6 +1,7 @@
 """Does a graph of the local model's triples lead to the passages that a question needs, as one of GPT-3.5's does, or names found by rule?
 
 python benchmarks/model_triples.py            reads what is not read yet (20 s a passage on one core), then measures; stop it at any time
+python benchmarks/model_triples.py --model ollama:llama3.1      has another model read, whose triples get tables of their own
 python benchmarks/model_triples.py --table    the table from what was read, without the model
 
 Questions of musique in the order of a hash; each brings its relevant passages and the first ten of convex fusion to one pool, which all
@@ -21,6 +22,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import Grid
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experiments.recall.model_triples import Brought, ReadPool, pools, triples_grids, triples_read
+from kgot_lab.llm import connect
 from kgot_lab.types import Document, Json
 from kgot_lab.writing import write_whole
 
@@ -33,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=100, help="how many questions the pool is to have")
     parser.add_argument("--table", action="store_true", help="the table from what was read, without the model")
+    parser.add_argument("--model", default="local", help="the model that reads, named as for kgot-lab ask; by default the local one")
     wanted = parser.parse_args()
     rows = whole_lines(RESULT, dict)
     if wanted.table and not rows:
@@ -40,7 +43,7 @@ def main() -> None:
     brought = pools(minilm())
     try:
         if not wanted.table:
-            read(rows, [document for _, some in brought[: wanted.questions] for document in some])
+            read(rows, [document for _, some in brought[: wanted.questions] for document in some], wanted.model)
     finally:  # what a stop leaves is told as well
         tell(rows, brought)
 
@@ -59,12 +62,11 @@ def tell(rows: Sequence[Mapping[str, Json]], brought: Brought) -> None:
         print("\n\n".join(grid.text for grid in grids))
 
 
-def read(rows: list[dict[str, Json]], documents: Sequence[Document]) -> None:
+def read(rows: list[dict[str, Json]], documents: Sequence[Document], named: str) -> None:
     """Add what is missing to the rows, and keep each on file."""
-    need_local_model()
-    from kgot_lab.llm.local import Local
-
-    model = Local(context=2048)
+    if named == "local":
+        need_local_model()
+    model = connect(named)
     kept = {str(row["passage"]) for row in rows if row["model"] == model.name}
     with bar("reading") as progress:
         for number, row in enumerate(triples_read(model, documents, kept), 1 + len(kept)):

@@ -50,8 +50,8 @@ def test_the_same_triples_by_another_maker_find_the_same_and_those_of_other_pass
     for grid in triples_grids(pool, minilm())[:2]:
         found = {(row[0].text, row[1].text): [cell.text for cell in row[2:]] for row in grid.rows}
         for system in ("follow, triples", "pagerank, triples"):
-            assert found[(system, "a model")] == found[(system, "GPT-3.5")]
-    assert found[("follow, triples", "a model")] != found[("follow, triples", "a model, shuffled")]  # without titles nothing else links
+            assert found[(system, "the model")] == found[(system, "GPT-3.5")]
+    assert found[("follow, triples", "the model")] != found[("follow, triples", "the model, shuffled")]  # without titles nothing else links
 
 
 def test_a_question_counts_once_all_its_passages_are_read(brought):
@@ -66,7 +66,7 @@ def test_a_question_counts_once_all_its_passages_are_read(brought):
 def test_what_the_graphs_hold_is_counted_by_hand(brought):
     pool = ReadPool.of(as_rows(brought, 4), brought)
     held = triples_grids(pool, minilm())[2]
-    model, gpt = ([cell.text for cell in row[1:]] for row in held.rows if row[0].text in ("a model", "GPT-3.5"))
+    model, gpt = ([cell.text for cell in row[1:]] for row in held.rows if row[0].text in ("the model", "GPT-3.5"))
     assert model == gpt and gpt[2] == "1.000"
     many = [len(some) for some in pool.triples["GPT-3.5"].values()]
     assert gpt[0] == f"{sum(many) / len(many):.1f}"

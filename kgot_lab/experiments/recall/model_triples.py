@@ -33,7 +33,7 @@ _LONGEST_REPLY = 200  # tokens: some 13 triples
 _MEASURE = "recall@5"
 _BY_RULE = "follow, sentences"
 _OF_TRIPLES = ("follow, triples", "pagerank, triples")
-_GPT, _SHUFFLED = "GPT-3.5", "shuffled"
+_READER, _GPT = "the model", "GPT-3.5"
 PassageTriples = Mapping[str, tuple[Triple, ...]]  # those of each passage, by its id
 Brought = Sequence[tuple[str, tuple[Document, ...]]]  # a question's id and the passages that it adds to the pool
 
@@ -74,6 +74,7 @@ def triples_read(model: LLM, documents: Sequence[Document], kept: Collection[str
 class ReadPool:
     """The questions whose passages have all been read, with those passages, and the triples of them by their maker."""
 
+    model: str
     data: Dataset
     triples: Mapping[str, PassageTriples]
     seconds: float  # a passage, the median
@@ -95,12 +96,7 @@ class ReadPool:
         ids = [document.id for document in documents]
         local = {id: tuple(Triple(*parts) for parts in read[id]["triples"]) for id in ids}
         by_others = {id: whole.triples.get(id, ()) for id in ids}
-        return cls(pool, {str(rows[0]["model"]): local, _GPT: by_others}, float(np.median([read[id]["seconds"] for id in ids])))
-
-    @property
-    def model(self) -> str:
-        """The local model."""
-        return next(iter(self.triples))
+        return cls(str(rows[0]["model"]), pool, {_READER: local, _GPT: by_others}, float(np.median([read[id]["seconds"] for id in ids])))
 
 
 def triples_grids(pool: ReadPool, embedder: Embedder) -> list[Grid]:
@@ -115,7 +111,7 @@ def _found_grid(pool: ReadPool, embedder: Embedder) -> Grid:
     reached = {}
     for name in (BASELINE, _BY_RULE):
         reached[(name, "by rule" if name == _BY_RULE else "none")] = _reached(pool.data, name, embedder)
-    made = {**pool.triples, f"{pool.model}, {_SHUFFLED}": _shuffled(pool.triples[pool.model])}
+    made = {**pool.triples, f"{_READER}, shuffled": _shuffled(pool.triples[_READER])}
     for name in _OF_TRIPLES:
         for maker, triples in made.items():
             reached[(name, maker)] = _reached(replace(pool.data, triples=triples), name, embedder)
