@@ -1,6 +1,6 @@
 """Does a graph of the local model's triples lead to the passages that a question needs, as one of GPT-3.5's does, or names found by rule?
 
-python benchmarks/model_triples.py            reads what is not read yet (20 s a passage on one core), then measures; stop it at any time
+python benchmarks/model_triples.py            reads what is not read yet (25 s a passage on one core), then measures; stop it at any time
 python benchmarks/model_triples.py --model ollama:llama3.1      has another model read, whose triples get tables of their own
 python benchmarks/model_triples.py --table    the table from what was read, without the model
 

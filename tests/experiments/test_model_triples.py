@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
+from kgot_lab.experiments.experts.replies import whole_lines
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.model_triples import POOLED, ReadPool, pools, triples_grids, triples_read
 from kgot_lab.llm.scripted import Scripted
@@ -70,3 +73,11 @@ def test_what_the_graphs_hold_is_counted_by_hand(brought):
     assert model == gpt and gpt[2] == "1.000"
     many = [len(some) for some in pool.triples["GPT-3.5"].values()]
     assert gpt[0] == f"{sum(many) / len(many):.1f}"
+
+
+def test_the_summary_says_what_the_triples_on_file_give(brought):
+    folder = Path(__file__).parents[2] / "benchmarks" / "results" / "model_triples"
+    rows, told = whole_lines(folder / "triples.jsonl", dict), (folder / "summary.md").read_text(encoding="utf-8")
+    for model in {row["model"] for row in rows}:
+        pool = ReadPool.of([row for row in rows if row["model"] == model], brought)
+        assert all(grid.markdown in told for grid in triples_grids(pool, minilm()))
