@@ -63,6 +63,14 @@ function graphView(root, data, tell) {
     state.cy.style(graphStyle(state.data.plan, canvas, state.data.arrows));
     legible();
     state.cy.forceRender();
+    for (const pause of [0, 500, 2000]) setTimeout(remeasure, pause); // while style sheets change hands a page has no size for a moment
+  }
+
+  /** Measure the canvas again, and draw: between two frames it may have been measured as nothing, which no observer tells of. */
+  function remeasure() {
+    if (!state.cy || state.cy.destroyed() || !canvas.clientWidth || !canvas.clientHeight) return;
+    state.cy.resize();
+    state.cy.forceRender();
   }
 
   /** Put the data on screen; nodes that were moved by hand stay where the hand left them. */
