@@ -41,6 +41,13 @@ SEEN = """(views) => views.map((view) => {
 })"""
 
 WIPED = "() => document.querySelectorAll('.kl-canvas canvas').forEach((one) => one.getContext('2d').clearRect(0, 0, 1e5, 1e5))"
+MEASURED_BETWEEN_FRAMES = """() => {
+    const sheet = document.createElement("style");
+    sheet.textContent = ".kl-canvas { display: none !important }";
+    document.head.append(sheet);
+    for (const canvas of document.querySelectorAll(".kl-canvas")) { canvas._cyreg?.cy.resize(); canvas._cyreg?.cy.width(); }
+    sheet.remove();
+}"""
 
 
 @pytest.fixture
@@ -102,6 +109,8 @@ def test_views_are_drawn_whatever_was_hidden_while_they_were_made_or_the_theme_c
     was = places(graph), places(walk)
 
     theme(page, DARK)  # seen by the reader
+    all_there(area, dark=True)
+    page.evaluate(MEASURED_BETWEEN_FRAMES)  # as while the style sheets of a theme give way to those of another
     all_there(area, dark=True)
     front(page, second)
     theme(page, LIGHT)  # in a tab that is put away

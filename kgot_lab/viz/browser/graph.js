@@ -47,6 +47,7 @@ function graphView(root, data, tell) {
     state.cy.on("mouseout", "node, edge", () => pointAway());
     state.cy.on("pan zoom", () => pointAway());
     state.cy.on("pan zoom", () => legible());
+    state.cy.on("render", () => requestAnimationFrame(remeasure)); // in a frame of its own: one that is asked for while drawing is lost
     draw(true);
     state.stops = staying(drawing, { sized: () => resized(), themed: () => restyle() });
   }
@@ -63,12 +64,12 @@ function graphView(root, data, tell) {
     state.cy.style(graphStyle(state.data.plan, canvas, state.data.arrows));
     legible();
     state.cy.forceRender();
-    for (const pause of [0, 500, 2000]) setTimeout(remeasure, pause); // while style sheets change hands a page has no size for a moment
   }
 
-  /** Measure the canvas again, and draw: between two frames it may have been measured as nothing, which no observer tells of. */
+  /** Measure the canvas again where it was measured as nothing, between two frames, of which no observer tells. */
   function remeasure() {
-    if (!state.cy || state.cy.destroyed() || !canvas.clientWidth || !canvas.clientHeight) return;
+    if (state.cy.destroyed() || (state.cy.width() > 0 && canvas.querySelector("canvas").width > 0)) return;
+    if (!canvas.clientWidth || !canvas.clientHeight) return; // it is put away: staying() tells when it comes back
     state.cy.resize();
     state.cy.forceRender();
   }
