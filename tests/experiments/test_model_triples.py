@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.experts.replies import whole_lines
 from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.experiments.recall.model_triples import POOLED, ReadPool, pools, triples_grids, triples_read
+from kgot_lab.experiments.recall.model_triples import POOLED, ReadPool, pools, questions_in, triples_grids, triples_measured, triples_read
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Document
 
@@ -50,7 +51,7 @@ def test_a_reply_is_kept_as_far_as_the_passage_says_it_and_a_passage_that_was_re
 
 def test_the_same_triples_by_another_maker_find_the_same_and_those_of_other_passages_do_not(brought):
     pool = ReadPool.of(as_rows(brought, 12), brought)
-    for grid in triples_grids(pool, minilm())[:2]:
+    for grid in triples_grids(pool, triples_measured(pool, minilm()))[:2]:
         found = {(row[0].text, row[1].text): [cell.text for cell in row[2:]] for row in grid.rows}
         for system in ("follow, triples", "pagerank, triples"):
             assert found[(system, "the model")] == found[(system, "GPT-3.5")]
@@ -68,16 +69,18 @@ def test_a_question_counts_once_all_its_passages_are_read(brought):
 
 def test_what_the_graphs_hold_is_counted_by_hand(brought):
     pool = ReadPool.of(as_rows(brought, 4), brought)
-    held = triples_grids(pool, minilm())[2]
+    (held,) = triples_grids(pool, {})
     model, gpt = ([cell.text for cell in row[1:]] for row in held.rows if row[0].text in ("the model", "GPT-3.5"))
     assert model == gpt and gpt[2] == "1.000"
     many = [len(some) for some in pool.triples["GPT-3.5"].values()]
     assert gpt[0] == f"{sum(many) / len(many):.1f}"
 
 
-def test_the_summary_says_what_the_triples_on_file_give(brought):
+def test_the_summary_says_what_the_receipts_give(brought):
     folder = Path(__file__).parents[2] / "benchmarks" / "results" / "model_triples"
     rows, told = whole_lines(folder / "triples.jsonl", dict), (folder / "summary.md").read_text(encoding="utf-8")
-    for model in {row["model"] for row in rows}:
-        pool = ReadPool.of([row for row in rows if row["model"] == model], brought)
-        assert all(grid.markdown in told for grid in triples_grids(pool, minilm()))
+    for model, found in json.loads((folder / "measured.json").read_text(encoding="utf-8")).items():
+        asked = questions_in(found)
+        pool = ReadPool.of([row for row in rows if row["model"] == model], brought[: len(asked)])
+        assert {query.id for query in pool.data.queries} == asked
+        assert all(grid.markdown in told for grid in triples_grids(pool, found))

@@ -33,9 +33,11 @@ _LONGEST_REPLY = 200  # tokens: some 13 triples
 _MEASURE = "recall@5"
 _BY_RULE = "follow, sentences"
 _OF_TRIPLES = ("follow, triples", "pagerank, triples")
-_READER, _GPT = "the model", "GPT-3.5"
+_RULE, _READER, _GPT = "by rule", "the model", "GPT-3.5"  # who made the links
 PassageTriples = Mapping[str, tuple[Triple, ...]]  # those of each passage, by its id
 Brought = Sequence[tuple[str, tuple[Document, ...]]]  # a question's id and the passages that it adds to the pool
+
+FoundByLinks = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]  # recall@5 by data set, system, who made the links, question
 
 
 def pools(embedder: Embedder) -> Brought:
@@ -99,38 +101,53 @@ class ReadPool:
         return cls(str(rows[0]["model"]), pool, {_READER: local, _GPT: by_others}, float(np.median([read[id]["seconds"] for id in ids])))
 
 
-def triples_grids(pool: ReadPool, embedder: Embedder) -> list[Grid]:
-    """What each graph finds in the pool, with the passages' titles and without, and what the graphs hold."""
+def triples_measured(pool: ReadPool, embedder: Embedder) -> FoundByLinks:
+    """recall@5 of each system with each maker's links, in the pool with the passages' titles and without."""
     remembered = Remembered(embedder)
-    return [_found_grid(replace(pool, data=data), remembered) for data in (pool.data, untitled(pool.data))] + [_held_grid(pool)]
+    return {data.name: _measured(replace(pool, data=data), remembered) for data in (pool.data, untitled(pool.data))}
 
 
-def _found_grid(pool: ReadPool, embedder: Embedder) -> Grid:
-    """recall@5 of each system, and its paired differences to the walk over names found by rule; intervals by BCa, p by sign flips."""
-    asked = [query.id for query in pool.data.queries]
-    reached = {}
-    for name in (BASELINE, _BY_RULE):
-        reached[(name, "by rule" if name == _BY_RULE else "none")] = _reached(pool.data, name, embedder)
+def _measured(pool: ReadPool, embedder: Embedder) -> dict[str, dict[str, dict[str, float]]]:
+    found = {
+        BASELINE: {"none": _reached(pool.data, BASELINE, embedder)},
+        _BY_RULE: {_RULE: _reached(pool.data, _BY_RULE, embedder)},
+    }
     made = {**pool.triples, f"{_READER}, shuffled": _shuffled(pool.triples[_READER])}
     for name in _OF_TRIPLES:
-        for maker, triples in made.items():
-            reached[(name, maker)] = _reached(replace(pool.data, triples=triples), name, embedder)
-    rival = reached[(_BY_RULE, "by rule")]
+        found[name] = {maker: _reached(replace(pool.data, triples=triples), name, embedder) for maker, triples in made.items()}
+    return found
+
+
+def questions_in(found: FoundByLinks) -> set[str]:
+    """The ids of the questions that were measured, the same for each system."""
+    return {id for systems in found.values() for by_links in systems.values() for values in by_links.values() for id in values}
+
+
+def triples_grids(pool: ReadPool, found: FoundByLinks) -> list[Grid]:
+    """What each graph found in the pool, of what triples_measured() gave of it, and what the graphs hold."""
+    return [*(_found_grid(pool, name, systems) for name, systems in found.items()), _held_grid(pool)]
+
+
+def _found_grid(pool: ReadPool, data: str, found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
+    """Means, and paired differences to the walk over names found by rule; intervals by BCa, p by sign flips."""
+    asked = [query.id for query in pool.data.queries]
+    rival = found[_BY_RULE][_RULE]
     rows = []
-    for (name, links), values in reached.items():
-        mean = interval([values[id] for id in asked])
-        cells = [name, links, decimal(mean.mean), f"{decimal(mean.low)} to {decimal(mean.high)}", "", "", ""]
-        if values is not rival:
-            gaps = [values[id] - rival[id] for id in asked]
-            gap = interval(gaps)
-            cells[4:] = [signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", told_p(sign_flip_p(gaps))]
-        rows.append(tuple(map(Cell, cells)))
-    told = f"{pool.data.name}: {len(asked)} questions over {len(pool.data.documents)} passages that {pool.model} has read"
+    for name, by_links in found.items():
+        for links, values in by_links.items():
+            mean = interval([values[id] for id in asked])
+            cells = [name, links, decimal(mean.mean), f"{decimal(mean.low)} to {decimal(mean.high)}", "", "", ""]
+            if values is not rival:
+                gaps = [values[id] - rival[id] for id in asked]
+                gap = interval(gaps)
+                cells[4:] = [signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", told_p(sign_flip_p(gaps))]
+            rows.append(tuple(map(Cell, cells)))
+    told = f"{data}: {len(asked)} questions over {len(pool.data.documents)} passages that {pool.model} has read"
     return Grid(told, ("system", "links", _MEASURE, "95 %", f"minus {_BY_RULE}", "95 %", "p"), tuple(rows))
 
 
-def _reached(data: Dataset, name: str, embedder: Embedder) -> Mapping[str, float]:
-    return score(run(systems(data, embedder)[name](), data.queries), data.qrels, [_MEASURE]).per_query(_MEASURE)
+def _reached(data: Dataset, name: str, embedder: Embedder) -> dict[str, float]:
+    return dict(score(run(systems(data, embedder)[name](), data.queries), data.qrels, [_MEASURE]).per_query(_MEASURE))
 
 
 def _shuffled(triples: PassageTriples, seed: int = 0) -> PassageTriples:
@@ -146,7 +163,7 @@ def _held_grid(pool: ReadPool) -> Grid:
     names = {maker: {id: _names(some) for id, some in triples.items()} for maker, triples in pool.triples.items()}
     by_rule = {document.id: frozenset(capitalised(full_text(document))) for document in pool.data.documents}
     rows = []
-    for maker, held in {"by rule": by_rule, **names}.items():
+    for maker, held in {_RULE: by_rule, **names}.items():
         triples = pool.triples.get(maker)
         many = f"{fmean(map(len, triples.values())):.1f}" if triples else ""
         also = [len(held[id] & names[_GPT][id]) / len(names[_GPT][id]) for id in held if names[_GPT][id]]
