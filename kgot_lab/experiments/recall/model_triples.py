@@ -36,7 +36,6 @@ _OF_TRIPLES = ("follow, triples", "pagerank, triples")
 _RULE, _READER, _GPT = "by rule", "the model", "GPT-3.5"  # who made the links
 PassageTriples = Mapping[str, tuple[Triple, ...]]  # those of each passage, by its id
 Brought = Sequence[tuple[str, tuple[Document, ...]]]  # a question's id and the passages that it adds to the pool
-
 FoundByLinks = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]  # recall@5 by data set, system, who made the links, question
 
 
