@@ -67,6 +67,11 @@ def test_a_question_counts_once_all_its_passages_are_read(brought):
         ReadPool.of(as_rows(brought, 1), brought)
 
 
+def test_a_model_none_of_whose_triples_were_kept_is_told_so(brought):
+    with pytest.raises(BadInput, match="no triple was kept"):
+        ReadPool.of([row | {"triples": []} for row in as_rows(brought, 3)], brought)
+
+
 def test_what_the_graphs_hold_is_counted_by_hand(brought):
     pool = ReadPool.of(as_rows(brought, 4), brought)
     (held,) = triples_grids(pool, {})

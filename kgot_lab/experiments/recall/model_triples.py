@@ -82,7 +82,7 @@ class ReadPool:
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Json]], brought: Brought) -> ReadPool:
-        """The first questions, as many as have all their passages in the rows of a model; raises BadInput where that is less than two."""
+        """The first questions, as many as have all their passages in the rows of a model; raises BadInput where that is less than two, or no triple."""
         read = {str(row["passage"]): row for row in rows}
         asked, documents = list[str](), list[Document]()
         for query, some in brought:
@@ -96,6 +96,8 @@ class ReadPool:
         pool = replace(whole.only(asked), documents=tuple(documents))
         ids = [document.id for document in documents]
         local = {id: tuple(Triple(*parts) for parts in read[id]["triples"]) for id in ids}
+        if not any(local.values()):
+            raise BadInput(f"of {len(ids)} passages that were read no triple was kept: there is nothing to measure")
         by_others = {id: whole.triples.get(id, ()) for id in ids}
         return cls(str(rows[0]["model"]), pool, {_READER: local, _GPT: by_others}, float(np.median([read[id]["seconds"] for id in ids])))
 
