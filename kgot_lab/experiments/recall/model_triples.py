@@ -82,7 +82,7 @@ class ReadPool:
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Json]], brought: Brought) -> ReadPool:
-        """The first questions, as many as have all their passages in the rows of a model; raises BadInput where that is less than two, or no triple."""
+        """The first questions whose passages are all in the rows of a model; raises BadInput for fewer than two, and without any triple."""
         read = {str(row["passage"]): row for row in rows}
         asked, documents = list[str](), list[Document]()
         for query, some in brought:
