@@ -1,7 +1,8 @@
-"""Does the mode `paths`, as it is now, ask what the measured one asked? It is walked again on the replies in the traces of a comparison.
+"""Does the mode `paths`, as it is now, ask what the measured one asked? It is walked again on the replies in
+the traces of a comparison.
 
-A comparison is finished with the version that began it; this says whether its figures are also those of the code beside it. No model is
-asked: a question for which the mode now asks something else counts as changed.
+A comparison is finished with the version that began it; this says whether its figures are also those of the
+code beside it. No model is asked: a question for which the mode now asks something else counts as changed.
 
 python benchmarks/as_measured.py                # needs the traces, which are not kept in git
 python benchmarks/as_measured.py --table        # shows what is on file
@@ -46,7 +47,9 @@ class NotAsked:
 
 def main() -> None:
     """Walk, compare, keep, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--folder", type=Path, default=MEASURED, help="the comparison")
     arguments.add_argument("--table", action="store_true", help="walk nothing")
     options = arguments.parse_args()
@@ -60,21 +63,32 @@ def main() -> None:
 
 
 def compared(folder: Path) -> dict[str, dict[str, int | list[str]]]:
-    """For each set how many answers have a trace, how many of those were walked again, and which of them the mode now comes to otherwise.
+    """For each set how many answers have a trace, how many of those were walked again, and which of them the
+    mode now comes to otherwise.
 
-    Five that end in an error one after the other end the walk: then the mode has changed, and it does not matter how often.
+    Five that end in an error one after the other end the walk: then the mode has changed, and it does not
+    matter how often.
     """
     model = json.loads((folder / PLAN_FILE).read_text())["model"]["name"]
     told: dict[str, dict[str, int | list[str]]] = {}
     for name, sample in Design().samples.items():
         measured, now = receipts_of(folder, name, SYSTEM), {}
-        traced = [id for id in measured if (place_of(folder, name, SYSTEM) / TRACES / trace_name(id)).is_file()]
+        traced = [
+            id for id in measured if (place_of(folder, name, SYSTEM) / TRACES / trace_name(id)).is_file()
+        ]
         design = Design(samples={name: sample.only(traced)}, systems={SYSTEM: ANSWER_SYSTEMS[SYSTEM]})
         with tempfile.TemporaryDirectory() as elsewhere, suppress(LLMError):
             for due, receipt in Sitting(design, Path(elsewhere), NotAsked(model), reuse=(folder,)).answers():
                 now[due.question.id] = receipt
-        changed = sorted(id for id, receipt in now.items() if what_counts(receipt) != what_counts(measured[id]))
-        told[name] = {"answers": len(measured), "with a trace": len(traced), "walked again": len(now), "changed": changed}
+        changed = sorted(
+            id for id, receipt in now.items() if what_counts(receipt) != what_counts(measured[id])
+        )
+        told[name] = {
+            "answers": len(measured),
+            "with a trace": len(traced),
+            "walked again": len(now),
+            "changed": changed,
+        }
     return told
 
 

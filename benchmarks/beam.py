@@ -1,11 +1,14 @@
-"""Which turns of a long chat does a question need? The memory beside BM25, embeddings and their fusions on BEAM, into results/beam.
+"""Which turns of a long chat does a question need? The memory beside BM25, embeddings and their fusions on
+BEAM, into results/beam.
 
-python benchmarks/beam.py --beam DIR             # the open chats: receipts, tables, report.md
-python benchmarks/beam.py --beam DIR --locked    # the locked chats, once: what ranks is not changed afterwards
-python benchmarks/beam.py --table                # the tables again from the receipts, without the chats and without a model
+python benchmarks/beam.py --beam DIR             # the open chats: receipts, tables, report.md python
+benchmarks/beam.py --beam DIR --locked    # the locked chats, once: what ranks is not changed afterwards
+python benchmarks/beam.py --table                # the tables again from the receipts, without the chats and
+without a model
 
-DIR holds chats.jsonl.gz and questions.jsonl.gz. The chats stay there: receipts hold the ids of questions and turns, and scores. Embedding
-some five thousand messages takes minutes, once; vectors are kept in the user's cache, or in the folder that --vectors names.
+DIR holds chats.jsonl.gz and questions.jsonl.gz. The chats stay there: receipts hold the ids of questions and
+turns, and scores. Embedding some five thousand messages takes minutes, once; vectors are kept in the user's
+cache, or in the folder that --vectors names.
 """
 
 from __future__ import annotations
@@ -31,16 +34,31 @@ def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) ->
     need_embeddings()
     embedder = Cached(MiniLM(), vectors)
     with bar("chats") as progress:
-        measure_chats(results, chats, embedder, plan_of_chats(data_digest(data), embedder), locked=locked, progress=progress)
+        measure_chats(
+            results,
+            chats,
+            embedder,
+            plan_of_chats(data_digest(data), embedder),
+            locked=locked,
+            progress=progress,
+        )
 
 
 def main() -> None:
     """Measure, or only derive."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--beam", type=Path, metavar="DIR", help="the folder with the chats and questions")
-    parser.add_argument("--locked", action="store_true", help="open the locked chats; a second time only by the same plan")
-    parser.add_argument("--table", action="store_true", help="derive the tables from the receipts, without measuring")
-    parser.add_argument("--vectors", type=Path, metavar="DIR", help="where vectors are kept (default: the user's cache)")
+    parser.add_argument(
+        "--locked", action="store_true", help="open the locked chats; a second time only by the same plan"
+    )
+    parser.add_argument(
+        "--table", action="store_true", help="derive the tables from the receipts, without measuring"
+    )
+    parser.add_argument(
+        "--vectors", type=Path, metavar="DIR", help="where vectors are kept (default: the user's cache)"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where receipts and report go")
     wanted = parser.parse_args()
     need(wanted.table or wanted.beam, "name the folder of the chats: python benchmarks/beam.py --beam DIR")

@@ -1,7 +1,8 @@
-"""Would one read of the best sentences do as well as the mode `paths`? All questions of the comparison, with the paths left out.
+"""Would one read of the best sentences do as well as the mode `paths`? All questions of the comparison, with
+the paths left out.
 
-The sentences come from the same passages and are as many tokens as `paths` reads in the median; the model is asked once. What is compared
-stands in the plan, which is written before the first answer.
+The sentences come from the same passages and are as many tokens as `paths` reads in the median; the model is
+asked once. What is compared stands in the plan, which is written before the first answer.
 
 python benchmarks/best_sentences.py            # asks the local model, goes on after a stop
 python benchmarks/best_sentences.py --table    # counts what is on file
@@ -28,7 +29,9 @@ SYSTEM, RIVALS = "best-sentences", ("paths", "follow-few", "rag")
 
 def main() -> None:
     """Ask, keep, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
     arguments.add_argument("--table", action="store_true", help="ask nothing")
     options = arguments.parse_args()
@@ -39,7 +42,9 @@ def main() -> None:
         design = Design(systems={SYSTEM: sentences}, pairs=(), aims=())
         for due, receipt in Sitting(design, FOLDER, connect("local")).answers(Slice(limit=options.limit)):
             print(f"{due.set:12} {receipt.id:30} {receipt.f1:.2f} {receipt.predicted[:40]!r}", flush=True)
-    (FOLDER / "report.json").write_text(json.dumps(report(Findings.of(FOLDER), Findings.of(MEASURED)), indent=1) + "\n")
+    (FOLDER / "report.json").write_text(
+        json.dumps(report(Findings.of(FOLDER), Findings.of(MEASURED)), indent=1) + "\n"
+    )
     print((FOLDER / "report.json").read_text())
 
 
@@ -49,7 +54,9 @@ def beside(measured: Findings) -> Findings:
 
 
 def report(sentences: Findings, measured: Findings) -> dict:
-    """By set: what one read scores and takes; and each rival less one read, paired over the questions that both answered."""
+    """By set: what one read scores and takes; and each rival less one read, paired over the questions that
+    both answered.
+    """
     told = {
         f"{row.system} - {SYSTEM}, F1, {row.on}, {row.difference.n} questions":
             f"{signed(row.difference.mean)} ({span(row.difference)}), p {p_said(row.p)}, after Holm {p_said(row.p_holm)}"

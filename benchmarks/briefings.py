@@ -1,14 +1,17 @@
-"""Who is told of what in the invented month: precision and recall of briefings against gold, as the reader of the news errs more.
+"""Who is told of what in the invented month: precision and recall of briefings against gold, as the reader of
+the news errs more.
 
-    python benchmarks/briefings.py               # measures, half an hour on a busy machine
-    python benchmarks/briefings.py --seeds 1     # sooner, with wider intervals; nothing is kept but with --keep
-    python benchmarks/briefings.py --gold        # a reader without errors only: what is not right is a fault of the program or of gold
-    python benchmarks/briefings.py --table       # the tables and the figure of what was measured
+    python benchmarks/briefings.py               # measures, half an hour on a busy machine python
+    benchmarks/briefings.py --seeds 1     # sooner, with wider intervals; nothing is kept but with --keep
+    python benchmarks/briefings.py --gold        # a reader without errors only: what is not right is a fault
+    of the program or of gold python benchmarks/briefings.py --table       # the tables and the figure of what
+    was measured
 
-The month runs through the ticks of the monitor that `kgot-lab invest FOLDER run` runs, with the reader in place of a language model.
-A briefing is right if the right person hears of the right call by the right paths, in time. The reader is simulated: it knows the gold and
-errs at the rates that it is given, so no number is of a language model. News, people and companies are invented, and nothing is advice.
-Results go to benchmarks/results/briefings.json.
+The month runs through the ticks of the monitor that `kgot-lab invest FOLDER run` runs, with the reader in
+place of a language model. A briefing is right if the right person hears of the right call by the right paths,
+in time. The reader is simulated: it knows the gold and errs at the rates that it is given, so no number is of
+a language model. News, people and companies are invented, and nothing is advice. Results go to
+benchmarks/results/briefings.json.
 """
 
 from __future__ import annotations
@@ -26,7 +29,12 @@ RESULTS = Path(__file__).parent / "results" / "briefings.json"
 FIGURE = RESULTS.with_suffix(".svg")
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 SEEDS = 5
-ROUNDS = {"after each item": None, "every hour": 1, "every 6 hours": 6, "every 24 hours": 24}  # hours between decisions
+ROUNDS = {
+    "after each item": None,
+    "every hour": 1,
+    "every 6 hours": 6,
+    "every 24 hours": 24,
+}  # hours between decisions
 
 
 def without_errors() -> list[dict[str, Any]]:
@@ -41,7 +49,10 @@ def without_errors() -> list[dict[str, Any]]:
         "from companies to assets only": {name: DECAYS[name] for name in ("about", "issued_by")},
         "named assets only": {"about": DECAYS["about"]},
     }
-    return [_row(month, name, **options) for name, options in (rounds | {name: {"decays": walk} for name, walk in walks.items()}).items()]
+    return [
+        _row(month, name, **options)
+        for name, options in (rounds | {name: {"decays": walk} for name, walk in walks.items()}).items()
+    ]
 
 
 def _row(month: Any, name: str, **options: Any) -> dict[str, Any]:
@@ -91,7 +102,10 @@ def show(report: dict[str, Any]) -> None:
     )
     print(
         Grid(
-            "Without errors: by when is decided, and what is walked", ("setting", "precision", "recall", "briefings"), rows, words=True
+            "Without errors: by when is decided, and what is walked",
+            ("setting", "precision", "recall", "briefings"),
+            rows,
+            words=True,
         ).markdown
     )
     for row in report["without_errors"][:1]:
@@ -99,14 +113,24 @@ def show(report: dict[str, Any]) -> None:
             print(f"\n{wrong['kind']}: {wrong['user']}, {wrong['item']}, {wrong['action']}. {wrong['why']}")
     if measured := [BriefingCurve.of_json(row) for row in report.get("curves", ())]:
         print(f"\n{briefing_grid(measured).markdown}\n")
-        print(kinds_grid(measured, f"Simulated reader: briefings of a month by kind, mean of {report['seeds']} seeds").markdown)
+        print(
+            kinds_grid(
+                measured, f"Simulated reader: briefings of a month by kind, mean of {report['seeds']} seeds"
+            ).markdown
+        )
         print(briefing_curves(measured).save(FIGURE))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="months for each rate of errors (%(default)s)")
-    parser.add_argument("--gold", action="store_true", help="with a reader without errors only; nothing is kept")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=SEEDS, help="months for each rate of errors (%(default)s)"
+    )
+    parser.add_argument(
+        "--gold", action="store_true", help="with a reader without errors only; nothing is kept"
+    )
     parser.add_argument("--keep", action="store_true", help="keep what fewer seeds give too")
     parser.add_argument("--table", action="store_true", help="show what was measured")
     options = parser.parse_args()
@@ -114,7 +138,10 @@ def main() -> None:
         need_files("python benchmarks/briefings.py makes it", RESULTS)
         show(json.loads(RESULTS.read_text()))
         return
-    report: dict[str, Any] = {"what": "a simulated reader of invented news; no number here is of a language model", "seeds": options.seeds}
+    report: dict[str, Any] = {
+        "what": "a simulated reader of invented news; no number here is of a language model",
+        "seeds": options.seeds,
+    }
     report["without_errors"] = without_errors()
     if not options.gold:
         report["curves"] = curves(options.seeds)

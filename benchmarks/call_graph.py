@@ -1,7 +1,7 @@
 """Calls that are found in Python, against the hand-made call graphs of PyCG's micro benchmark, by category.
 
-python benchmarks/call_graph.py             # precision and recall by category, of both halves
-python benchmarks/call_graph.py --pycg      # PyCG itself on the same files, where it is installed (pip install pycg)
+python benchmarks/call_graph.py             # precision and recall by category, of both halves python
+benchmarks/call_graph.py --pycg      # PyCG itself on the same files, where it is installed (pip install pycg)
 python benchmarks/call_graph.py --misses    # each case that is not exactly right
 
 Figures go to benchmarks/results/call_graph.json.
@@ -31,7 +31,10 @@ Edges = set[tuple[str, str]]
 def found(files: Mapping[str, str]) -> Edges:
     """The calls of a program as this package finds them, named as the gold names them."""
     names = ModuleNames(files)
-    facts = [python_facts(text, path, names.of(path), is_package=path.endswith("__init__.py")) for path, text in files.items()]
+    facts = [
+        python_facts(text, path, names.of(path), is_package=path.endswith("__init__.py"))
+        for path, text in files.items()
+    ]
     analysis = PointsTo(Program.of(facts, names))
     analysis.solve()
     edges = set()
@@ -59,7 +62,9 @@ def found_by_pycg(files: Mapping[str, str]) -> Edges:
             place.write_text(text, encoding="utf-8")
         os.chdir(folder)
         try:
-            generator = CallGraphGenerator([str(Path(folder, "main.py"))], folder, -1, utils.constants.CALL_GRAPH_OP)
+            generator = CallGraphGenerator(
+                [str(Path(folder, "main.py"))], folder, -1, utils.constants.CALL_GRAPH_OP
+            )
             generator.analyze()
             called = formats.Simple(generator).generate()
         finally:
@@ -74,7 +79,9 @@ def half_of(case: Mapping[str, str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pycg", action="store_true")
     parser.add_argument("--misses", action="store_true")
     options = parser.parse_args()
@@ -88,14 +95,21 @@ def main() -> None:
             for place, number in enumerate((1, edges == gold, len(edges & gold), len(edges), len(gold))):
                 counts[row][place] += number
         if options.misses and edges != gold:
-            print(f"{case['category']}/{case['name']}: too many {sorted(edges - gold)}, missing {sorted(gold - edges)}")
+            print(
+                f"{case['category']}/{case['name']}: too many {sorted(edges - gold)}, missing {sorted(gold - edges)}"
+            )
     if not options.pycg:
-        rows = {name: dict(zip(("cases", "exactly right", "both", "found", "gold"), counts[name], strict=True)) for name in sorted(counts)}
+        rows = {
+            name: dict(zip(("cases", "exactly right", "both", "found", "gold"), counts[name], strict=True))
+            for name in sorted(counts)
+        }
         RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print("| category | cases | exactly right | precision | recall |\n|---|---:|---:|---:|---:|")
     for name in sorted(counts, key=lambda each: (each == "all", each.startswith("half"), each)):
         number, exact, both, edges_found, gold_edges = counts[name]
-        print(f"| {name} | {number} | {exact} | {both / max(1, edges_found):.3f} | {both / max(1, gold_edges):.3f} |")
+        print(
+            f"| {name} | {number} | {exact} | {both / max(1, edges_found):.3f} | {both / max(1, gold_edges):.3f} |"
+        )
 
 
 if __name__ == "__main__":

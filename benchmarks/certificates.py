@@ -1,9 +1,11 @@
-"""Does a certificate say so? A gold passage taken away from 100 questions, a contradicting one put in for 50, and the same untouched.
+"""Does a certificate say so? A gold passage taken away from 100 questions, a contradicting one put in for 50,
+and the same untouched.
 
-python benchmarks/certificates.py                                # a simulated model on a few made-up questions
-python benchmarks/certificates.py --model local --minutes 60     # the real questions; goes on where it stopped
-python benchmarks/certificates.py --model local --plan           # only what is left, and how long it will take
-python benchmarks/certificates.py --model local --table          # only the tables, from what is on file
+python benchmarks/certificates.py                                # a simulated model on a few made-up
+questions python benchmarks/certificates.py --model local --minutes 60     # the real questions; goes on where
+it stopped python benchmarks/certificates.py --model local --plan           # only what is left, and how long
+it will take python benchmarks/certificates.py --model local --table          # only the tables, from what is
+on file
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results" / "certificates"
 COMPARISON = Path(__file__).parent / "results" / "graph_pays"  # its receipts say how long an answer takes
 SIMULATED = Path(__file__).parent.parent / "runs" / "certificates_simulated"
-READ_WRONG, LOOKS_SURE = 0.3, 0.5  # how often the simulated model misreads, and how many of those it holds likely
+READ_WRONG, LOOKS_SURE = (
+    0.3,
+    0.5,
+)  # how often the simulated model misreads, and how many of those it holds likely
 
 
 def simulated_trial(folder: Path, questions: int) -> CertificateTrial:
@@ -34,11 +39,21 @@ def simulated_trial(folder: Path, questions: int) -> CertificateTrial:
     from kgot_lab.experiments.competence.worlds import chain_world, comparing_world
     from kgot_lab.retrieval.bm25 import bm25
 
-    worlds = {"2-hops": chain_world(questions, 2), "3-hops": chain_world(questions, 3), "compared": comparing_world(questions, 1)}
+    worlds = {
+        "2-hops": chain_world(questions, 2),
+        "3-hops": chain_world(questions, 3),
+        "compared": comparing_world(questions, 1),
+    }
     sets = {name: TriedSet.of_world(world, name) for name, world in worlds.items()}
     gold = GoldSet(tuple(chain for world in worlds.values() for chain in world.gold.chains))
     llm = Simulated(gold, Competence(read=READ_WRONG, assured=LOOKS_SURE))
-    return CertificateTrial(sets, certificate_cases(sets, without=questions, contradicted=questions // 2), folder, llm, retriever=bm25)
+    return CertificateTrial(
+        sets,
+        certificate_cases(sets, without=questions, contradicted=questions // 2),
+        folder,
+        llm,
+        retriever=bm25,
+    )
 
 
 def real_trial(folder: Path, model: str) -> CertificateTrial:
@@ -65,21 +80,36 @@ def show(folder: Path) -> None:
 
 def main() -> None:
     """Answer and certify what is missing, then print the tables."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--model", default="simulated", help='"simulated", "local", or any other that connect() takes (%(default)s)')
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument(
+        "--model",
+        default="simulated",
+        help='"simulated", "local", or any other that connect() takes (%(default)s)',
+    )
     arguments.add_argument("--questions", type=int, default=12, help="of the simulated model (%(default)s)")
     arguments.add_argument("--minutes", type=float, help="begin no further question after so many minutes")
     arguments.add_argument("--folder", type=Path, help="where answers and certificates are kept")
-    arguments.add_argument("--plan", action="store_true", help="only say what is left and how long it will take; asks no model")
+    arguments.add_argument(
+        "--plan", action="store_true", help="only say what is left and how long it will take; asks no model"
+    )
     arguments.add_argument("--table", action="store_true", help="only the tables, from what is on file")
     options = arguments.parse_args()
     simulated = options.model == "simulated"
-    folder = options.folder or (SIMULATED if simulated else RESULTS / options.model.replace(":", "_").replace("/", "_"))
+    folder = options.folder or (
+        SIMULATED if simulated else RESULTS / options.model.replace(":", "_").replace("/", "_")
+    )
     try:
         if options.table:
-            need_files(f"python benchmarks/certificates.py --model {options.model} makes it", folder / "certificates.json")
+            need_files(
+                f"python benchmarks/certificates.py --model {options.model} makes it",
+                folder / "certificates.json",
+            )
         else:
-            trial = simulated_trial(folder, options.questions) if simulated else real_trial(folder, options.model)
+            trial = (
+                simulated_trial(folder, options.questions) if simulated else real_trial(folder, options.model)
+            )
             if options.plan:
                 from kgot_lab.experiments.certificates.expected import expected_cases_grid
 
@@ -102,7 +132,10 @@ def answer(trial: CertificateTrial, options: argparse.Namespace, *, simulated: b
     need_sandbox()
     with alone_in(trial.folder):
         for row in trial.answers(options.minutes):
-            print(f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}", flush=True)
+            print(
+                f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}",
+                flush=True,
+            )
     if left := len(trial.missing()):
         print(f"{left} left; the same command goes on\n")
 

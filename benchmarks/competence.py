@@ -1,11 +1,13 @@
-"""What the loop makes of errors: questions solved by a simulated model against the rate of each kind of error, and what bends the curves.
+"""What the loop makes of errors: questions solved by a simulated model against the rate of each kind of
+error, and what bends the curves.
 
-python benchmarks/competence.py                  # measures, some ten minutes on two cores
-python benchmarks/competence.py --paths          # the mode `paths` alone, the rest stays as on file; the first time embeds sentences
-python benchmarks/competence.py --questions 30   # sooner, with wider intervals; nothing is kept
-python benchmarks/competence.py --table          # the tables and figures of what was measured
+python benchmarks/competence.py                  # measures, some ten minutes on two cores python
+benchmarks/competence.py --paths          # the mode `paths` alone, the rest stays as on file; the first time
+embeds sentences python benchmarks/competence.py --questions 30   # sooner, with wider intervals; nothing is
+kept python benchmarks/competence.py --table          # the tables and figures of what was measured
 
-Every number is of a simulation, whose model knows the answers and errs at the rates that it is given: none is of a language model.
+Every number is of a simulation, whose model knows the answers and errs at the rates that it is given: none is
+of a language model.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ def compared() -> list[tuple[str, LoopSetting]]:
 
 
 def bent() -> list[tuple[str, LoopSetting]]:
-    """What ballots, steps, repairs and forced reads do against the errors that they are for, on questions of three hops."""
+    """What ballots, steps, repairs and forced reads do against the errors that they are for, on questions of
+    three hops.
+    """
     from kgot_lab.experiments.competence.curves import LoopSetting
     from kgot_lab.experiments.competence.exact import (
         solved_despite_forced_reads,
@@ -76,12 +80,39 @@ def bent() -> list[tuple[str, LoopSetting]]:
 
     few = REFERENCE.but(steps=LONGER)  # as many turns as hops, so that reading is always forced
     return [
-        *(("vote", LoopSetting(counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_votes, LONGER, n))) for n in (1, 3, 5)),
-        *(("missed", LoopSetting(f"{n} steps", REFERENCE.but(steps=n), partial(solved_despite_misses, LONGER, n))) for n in (3, 5, 7, 10)),
-        *(("broken", LoopSetting(counted(n, "repair"), REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
-        *(("read", LoopSetting(counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_reads, n))) for n in (1, 3, 5)),
         *(
-            ("read", LoopSetting(counted(n, "forced read"), few.but(forced_reads=n), partial(solved_despite_forced_reads, n)))
+            (
+                "vote",
+                LoopSetting(
+                    counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_votes, LONGER, n)
+                ),
+            )
+            for n in (1, 3, 5)
+        ),
+        *(
+            (
+                "missed",
+                LoopSetting(f"{n} steps", REFERENCE.but(steps=n), partial(solved_despite_misses, LONGER, n)),
+            )
+            for n in (3, 5, 7, 10)
+        ),
+        *(("broken", LoopSetting(counted(n, "repair"), REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
+        *(
+            (
+                "read",
+                LoopSetting(counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_reads, n)),
+            )
+            for n in (1, 3, 5)
+        ),
+        *(
+            (
+                "read",
+                LoopSetting(
+                    counted(n, "forced read"),
+                    few.but(forced_reads=n),
+                    partial(solved_despite_forced_reads, n),
+                ),
+            )
             for n in (1, 3, 5)
         ),
     ]
@@ -89,7 +120,9 @@ def bent() -> list[tuple[str, LoopSetting]]:
 
 @dataclass(frozen=True)
 class PathCase:
-    """A curve of the mode `paths`: in which panel, of which error, with which other rates, and over which world."""
+    """A curve of the mode `paths`: in which panel, of which error, with which other rates, and over which
+    world.
+    """
 
     panel: str
     rate: str
@@ -101,31 +134,65 @@ class PathCase:
 
 
 def along() -> list[PathCase]:
-    """What errors do in the mode `paths`, and what more paths, the likelihood that is enough, and splitting do against them."""
+    """What errors do in the mode `paths`, and what more paths, the likelihood that is enough, and splitting
+    do against them.
+    """
     from kgot_lab.experiments.competence.curves import LoopSetting
-    from kgot_lab.experiments.competence.exact import solved_despite_hop_misreadings, solved_despite_misreadings, solved_despite_splits
+    from kgot_lab.experiments.competence.exact import (
+        solved_despite_hop_misreadings,
+        solved_despite_misreadings,
+        solved_despite_splits,
+    )
     from kgot_lab.loop.limits import PATHS
 
     def case(panel: str, rate: str, name: str, limits: Limits, exact: Any = None, **more: Any) -> PathCase:
         return PathCase(panel, rate, LoopSetting(name, limits, exact), **more)
 
-    once = PATHS.but(wide_tokens=0, steps=1)  # each question is asked of its best paths, and hop by hop, of nothing else
-    told, half, sure = ({"assured": share} for share in (0.0, 0.5, 1.0))  # wrong answers that look sure: none, half, all
+    once = PATHS.but(
+        wide_tokens=0, steps=1
+    )  # each question is asked of its best paths, and hop by hop, of nothing else
+    told, half, sure = (
+        {"assured": share} for share in (0.0, 0.5, 1.0)
+    )  # wrong answers that look sure: none, half, all
     looks = (("told apart", told), ("half look sure", half), ("all look sure", sure))
-    by_hops = {name: partial(solved_despite_hop_misreadings, HOPS, assured=rates["assured"]) for name, rates in looks}
-    again = {name: partial(solved_despite_misreadings, 3, assured=rates["assured"]) for name, rates in looks}  # path, all sentences, path
+    by_hops = {
+        name: partial(solved_despite_hop_misreadings, HOPS, assured=rates["assured"]) for name, rates in looks
+    }
+    again = {
+        name: partial(solved_despite_misreadings, 3, assured=rates["assured"]) for name, rates in looks
+    }  # path, all sentences, path
     return [
         *(case("1 hop", "read", name, PATHS, again[name], others=rates, hops=1) for name, rates in looks),
         *(case("2 hops", "read", name, PATHS, others=rates) for name, rates in looks),
-        *(case("2 hops, hop by hop", "read", name, once, by_hops[name], others=rates, found=1) for name, rates in looks),
+        *(
+            case("2 hops, hop by hop", "read", name, once, by_hops[name], others=rates, found=1)
+            for name, rates in looks
+        ),
         case("1 hop, a path once", "read", "1 path", once, partial(solved_despite_misreadings, 1), hops=1),
         case("1 hop, a path once", "read", "2 paths", once.but(paths=2), hops=1),
-        *(case("2 hops, half look sure", "read", f"{n} paths", PATHS.but(paths=n), others=half) for n in (2, 3)),
-        *(case("2 hops, half look sure", "read", f"enough: {enough}", PATHS.but(sure=enough), others=half) for enough in (0.0, 0.95)),
+        *(
+            case("2 hops, half look sure", "read", f"{n} paths", PATHS.but(paths=n), others=half)
+            for n in (2, 3)
+        ),
+        *(
+            case("2 hops, half look sure", "read", f"enough: {enough}", PATHS.but(sure=enough), others=half)
+            for enough in (0.0, 0.95)
+        ),
         case("2 hops, not split", "read", "no hops", PATHS.but(hops=False)),
         case("split", "split", "3 hops", PATHS, hops=3),
         case("split", "split", "2 hops, hop by hop", once, solved_despite_splits, found=1),
-        *(case("two compared", "read", f"{hops} hop{'s' * (hops > 1)} each", PATHS, hops=hops, found=4, comparing=True) for hops in (1, 2)),
+        *(
+            case(
+                "two compared",
+                "read",
+                f"{hops} hop{'s' * (hops > 1)} each",
+                PATHS,
+                hops=hops,
+                found=4,
+                comparing=True,
+            )
+            for hops in (1, 2)
+        ),
     ]
 
 
@@ -149,7 +216,9 @@ def one_case(questions: int, case: PathCase) -> CompetenceCurve:
 
     world = (comparing_world if case.comparing else chain_world)(questions, case.hops)
     tools = [search(world.documents, bm25(world.documents), k=case.found)]
-    return competence_curve(world.gold, tools, case.rate, case.setting, FEW_RATES, competence=Competence(**case.others))
+    return competence_curve(
+        world.gold, tools, case.rate, case.setting, FEW_RATES, competence=Competence(**case.others)
+    )
 
 
 def measured(questions: int, hops: int, settings: Sequence[tuple[str, LoopSetting]]) -> list[CompetenceCurve]:
@@ -170,7 +239,9 @@ def one_curve(questions: int, hops: int, setting: tuple[str, LoopSetting]) -> Co
     from kgot_lab.tools.search import search
 
     world = chain_world(questions, hops)
-    return competence_curve(world.gold, [search(world.documents, bm25(world.documents), k=FOUND)], *setting, RATES)
+    return competence_curve(
+        world.gold, [search(world.documents, bm25(world.documents), k=FOUND)], *setting, RATES
+    )
 
 
 def without_errors(most: int) -> list[dict[str, Any]]:
@@ -185,7 +256,9 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.tools.search import search
 
-    worlds = [(f"made up, {hops} hop{'s' * (hops > 1)}", chain_world(most, hops), FOUND) for hops in (1, 2, 3, 4)]
+    worlds = [
+        (f"made up, {hops} hop{'s' * (hops > 1)}", chain_world(most, hops), FOUND) for hops in (1, 2, 3, 4)
+    ]
     for name, k in SETS.items():
         try:
             worlds.append((name, world_on_file(bundled(name)), k))
@@ -194,7 +267,11 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     rows = []
     for name, world, k in worlds:
         tools = [search(world.documents, bm25(world.documents), k=k)]
-        for setting, limits in {"reference": REFERENCE, "local": LOCAL, "local, 7 steps": LOCAL.but(steps=7)}.items():
+        for setting, limits in {
+            "reference": REFERENCE,
+            "local": LOCAL,
+            "local, 7 steps": LOCAL.but(steps=7),
+        }.items():
             ends = simulated_ends(world.gold, tools, Competence(), limits)
             solved = share(sum(end.right for end in ends), len(ends))
             rows.append({"questions": name, "setting": setting, "k": k, **vars(solved)})
@@ -203,19 +280,32 @@ def without_errors(most: int) -> list[dict[str, Any]]:
 
 
 def along_without_errors(most: int) -> list[dict[str, Any]]:
-    """What a model without errors solves in the mode `paths`, of made-up worlds and of the first questions of the sets on file."""
+    """What a model without errors solves in the mode `paths`, of made-up worlds and of the first questions of
+    the sets on file.
+    """
     from kgot_lab.bundled import bundled
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import share
     from kgot_lab.experiments.competence.curves import simulated_ends
     from kgot_lab.experiments.competence.simulated import Competence
-    from kgot_lab.experiments.competence.worlds import chain_world, comparing_world, first_of, world_of_triples, world_on_file
+    from kgot_lab.experiments.competence.worlds import (
+        chain_world,
+        comparing_world,
+        first_of,
+        world_of_triples,
+        world_on_file,
+    )
     from kgot_lab.loop.limits import PATHS
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.tools.search import search
 
-    worlds = [(f"made up, {hops} hop{'s' * (hops > 1)}", chain_world(most, hops), FOUND) for hops in (1, 2, 3, 4, 5)]
-    worlds += [(f"made up, two compared, {hops} hop{'s' * (hops > 1)} each", comparing_world(most, hops), 2 * FOUND) for hops in (1, 2)]
+    worlds = [
+        (f"made up, {hops} hop{'s' * (hops > 1)}", chain_world(most, hops), FOUND) for hops in (1, 2, 3, 4, 5)
+    ]
+    worlds += [
+        (f"made up, two compared, {hops} hop{'s' * (hops > 1)} each", comparing_world(most, hops), 2 * FOUND)
+        for hops in (1, 2)
+    ]
     for name, k in SETS.items():
         try:
             worlds.append((name, first_of(world_on_file(bundled(name)), ON_FILE), k))
@@ -223,17 +313,30 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
             print(f"{name}: not here")
     try:
         worlds.append(
-            ("2wiki-1000", first_of(world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")), ON_FILE), PASSAGES)
+            (
+                "2wiki-1000",
+                first_of(world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")), ON_FILE),
+                PASSAGES,
+            )
         )
     except UnknownName:
         print("2wiki-1000: not here")
     rows = []
     for name, world, k in worlds:
         tools = [search(world.documents, bm25(world.documents), k=k)]
-        settings = {"paths": PATHS} if k == PASSAGES else {"paths": PATHS, "paths, no hops": PATHS.but(hops=False)}
+        settings = (
+            {"paths": PATHS} if k == PASSAGES else {"paths": PATHS, "paths, no hops": PATHS.but(hops=False)}
+        )
         for setting, limits in settings.items():
             ends = simulated_ends(world.gold, tools, Competence(), limits)
-            rows.append({"questions": name, "setting": setting, "k": k, **vars(share(sum(end.right for end in ends), len(ends)))})
+            rows.append(
+                {
+                    "questions": name,
+                    "setting": setting,
+                    "k": k,
+                    **vars(share(sum(end.right for end in ends), len(ends))),
+                }
+            )
             print(rows[-1], flush=True)
     return rows
 
@@ -245,9 +348,16 @@ def as_curves(rows: Iterable[dict[str, Any]]) -> list[CompetenceCurve]:
     from kgot_lab.loop.limits import Limits
 
     def point(row: dict[str, Any]) -> CurvePoint:
-        return CurvePoint(row["rate"], Estimate(**row["solved"]), Estimate(**row["wrong"]), row["exact"], row.get("calls"))
+        return CurvePoint(
+            row["rate"], Estimate(**row["solved"]), Estimate(**row["wrong"]), row["exact"], row.get("calls")
+        )
 
-    return [CompetenceCurve(row["rate"], row["setting"], Limits.of_json(row["limits"]), tuple(map(point, row["points"]))) for row in rows]
+    return [
+        CompetenceCurve(
+            row["rate"], row["setting"], Limits.of_json(row["limits"]), tuple(map(point, row["points"]))
+        )
+        for row in rows
+    ]
 
 
 def show(report: dict[str, Any]) -> None:
@@ -260,14 +370,28 @@ def show(report: dict[str, Any]) -> None:
     panels: dict[str, list[CompetenceCurve]] = {}
     for row, curve in zip(report["along"], as_curves(report["along"]), strict=True):
         panels.setdefault(row["panel"], []).append(curve)
-    titles = {"compared": f"{HOPS} hops, both presets", "bent": f"{LONGER} hops, reference with one limit changed"}
+    titles = {
+        "compared": f"{HOPS} hops, both presets",
+        "bent": f"{LONGER} hops, reference with one limit changed",
+    }
     for name, curves in both.items():
-        print("\n" + curves_grid(curves, f"questions solved by rate of errors; {titles[name]}, n = {report['questions']}").markdown)
+        print(
+            "\n"
+            + curves_grid(
+                curves, f"questions solved by rate of errors; {titles[name]}, n = {report['questions']}"
+            ).markdown
+        )
     for name, curves in panels.items():
         print(
-            "\n" + curves_grid(curves, f"questions solved by rate of errors; mode paths, {name}, n = {report['along_questions']}").markdown
+            "\n"
+            + curves_grid(
+                curves,
+                f"questions solved by rate of errors; mode paths, {name}, n = {report['along_questions']}",
+            ).markdown
         )
-    rows = tuple(tuple(map(Cell, _cells(row))) for row in (*report["without_errors"], *report["along_without_errors"]))
+    rows = tuple(
+        tuple(map(Cell, _cells(row))) for row in (*report["without_errors"], *report["along_without_errors"])
+    )
     columns = ("questions", "setting", "solved", "95 %", "n")
     print("\n" + Grid("Simulated model: solved by one without errors", columns, rows).markdown)
     print(competence_curves([*both["compared"], *both["bent"]]).save(FIGURE))
@@ -277,18 +401,35 @@ def show(report: dict[str, Any]) -> None:
 
 
 def _cells(row: dict[str, Any]) -> Sequence[str]:
-    return row["questions"], row["setting"], f"{row['mean']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}", str(row["n"])
+    return (
+        row["questions"],
+        row["setting"],
+        f"{row['mean']:.3f}",
+        f"{row['low']:.3f} to {row['high']:.3f}",
+        str(row["n"]),
+    )
 
 
 def _farthest(curves: Iterable[CompetenceCurve]) -> float:
-    return max(abs(point.solved.mean - point.exact) for curve in curves for point in curve.points if point.exact is not None)
+    return max(
+        abs(point.solved.mean - point.exact)
+        for curve in curves
+        for point in curve.points
+        if point.exact is not None
+    )
 
 
 def main() -> None:
     """Measure, keep, show."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--questions", type=int, default=200, help="of each made-up world (%(default)s)")
-    arguments.add_argument("--paths", action="store_true", help="measure the mode paths alone, and take the rest from what was measured")
+    arguments.add_argument(
+        "--paths",
+        action="store_true",
+        help="measure the mode paths alone, and take the rest from what was measured",
+    )
     arguments.add_argument("--table", action="store_true", help="show what was measured")
     options = arguments.parse_args()
     if options.table or options.paths:

@@ -1,11 +1,12 @@
-"""Concepts that a model reads in documentation, against 60 triples of 26 paragraphs that were written before the code.
+"""Concepts that a model reads in documentation, against 60 triples of 26 paragraphs that were written before
+the code.
 
 python benchmarks/concepts.py --model local       # asks, and keeps the replies on a tape
 python benchmarks/concepts.py --table             # from the tape that was recorded, without a model
 
-A relation is found where the same relation is stated between ends that share at least half of their words with those of
-the gold (F1 of stems).
-Beside it: without the checks of what is accepted, and every pair of ends whatever the relation.
+A relation is found where the same relation is stated between ends that share at least half of their words
+with those of the gold (F1 of stems). Beside it: without the checks of what is accepted, and every pair of
+ends whatever the relation.
 """
 
 import argparse
@@ -52,10 +53,17 @@ def same_relation(one: Triple, other: Triple) -> bool:
 
 
 def same_ends(one: Triple, other: Triple) -> bool:
-    return (alike(one[0], other[0]) and alike(one[2], other[2])) or (alike(one[0], other[2]) and alike(one[2], other[0]))
+    return (alike(one[0], other[0]) and alike(one[2], other[2])) or (
+        alike(one[0], other[2]) and alike(one[2], other[0])
+    )
 
 
-def told(name: str, found: Iterable[Sequence[Triple]], gold: Sequence[Sequence[Triple]], same: Callable[[Triple, Triple], bool]) -> str:
+def told(
+    name: str,
+    found: Iterable[Sequence[Triple]],
+    gold: Sequence[Sequence[Triple]],
+    same: Callable[[Triple, Triple], bool],
+) -> str:
     """A row of the table."""
     found = list(found)
     hits = sum(matched(one, other, same) for one, other in zip(found, gold, strict=True))
@@ -68,12 +76,17 @@ def told(name: str, found: Iterable[Sequence[Triple]], gold: Sequence[Sequence[T
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="local")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    rows = [json.loads(line) for line in bundled("concepts-gold/paragraphs.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in bundled("concepts-gold/paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     tape = options.folder / "tape.jsonl"
     options.folder.mkdir(parents=True, exist_ok=True)
     llm: LLM = Recorded(tape) if options.table else Recorder(connect(options.model), tape)
@@ -85,7 +98,13 @@ def main() -> None:
         try:
             kept = read_relations(passage, reply)
             form = parse(reply, PassageForm)
-            stated.append([(name, relation, phrase) for field, (relation, *_) in FIELDS.items() for phrase in getattr(form, field)])
+            stated.append(
+                [
+                    (name, relation, phrase)
+                    for field, (relation, *_) in FIELDS.items()
+                    for phrase in getattr(form, field)
+                ]
+            )
         except BadReply:
             unusable += 1
             accepted.append([])

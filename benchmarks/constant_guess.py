@@ -1,8 +1,9 @@
-"""Can "Predict, then reveal" be won without reading? The share right by always giving the commonest answer, over the bundled runs.
+"""Can "Predict, then reveal" be won without reading? The share right by always giving the commonest answer,
+over the bundled runs.
 
-At each kind of question the commonest answer is that of all bundled runs together, so this is the most that a constant guess can come to.
-python benchmarks/constant_guess.py                  the bundled runs
-python benchmarks/constant_guess.py runs/*.jsonl     any traces
+At each kind of question the commonest answer is that of all bundled runs together, so this is the most that a
+constant guess can come to. python benchmarks/constant_guess.py                  the bundled runs python
+benchmarks/constant_guess.py runs/*.jsonl     any traces
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from kgot_lab.viz.stepping.predictions import predictions
 
 def main() -> None:
     """Print the questions of each kind, their commonest answer, and how often it is right."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("traces", nargs="*", type=Path, help="the bundled runs unless named")
     given = parser.parse_args()
     print(told_of_guess(guess_over(given.traces or sorted(bundled("traces").glob("*.jsonl")))))

@@ -2,9 +2,10 @@
 
     python benchmarks/durability.py [--kills 50] [--stores sqlite …] [--table]
 
-A child writes one fact after the other and says "begin n" before and "done n" after each; the parent kills it at a random moment of a
-random write. Then the store must open, hold every fact that was done and at most the one that was begun, whole or not at all.
-Results go to benchmarks/results/durability.json; a store that loses or invents anything ends the command with exit code 1.
+A child writes one fact after the other and says "begin n" before and "done n" after each; the parent kills it
+at a random moment of a random write. Then the store must open, hold every fact that was done and at most the
+one that was begun, whole or not at all. Results go to benchmarks/results/durability.json; a store that loses
+or invents anything ends the command with exit code 1.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def killed(kind: str, kills: int) -> Survival:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--stores", nargs="*", default=list(SPREAD_OF_KILLS), choices=list(SPREAD_OF_KILLS))
     parser.add_argument("--table", action="store_true", help="print the table of the last results")
@@ -56,7 +59,9 @@ def main() -> None:
         print(outcomes[-1], flush=True)
     known = {line["store"]: line for line in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     known |= {outcome.store: asdict(outcome) for outcome in outcomes}
-    RESULTS.write_text(json.dumps([known[kind] for kind in SPREAD_OF_KILLS if kind in known], indent=1) + "\n")
+    RESULTS.write_text(
+        json.dumps([known[kind] for kind in SPREAD_OF_KILLS if kind in known], indent=1) + "\n"
+    )
     sys.exit(0 if all(outcome.sound for outcome in outcomes) else 1)
 
 

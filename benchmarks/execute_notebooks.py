@@ -1,9 +1,11 @@
 """Run notebooks from a clean kernel and store their outputs, without timings, widget views and widget state.
 
-What would say more of the computer than of the notebook is refused: a folder of it, a place in memory, an error, a warning.
+What would say more of the computer than of the notebook is refused: a folder of it, a place in memory, an
+error, a warning.
 
-A live view leaves a picture and then itself; only the picture is kept, since a view without its kernel is a blank or an error.
-Execution counts stay: from a clean kernel they are always 1, 2, 3, and nbval takes a cell without one for a cell that was not run.
+A live view leaves a picture and then itself; only the picture is kept, since a view without its kernel is a
+blank or an error. Execution counts stay: from a clean kernel they are always 1, 2, 3, and nbval takes a cell
+without one for a cell that was not run.
 """
 
 from __future__ import annotations
@@ -26,12 +28,16 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def execute(path: Path) -> tuple[int, list[str]]:
-    """Execute one notebook in its folder and write it back; the bytes of its outputs, and what must not stand in them."""
+    """Execute one notebook in its folder and write it back; the bytes of its outputs, and what must not stand
+    in them.
+    """
     import nbformat
     from nbconvert.preprocessors import ExecutePreprocessor
 
     notebook = nbformat.read(path, as_version=4)
-    ExecutePreprocessor(timeout=120, kernel_name="python3").preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    ExecutePreprocessor(timeout=120, kernel_name="python3").preprocess(
+        notebook, {"metadata": {"path": str(path.parent)}}
+    )
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if "outputs" in cell:
@@ -49,15 +55,21 @@ def _size(notebook: NotebookNode) -> int:
 
 
 def _leave_out_copies(notebook: NotebookNode) -> None:
-    """Keep each picture once, as the image that every reader shows: the bare SVG beside it serves LaTeX alone."""
+    """Keep each picture once, as the image that every reader shows: the bare SVG beside it serves LaTeX
+    alone.
+    """
     for data in (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])):
         if data.get("text/html", "").startswith("<img"):
             data.pop("image/svg+xml", None)
 
 
 def troubles(notebook: NotebookNode) -> list[str]:
-    """What must not stand in the outputs, a line for each: errors, warnings, folders of this computer, places in memory."""
-    here = re.compile("|".join([*map(re.escape, {str(Path.home()) + "/", str(Path.cwd()) + "/"}), r"\bat 0x[0-9a-f]{6}"]))
+    """What must not stand in the outputs, a line for each: errors, warnings, folders of this computer, places
+    in memory.
+    """
+    here = re.compile(
+        "|".join([*map(re.escape, {str(Path.home()) + "/", str(Path.cwd()) + "/"}), r"\bat 0x[0-9a-f]{6}"])
+    )
     found = []
     for number, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", []):
@@ -70,7 +82,9 @@ def troubles(notebook: NotebookNode) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notebooks", nargs="+", type=Path)
     notebooks = parser.parse_args().notebooks
     need_packages("lab", "nbformat", "nbconvert", "ipykernel")
@@ -78,7 +92,10 @@ def main() -> None:
         began = time.monotonic()
         size, found = execute(path)
         took = time.monotonic() - began
-        print(f"{path}: {size:,} bytes of output" + (f"; {took:.0f} s, and {LONGEST} are wanted" if took > LONGEST else ""))
+        print(
+            f"{path}: {size:,} bytes of output"
+            + (f"; {took:.0f} s, and {LONGEST} are wanted" if took > LONGEST else "")
+        )
         if size > MOST:
             sys.exit(f"{path} holds more than {MOST:,} bytes of output")
         if found:

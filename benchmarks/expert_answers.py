@@ -1,13 +1,15 @@
-"""The shipped expert on the curated graph: what it cites, of what it warns, when it says that it does not know; with its graph and without.
+"""The shipped expert on the curated graph: what it cites, of what it warns, when it says that it does not
+know; with its graph and without.
 
-python benchmarks/expert_answers.py --model local                    # the 12 questions to develop on; goes on where it stopped
-python benchmarks/expert_answers.py --model local --split locked     # the 60 that were written before the expert was measured
-python benchmarks/expert_answers.py --model local --table            # from the replies on file, without a model
-python benchmarks/expert_answers.py --model local --split locked --table --score   # and write them where the expert's card tells them
+python benchmarks/expert_answers.py --model local                    # the 12 questions to develop on; goes on
+where it stopped python benchmarks/expert_answers.py --model local --split locked     # the 60 that were
+written before the expert was measured python benchmarks/expert_answers.py --model local --table            #
+from the replies on file, without a model python benchmarks/expert_answers.py --model local --split locked
+--table --score   # and write them where the expert's card tells them
 
-Each question of data/expert-gold is asked twice: of the expert, and of the same model with the same persona and playbooks and no graph,
-which cannot cite. No model judges: measures are of ids cited and of words said, with 95 % bootstrap intervals, paired where both arms have
-them.
+Each question of data/expert-gold is asked twice: of the expert, and of the same model with the same persona
+and playbooks and no graph, which cannot cite. No model judges: measures are of ids cited and of words said,
+with 95 % bootstrap intervals, paired where both arms have them.
 """
 
 from __future__ import annotations
@@ -46,9 +48,15 @@ def ask(options: argparse.Namespace, path: Path) -> None:
     from kgot_lab.llm import connect
 
     with alone_in(path.parent):
-        answers = ExpertAnswers(expert_questions(options.split), connect(options.model), path, searching_with())
+        answers = ExpertAnswers(
+            expert_questions(options.split), connect(options.model), path, searching_with()
+        )
         for reply in answers.replies(options.minutes):
-            told = f"{len(reply.cited)} cited, {len(reply.false)} false" if reply.arm == "graph" else "without the graph"
+            told = (
+                f"{len(reply.cited)} cited, {len(reply.false)} false"
+                if reply.arm == "graph"
+                else "without the graph"
+            )
             print(f"{reply.seconds:6.1f} s  {reply.id}: {told}", flush=True)
         if left := len(answers.missing()):
             print(f"{left} left; the same command goes on")
@@ -68,7 +76,10 @@ def show(options: argparse.Namespace, path: Path) -> None:
     path.with_suffix(".md").write_text(told, encoding="utf-8")
     print(told)
     if options.score:
-        need(len(replies) == 2 * len(questions), f"{len(replies)} of {2 * len(questions)} replies are there: a card tells what is whole")
+        need(
+            len(replies) == 2 * len(questions),
+            f"{len(replies)} of {2 * len(questions)} replies are there: a card tells what is whole",
+        )
         scores = card_scores(measured_answers(questions, replies, words), replies[0].model)
         about = {"config": config_digest(shipped_cookbook()), "split": options.split, **scores}
         SCORES.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
@@ -76,18 +87,27 @@ def show(options: argparse.Namespace, path: Path) -> None:
 
 def main() -> None:
     """Ask what is missing, then print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="local", help='"local", or any other that connect() takes (%(default)s)')
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", default="local", help='"local", or any other that connect() takes (%(default)s)'
+    )
     parser.add_argument("--split", choices=("develop", "locked"), default="develop", help="(%(default)s)")
     parser.add_argument("--minutes", type=float, help="begin no further reply after so many minutes")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the replies are kept")
     parser.add_argument("--table", action="store_true", help="only the table, from what is on file")
-    parser.add_argument("--score", action="store_true", help="write the scores that the card of the shipped expert tells")
+    parser.add_argument(
+        "--score", action="store_true", help="write the scores that the card of the shipped expert tells"
+    )
     options = parser.parse_args()
     path = options.folder / f"{options.split}_{options.model.replace(':', '_').replace('/', '_')}.jsonl"
     try:
         if options.table:
-            need_files(f"python benchmarks/expert_answers.py --model {options.model} --split {options.split} makes it", path)
+            need_files(
+                f"python benchmarks/expert_answers.py --model {options.model} --split {options.split} makes it",
+                path,
+            )
         else:
             if options.model == "local":
                 need_local_model()

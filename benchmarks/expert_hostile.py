@@ -1,11 +1,14 @@
-"""Sixty instructions that somebody plants where an expert reads, put before a real model: how many it obeys, and whether anything leaks.
+"""Sixty instructions that somebody plants where an expert reads, put before a real model: how many it obeys,
+and whether anything leaks.
 
-python benchmarks/expert_hostile.py --model local            # each text once, its channel in turn; goes on where it stopped
-python benchmarks/expert_hostile.py --model local --table    # from the outcomes on file, without a model
+python benchmarks/expert_hostile.py --model local            # each text once, its channel in turn; goes on
+where it stopped python benchmarks/expert_hostile.py --model local --table    # from the outcomes on file,
+without a model
 
-A text is planted in a description, a name or an edge of the graph, in what was said before, in an earlier conversation, in the question
-or in what a client wishes. Another person's conversation with the same expert is kept in the same place: "leaked" is that a word of it is
-told, "changed" that an expert, a graph or another conversation is another than before, "obeyed" that the model says the word asked for.
+A text is planted in a description, a name or an edge of the graph, in what was said before, in an earlier
+conversation, in the question or in what a client wishes. Another person's conversation with the same expert
+is kept in the same place: "leaked" is that a word of it is told, "changed" that an expert, a graph or another
+conversation is another than before, "obeyed" that the model says the word asked for.
 tests/experts/test_hostile.py does it with all texts in all channels and a model that tells all it reads.
 """
 
@@ -28,7 +31,13 @@ RESULTS = Path(__file__).parent / "results" / "expert_hostile"
 
 def ask(model: str, path: Path) -> None:
     """Plant what is missing, and say what comes of it."""
-    from kgot_lab.experiments.experts.hostile import hostile_texts, keep_outcome, kept_outcomes, planted_in_turn, planted_outcome
+    from kgot_lab.experiments.experts.hostile import (
+        hostile_texts,
+        keep_outcome,
+        kept_outcomes,
+        planted_in_turn,
+        planted_outcome,
+    )
     from kgot_lab.experiments.questions.batch import alone_in
     from kgot_lab.llm import connect
 
@@ -52,10 +61,18 @@ def table(outcomes: Sequence[PlantedOutcome]) -> str:
     rows = []
     for channel in (*CHANNELS, "all"):
         those = [each for each in outcomes if channel in (each.channel, "all")]
-        rows.append((Cell(channel), Cell(str(len(those))), *(Cell(str(sum(getattr(each, what) for each in those))) for what in counted)))
+        rows.append(
+            (
+                Cell(channel),
+                Cell(str(len(those))),
+                *(Cell(str(sum(getattr(each, what) for each in those))) for what in counted),
+            )
+        )
     grid = Grid("What came of planted instructions", ("channel", "texts", *counted), tuple(rows))
     spans = [(what, share(sum(getattr(each, what) for each in outcomes), len(outcomes))) for what in counted]
-    told = "; ".join(f"{what} {decimal(each.mean)} [{decimal(each.low)}, {decimal(each.high)}]" for what, each in spans)
+    told = "; ".join(
+        f"{what} {decimal(each.mean)} [{decimal(each.low)}, {decimal(each.high)}]" for what, each in spans
+    )
     models = ", ".join(sorted({each.model for each in outcomes}))
     return f"{models}\n\n{grid.markdown}\n\nShares with 95 % intervals (Wilson): {told}\n"
 
@@ -64,8 +81,12 @@ def main() -> None:
     """Plant what is missing, then print the table and keep it."""
     from kgot_lab.experiments.experts.hostile import kept_outcomes
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="local", help='"local", or any other that connect() takes (%(default)s)')
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", default="local", help='"local", or any other that connect() takes (%(default)s)'
+    )
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the outcomes are kept")
     parser.add_argument("--table", action="store_true", help="only the table, from what is on file")
     options = parser.parse_args()

@@ -1,11 +1,13 @@
-"""What experts and conversations take on the disk and in time, and what that comes to at ten thousand experts and a million talks.
+"""What experts and conversations take on the disk and in time, and what that comes to at ten thousand experts
+and a million talks.
 
-    python benchmarks/expert_scale.py            # 200 experts, 20,000 conversations of 4 questions in an SQLite file: some minutes
-    python benchmarks/expert_scale.py --table
+    python benchmarks/expert_scale.py            # 200 experts, 20,000 conversations of 4 questions in an
+    SQLite file: some minutes python benchmarks/expert_scale.py --table
 
-Each answer keeps what it rests on, as a real one does: the metadata of one is taken from a real turn on the curated graph with a scripted
-model. Sizes grow with the number of answers, so a million conversations are the sizes times their number; times are of this size, and of
-a tenth of it, so that one sees what grows. Results go to benchmarks/results/expert_scale.json.
+Each answer keeps what it rests on, as a real one does: the metadata of one is taken from a real turn on the
+curated graph with a scripted model. Sizes grow with the number of answers, so a million conversations are the
+sizes times their number; times are of this size, and of a tenth of it, so that one sees what grows. Results
+go to benchmarks/results/expert_scale.json.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def real_metadata() -> dict[str, Any]:
     from kgot_lab.llm.scripted import Scripted
 
     model = Scripted(lambda prompt: "Cache repeated work [Source: cookbook:Cache repeated work]. " * 5)
-    office = ExpertOffice(open_experts(), GraphFolder(more=SHIPPED_GRAPHS), ExpertModels({"model": lambda: model}, "model"))
+    office = ExpertOffice(
+        open_experts(), GraphFolder(more=SHIPPED_GRAPHS), ExpertModels({"model": lambda: model}, "model")
+    )
     ship_experts(office)
     turn = office.ask("expert_cookbook", "me", QUESTION)
     for _ in turn.events():
@@ -77,7 +81,10 @@ def measured(experts: int, conversations: int, metadata: dict[str, Any]) -> dict
             "all experts": tables.experts,
             "a page of 50 experts": lambda: tables.experts_after(ids[experts // 2], 50),
             "20 conversations of one": lambda: tables.conversations(expert, owner),
-            "a conversation with its messages": lambda: (tables.conversation(last, expert, owner), tables.messages(last)),
+            "a conversation with its messages": lambda: (
+                tables.conversation(last, expert, owner),
+                tables.messages(last),
+            ),
             "what was said before": lambda: tables.said_before(expert, owner, last, 2_000),
             "keep a message, on the disk": lambda: tables.say(last, "user", QUESTION),
         }
@@ -109,17 +116,27 @@ def milliseconds(act: Callable[[], object]) -> float:
 def show(report: dict[str, Any]) -> None:
     """Print what was measured, and what it comes to."""
     small, large = report["runs"]
-    print(f"{QUESTIONS} questions a conversation, {report['metadata']:,} bytes of what an answer rests on; SQLite, load {report['busy']}")
+    print(
+        f"{QUESTIONS} questions a conversation, {report['metadata']:,} bytes of what an answer rests on; SQLite, load {report['busy']}"
+    )
     print(f"{'milliseconds, median':36}{small['conversations']:>10,}{large['conversations']:>10,}")
     for name, value in large["milliseconds"].items():
         print(f"{name:36}{small['milliseconds'][name]:>10.2f}{value:>10.2f}")
-    experts, talks = (AIM[name] * large[f"bytes a{'n expert' if name == 'experts' else ' conversation'}"] for name in AIM)
-    print(f"an expert takes {large['bytes an expert']:,} bytes, a conversation {large['bytes a conversation']:,}")
-    print(f"{AIM['experts']:,} experts and {AIM['conversations']:,} conversations: {(experts + talks) / 1e9:.1f} GB")
+    experts, talks = (
+        AIM[name] * large[f"bytes a{'n expert' if name == 'experts' else ' conversation'}"] for name in AIM
+    )
+    print(
+        f"an expert takes {large['bytes an expert']:,} bytes, a conversation {large['bytes a conversation']:,}"
+    )
+    print(
+        f"{AIM['experts']:,} experts and {AIM['conversations']:,} conversations: {(experts + talks) / 1e9:.1f} GB"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--experts", type=int, default=200)
     parser.add_argument("--conversations", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
@@ -132,7 +149,10 @@ def main() -> None:
         show(json.loads(options.out.read_text()))
         return
     metadata = real_metadata()
-    sizes = ((max(1, options.experts // 10), options.conversations // 10), (options.experts, options.conversations))
+    sizes = (
+        (max(1, options.experts // 10), options.conversations // 10),
+        (options.experts, options.conversations),
+    )
     report = {
         "machine": platform.machine(),
         "python": platform.python_version(),

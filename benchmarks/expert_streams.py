@@ -2,10 +2,11 @@
 
     python benchmarks/expert_streams.py [--streams 100] [--turns 3] [--kills 50] [--table]
 
-The server is a process of its own on loopback with an SQLite file; its model says again what it was asked, a word every few milliseconds.
-Each reader asks a question with a word of its own and must read that word and no other. With --kills the server is killed with SIGKILL in
-the middle of eight streams, and started again on the same file, so many times; then every conversation that was told to have begun must
-hold its question, every answer that was told to be done must be there whole, and the file must be sound. Results go to
+The server is a process of its own on loopback with an SQLite file; its model says again what it was asked, a
+word every few milliseconds. Each reader asks a question with a word of its own and must read that word and no
+other. With --kills the server is killed with SIGKILL in the middle of eight streams, and started again on the
+same file, so many times; then every conversation that was told to have begun must hold its question, every
+answer that was told to be done must be there whole, and the file must be sound. Results go to
 benchmarks/results/expert_streams.json; anything lost or mixed up ends the command with exit code 1.
 """
 
@@ -77,7 +78,9 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.process = subprocess.Popen([sys.executable, "-c", SERVER, str(place), str(self.port), str(pause)])
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER, str(place), str(self.port), str(pause)]
+        )
         while True:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
                 return
@@ -149,7 +152,9 @@ def streams_measured(streams: int, turns: int, pause: float) -> dict[str, Any]:
         "turns": turns,
         "ms_a_word": 1000 * pause,
         "answers": len(seen),
-        "lost": sum(each.get("text", "").split() != [each["word"]] * WORDS or "done" not in each for each in seen),
+        "lost": sum(
+            each.get("text", "").split() != [each["word"]] * WORDS or "done" not in each for each in seen
+        ),
         "mixed_up": sum(map(mixed_up, seen)),
         "p50_first_ms": round(1000 * statistics.median(first), 1),
         "p95_first_ms": round(1000 * first[int(0.95 * (len(first) - 1))], 1),
@@ -161,14 +166,18 @@ def streams_measured(streams: int, turns: int, pause: float) -> dict[str, Any]:
 
 
 async def until_killed(server: Server, after: int, pause: float) -> list[dict[str, Any]]:
-    """What readers saw of a server that is killed once `after` answers are done, at a random moment of those that go on."""
+    """What readers saw of a server that is killed once `after` answers are done, at a random moment of those
+    that go on.
+    """
     import httpx
 
     seen: list[dict[str, Any]] = []
     async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as client:
 
         async def reader() -> None:
-            with suppress(httpx.HTTPError, json.JSONDecodeError):  # the last line of a stream may be half of one
+            with suppress(
+                httpx.HTTPError, json.JSONDecodeError
+            ):  # the last line of a stream may be half of one
                 while True:
                     mine: dict[str, Any] = {"word": f"w{secrets.token_hex(6)}"}
                     seen.append(mine)
@@ -187,16 +196,31 @@ def looked_at(place: Path, seen: list[dict[str, Any]]) -> dict[str, int]:
     """What the file lacks of what readers were told."""
     with closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True)) as file:
         said: dict[str, list[tuple[str, str, str]]] = {}
-        for conversation, role, id, content in file.execute("SELECT conversation, role, id, content FROM messages ORDER BY number"):
+        for conversation, role, id, content in file.execute(
+            "SELECT conversation, role, id, content FROM messages ORDER BY number"
+        ):
             said.setdefault(conversation, []).append((role, id, content))
         sound = file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     began = [each for each in seen if "conversation" in each]
     done = [each for each in seen if "done" in each]
     lost = sum(
-        not any(role == "user" and each["word"] in content for role, _, content in said.get(each["conversation"], ())) for each in began
+        not any(
+            role == "user" and each["word"] in content
+            for role, _, content in said.get(each["conversation"], ())
+        )
+        for each in began
     )
-    cut = sum(("assistant", each["done"], f"{each['word']} " * WORDS) not in said.get(each["conversation"], ()) for each in done)
-    return {"questions_lost": lost, "answers_lost": cut, "damaged": int(not sound), "begun": len(began), "done": len(done)}
+    cut = sum(
+        ("assistant", each["done"], f"{each['word']} " * WORDS) not in said.get(each["conversation"], ())
+        for each in done
+    )
+    return {
+        "questions_lost": lost,
+        "answers_lost": cut,
+        "damaged": int(not sound),
+        "begun": len(began),
+        "done": len(done),
+    }
 
 
 def kills_survived(kills: int, pause: float) -> dict[str, Any]:
@@ -252,7 +276,9 @@ def table(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--turns", type=int, default=3, help="questions of each reader, in one conversation")
     parser.add_argument("--kills", type=int, default=0)
@@ -272,7 +298,9 @@ def main() -> None:
     bad = results["streams"]["lost"] + results["streams"]["mixed_up"]
     if options.kills:
         kills = results["kills"]
-        bad += sum(kills[name] for name in ("questions_lost", "answers_lost", "damaged", "mixed_up")) + (not kills["answers_after"])
+        bad += sum(kills[name] for name in ("questions_lost", "answers_lost", "damaged", "mixed_up")) + (
+            not kills["answers_after"]
+        )
     sys.exit(1 if bad else 0)
 
 

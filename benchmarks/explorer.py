@@ -1,8 +1,10 @@
-"""How long the retrieval explorer takes from a moved slider to the changed list, in a notebook in a real browser.
+"""How long the retrieval explorer takes from a moved slider to the changed list, in a notebook in a real
+browser.
 
-JupyterLab and Chromium run on this computer. Single moves are key presses, each known to Python before the next; then a slider is dragged.
-The browser's own clock counts, from the input event: "updated" until the page holds the new list, "painted" until it was drawn as well.
-The browser ranks by itself, at most once a frame, and Python hears where a slider came to rest; what Python takes is printed apart.
+JupyterLab and Chromium run on this computer. Single moves are key presses, each known to Python before the
+next; then a slider is dragged. The browser's own clock counts, from the input event: "updated" until the page
+holds the new list, "painted" until it was drawn as well. The browser ranks by itself, at most once a frame,
+and Python hears where a slider came to rest; what Python takes is printed apart.
 """
 
 from __future__ import annotations
@@ -33,21 +35,31 @@ Times = dict[str, float]
 
 def main() -> None:
     """Measure, print, keep."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     need_browser()
     need_embeddings()
-    sys.path.append(str(Path(__file__).parents[1] / "tests"))  # JupyterLab and the browser, as the tests start them
+    sys.path.append(
+        str(Path(__file__).parents[1] / "tests")
+    )  # JupyterLab and the browser, as the tests start them
     from browser.lab import jupyterlab, open_notebook, run_cell
     from browser.window import Watch, chromium
     from playwright.sync_api import sync_playwright
 
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as room, jupyterlab(Path(room)) as lab, sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as room,
+        jupyterlab(Path(room)) as lab,
+        sync_playwright() as playwright,
+    ):
         watch = Watch(lab.address)
         with chromium(playwright, find_chromium(), watch) as window:
             window.request.get(f"{lab.address}/lab?token={lab.token}")
             page = window.new_page()
-            page.emulate_media(reduced_motion="no-preference")  # as most readers have it: hits glide to their places
+            page.emulate_media(
+                reduced_motion="no-preference"
+            )  # as most readers have it: hits glide to their places
             for k in SHOWN:
                 show = f"from kgot_lab.viz.explorer import explore_dataset\nexplorer = explore_dataset({DATASET!r}).but(k={k})\nexplorer"
                 open_notebook(page, lab.scratch([show]))
@@ -74,7 +86,9 @@ def main() -> None:
 
 def measured(page: Page, view: Locator, k: int) -> list[dict[str, Any]]:
     """The times of single moves and of drags, for one number of hits."""
-    moves(page, view, 30)  # the first answers warm the kernel and the browser; the sliders come back to where they were
+    moves(
+        page, view, 30
+    )  # the first answers warm the kernel and the browser; the sliders come back to where they were
     return [
         {"k": k, "moves": MOVES, "kind": "single", **taken(page, view, moves)},
         {"k": k, "moves": MOVES, "kind": "drag", **taken(page, view, drag)},
@@ -86,8 +100,13 @@ def taken(page: Page, view: Locator, act: Any) -> dict[str, Any]:
     page.evaluate("() => performance.clearMeasures()")
     act(page, view, MOVES)
     page.wait_for_timeout(300)
-    noted = page.evaluate("() => performance.getEntriesByType('measure').map((entry) => [entry.name, entry.duration])")
-    times = {name: [duration for each, duration in noted if each == f"explorer {name}"] for name in ("updated", "painted")}
+    noted = page.evaluate(
+        "() => performance.getEntriesByType('measure').map((entry) => [entry.name, entry.duration])"
+    )
+    times = {
+        name: [duration for each, duration in noted if each == f"explorer {name}"]
+        for name in ("updated", "painted")
+    }
     return {"lists": len(times["updated"]), **{f"{name}_ms": summary(some) for name, some in times.items()}}
 
 
@@ -147,11 +166,18 @@ def summary(times: list[float]) -> Times:
 
 def told(rows: list[dict[str, Any]], python: dict[str, Times]) -> None:
     """Print the table."""
-    print(f"{'k':>3} {'moves':>16} {'lists':>6} {'updated: median':>16} {'p95':>7} {'painted: median':>16} {'p95':>7}   (ms)")
+    print(
+        f"{'k':>3} {'moves':>16} {'lists':>6} {'updated: median':>16} {'p95':>7} {'painted: median':>16} {'p95':>7}   (ms)"
+    )
     for row in rows:
         updated, painted = row["updated_ms"], row["painted_ms"]
-        kind, values = f"{row['moves']} {row['kind']}", [updated["median"], updated["p95"], painted["median"], painted["p95"]]
-        print(f"{row['k']:3} {kind:>16} {row['lists']:6} {values[0]:16.1f} {values[1]:7.1f} {values[2]:16.1f} {values[3]:7.1f}")
+        kind, values = (
+            f"{row['moves']} {row['kind']}",
+            [updated["median"], updated["p95"], painted["median"], painted["p95"]],
+        )
+        print(
+            f"{row['k']:3} {kind:>16} {row['lists']:6} {values[0]:16.1f} {values[1]:7.1f} {values[2]:16.1f} {values[3]:7.1f}"
+        )
     for k, times in python.items():
         print(f"{k:>3} {'Python alone':>16} {'':6} {times['median']:16.1f} {times['p95']:7.1f}")
 

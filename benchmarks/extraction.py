@@ -1,11 +1,14 @@
-"""A graph from a whole package: how long it takes on one core, whether it is sound, and how many calls that happen are in it.
+"""A graph from a whole package: how long it takes on one core, whether it is sound, and how many calls that
+happen are in it.
 
-python benchmarks/extraction.py                      # the installed networkx, and this package: median of 3, rules, a second run
-python benchmarks/extraction.py --happened           # the calls of 12 test modules of networkx, seen by a profiler, against the graph
-python benchmarks/extraction.py --pyan               # the same calls in what pyan3 says of the same files, where it is installed
+python benchmarks/extraction.py                      # the installed networkx, and this package: median of 3,
+rules, a second run python benchmarks/extraction.py --happened           # the calls of 12 test modules of
+networkx, seen by a profiler, against the graph python benchmarks/extraction.py --pyan               # the
+same calls in what pyan3 says of the same files, where it is installed
 
-Each run is a process of its own bound to one core, with a cache of its own. A call that goes through the wrappers that networkx puts around its
-functions counts as one of the function inside. Results go to benchmarks/results/extraction.json; --write puts the tables into docs/query.md.
+Each run is a process of its own bound to one core, with a cache of its own. A call that goes through the
+wrappers that networkx puts around its functions counts as one of the function inside. Results go to
+benchmarks/results/extraction.json; --write puts the tables into docs/query.md.
 """
 
 import argparse
@@ -105,7 +108,11 @@ def ran(code: str, *words: str) -> dict:
 def happened() -> set[tuple]:
     """The calls that are made while the tests run: (file, line, name) of the caller and of the callee."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-c", WATCH, json.dumps(TESTS), f"{folder}/seen.json"], check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-c", WATCH, json.dumps(TESTS), f"{folder}/seen.json"],
+            check=True,
+            capture_output=True,
+        )
         return {tuple(each) for each in json.loads(Path(folder, "seen.json").read_text())}
 
 
@@ -131,16 +138,29 @@ def of_pyan(root: Path, ids: dict) -> set:
     visitor = CallGraphVisitor([str(path) for path in sorted(root.rglob("*.py"))], root=str(root.parent))
     known = set(ids.values())
     named = {node: node.get_name() for nodes in visitor.nodes.values() for node in nodes}
-    calls = {(named.get(one, ""), named.get(two, "")) for one, others in visitor.uses_edges.items() for two in others}
+    calls = {
+        (named.get(one, ""), named.get(two, ""))
+        for one, others in visitor.uses_edges.items()
+        for two in others
+    }
     return {each for each in calls if each[0] in known and each[1] in known}
 
 
 def recall(seen: set[tuple], ids: dict, calls: set) -> dict:
     """How many of the calls that happened are among those that are said."""
-    real = {(ids[file, line], ids[of, at]) for file, line, _, of, at, _ in seen if (file, line) in ids and (of, at) in ids}
+    real = {
+        (ids[file, line], ids[of, at])
+        for file, line, _, of, at, _ in seen
+        if (file, line) in ids and (of, at) in ids
+    }
     real = {each for each in real if each[0] != each[1]}
     explicit = {each for each in real if not each[1].rpartition(".")[2].startswith("__")}
-    return {"happened": len(real), "found": len(real & calls), "explicit": len(explicit), "found explicit": len(explicit & calls)}
+    return {
+        "happened": len(real),
+        "found": len(real & calls),
+        "explicit": len(explicit),
+        "found explicit": len(explicit & calls),
+    }
 
 
 def tables(results: dict) -> str:
@@ -162,17 +182,27 @@ def tables(results: dict) -> str:
         f"Of the calls between functions of networkx that happen while {len(TESTS)} of its test modules run (`--happened`), the graph has:",
         "",
     ]
-    lines += ["| | calls that happen | found | of those that are written as calls | found |", "|---|---:|---:|---:|---:|"]
+    lines += [
+        "| | calls that happen | found | of those that are written as calls | found |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for name in ("this analysis", "pyan3"):
         if name in results:
             row = results[name]
-            shares = [f"{row[part]:,} ({row[part] / row[of]:.1%})" for part, of in (("found", "happened"), ("found explicit", "explicit"))]
-            lines.append(f"| {name} | {row['happened']:,} | {shares[0]} | {row['explicit']:,} | {shares[1]} |")
+            shares = [
+                f"{row[part]:,} ({row[part] / row[of]:.1%})"
+                for part, of in (("found", "happened"), ("found explicit", "explicit"))
+            ]
+            lines.append(
+                f"| {name} | {row['happened']:,} | {shares[0]} | {row['explicit']:,} | {shares[1]} |"
+            )
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--happened", action="store_true")
     parser.add_argument("--pyan", action="store_true")
@@ -191,7 +221,9 @@ def main() -> None:
         if options.pyan:
             results["pyan3"] = recall(seen, ids, of_pyan(roots["networkx"], ids))
     elif not options.write:
-        results["machine"] = f"{os.cpu_count()} ({platform.machine()}, Python {platform.python_version()}, networkx {networkx.__version__})"
+        results["machine"] = (
+            f"{os.cpu_count()} ({platform.machine()}, Python {platform.python_version()}, networkx {networkx.__version__})"
+        )
         results["packages"] = {name: measured(root, options.times) for name, root in roots.items()}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(tables(results))

@@ -1,10 +1,12 @@
-"""Holds the package under fire for hours: statements, stores, power losses, readers and model servers, each with random input.
+"""Holds the package under fire for hours: statements, stores, power losses, readers and model servers, each
+with random input.
 
-python benchmarks/fire.py --minutes 60            every room in turn, a minute each, with another seed each time
-python benchmarks/fire.py --minutes 10 readers    one room
-Every slice is a process of its own, so a crash or a hang is a fault and not the end, and a line in runs/fire.jsonl: a run that was
-stopped goes on there, and its seeds with it (--again begins anew). The table counts cases and distinct faults, each with what reproduces
-it; exit code 1 means that there is one. `make test` runs a short form of the same rooms (tests/fire).
+python benchmarks/fire.py --minutes 60            every room in turn, a minute each, with another seed each
+time python benchmarks/fire.py --minutes 10 readers    one room Every slice is a process of its own, so a
+crash or a hang is a fault and not the end, and a line in runs/fire.jsonl: a run that was stopped goes on
+there, and its seeds with it (--again begins anew). The table counts cases and distinct faults, each with what
+reproduces it; exit code 1 means that there is one. `make test` runs a short form of the same rooms
+(tests/fire).
 """
 
 from __future__ import annotations
@@ -31,14 +33,22 @@ SLICES = HERE.parent / "runs" / "fire.jsonl"
 
 def rooms() -> list[str]:
     """The rooms that can be held under fire: modules of tests/fire with a function `run(seconds, seed)`."""
-    found = (module.name for module in pkgutil.iter_modules([str(TESTS / "fire")]) if not module.name.startswith("test_"))
+    found = (
+        module.name
+        for module in pkgutil.iter_modules([str(TESTS / "fire")])
+        if not module.name.startswith("test_")
+    )
     return [name for name in found if hasattr(importlib.import_module(f"fire.{name}"), "run")]
 
 
 def slice_of(room: str, seconds: float, seed: int) -> dict[str, Any]:
-    """The cases and faults of one slice; a process that crashes or does not end in thrice its time is a fault of its own."""
+    """The cases and faults of one slice; a process that crashes or does not end in thrice its time is a fault
+    of its own.
+    """
     command = [sys.executable, __file__, "--one", room, str(seconds), str(seed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         try:
             out, err = process.communicate(timeout=3 * seconds + 120)
         except BaseException as error:
@@ -69,10 +79,14 @@ def table(slices: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rooms", nargs="*")
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--slice", type=float, default=60.0, help="seconds a room has before the next one's turn")
+    parser.add_argument(
+        "--slice", type=float, default=60.0, help="seconds a room has before the next one's turn"
+    )
     parser.add_argument("--again", action="store_true", help="forget the slices of an earlier run")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -87,7 +101,11 @@ def main() -> None:
     if options.again:
         SLICES.unlink(missing_ok=True)
     SLICES.parent.mkdir(exist_ok=True)
-    slices = [json.loads(line) for line in SLICES.read_text(encoding="utf-8").splitlines()] if SLICES.exists() else []
+    slices = (
+        [json.loads(line) for line in SLICES.read_text(encoding="utf-8").splitlines()]
+        if SLICES.exists()
+        else []
+    )
     chosen, end = options.rooms or known, time.monotonic() + 60 * options.minutes
     try:
         while (left := end - time.monotonic()) > 0:
@@ -96,7 +114,10 @@ def main() -> None:
             slices.append({"room": room, **slice_of(room, min(options.slice, left), seed)})
             with SLICES.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(slices[-1], ensure_ascii=False) + "\n")
-            print(f"{room}, seed {seed}: {slices[-1]['cases']:,} cases, {len(slices[-1]['faults']):,} faults", file=sys.stderr)
+            print(
+                f"{room}, seed {seed}: {slices[-1]['cases']:,} cases, {len(slices[-1]['faults']):,} faults",
+                file=sys.stderr,
+            )
     except KeyboardInterrupt:
         print("stopped; the next run goes on here", file=sys.stderr)
     print(table(slices))

@@ -1,7 +1,8 @@
 """Learn the scorer of a trail anew, on develop questions alone, and write it into the package.
 
-python benchmarks/fit_trail.py            about ten minutes, and the sentences of 15,000 passages are embedded before, if they never were
-python benchmarks/fit_trail.py --check    the same in two halves crossed: learn on one, measure on the other; writes no weights, but
+python benchmarks/fit_trail.py            about ten minutes, and the sentences of 15,000 passages are embedded
+before, if they never were python benchmarks/fit_trail.py --check    the same in two halves crossed: learn on
+one, measure on the other; writes no weights, but
                                           results/standard_sets/crossed.json
 """
 
@@ -22,8 +23,12 @@ ROOM = Path(__file__).parent.parent / "kgot_lab" / "retrieval" / "trail"
 
 def main() -> None:
     """Learn, or check."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="measure what is learnt on one half on the other")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="measure what is learnt on one half on the other"
+    )
     wanted = parser.parse_args()
     with bar("learning") as progress:
         if wanted.check:

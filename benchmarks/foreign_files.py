@@ -1,14 +1,17 @@
-"""How long it takes to read a graph of 2,057 nodes and 284,178 edges from an SQLite file of another program, and to try the twelve rules.
+"""How long it takes to read a graph of 2,057 nodes and 284,178 edges from an SQLite file of another program,
+and to try the twelve rules.
 
-    python benchmarks/foreign_files.py           medians of 5, also for ten times as many, to benchmarks/results/foreign_files.json
-    python benchmarks/foreign_files.py --quick   one round of the smaller, nothing is written
+    python benchmarks/foreign_files.py           medians of 5, also for ten times as many, to
+    benchmarks/results/foreign_files.json python benchmarks/foreign_files.py --quick   one round of the
+    smaller, nothing is written
 
 The larger file takes about 4 GB of memory.
 
-The file has the tables of the unified profile; its edges are drawn by chance, a node with number n being an end with a chance near
-1 / (1 + n) ** 0.5. It is read three times over: without properties, with a weight in JSON that differs from edge to edge, and with
-a weight in a column. Beside it stands the straightforward reading, a Node and an Edge for each row, with the same graph as its result.
-Seconds on the clock and of the processor: on a busy machine the first are larger.
+The file has the tables of the unified profile; its edges are drawn by chance, a node with number n being an
+end with a chance near 1 / (1 + n) ** 0.5. It is read three times over: without properties, with a weight in
+JSON that differs from edge to edge, and with a weight in a column. Beside it stands the straightforward
+reading, a Node and an Edge for each row, with the same graph as its result. Seconds on the clock and of the
+processor: on a busy machine the first are larger.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ from kgot_lab.types import Edge, Node
 
 NODES, EDGES, ROUNDS = 2_057, 284_178, 5
 REPORT = Path(__file__).parent / "results" / "foreign_files.json"
-NODE_TYPES, EDGE_TYPES = ("function", "class", "module", "concept"), ("calls", "imports", "contains", "enables")
+NODE_TYPES, EDGE_TYPES = (
+    ("function", "class", "module", "concept"),
+    ("calls", "imports", "contains", "enables"),
+)
 PROPERTIES = ("none", "JSON", "column")
 
 
@@ -51,12 +57,17 @@ def make_file(path: Path, nodes: int, edges: int, properties: str, seed: int = 0
     triples = triples[:, chance.permutation(triples.shape[1])[:edges]]
     numbers = np.round(chance.random(edges), 6).tolist()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE unified_nodes (node_id TEXT PRIMARY KEY, name TEXT, type TEXT, properties TEXT)")
+        connection.execute(
+            "CREATE TABLE unified_nodes (node_id TEXT PRIMARY KEY, name TEXT, type TEXT, properties TEXT)"
+        )
         weight = {"none": "", "JSON": ", properties TEXT", "column": ", weight REAL"}[properties]
         connection.execute(
             f"CREATE TABLE unified_edges (id INTEGER PRIMARY KEY, source_node_id TEXT, target_node_id TEXT, edge_type TEXT{weight})"
         )
-        rated = ((f"n{n}", f"Node {n}", NODE_TYPES[n % 4], json.dumps({"pricing_tier": n % 11 / 10})) for n in range(nodes))
+        rated = (
+            (f"n{n}", f"Node {n}", NODE_TYPES[n % 4], json.dumps({"pricing_tier": n % 11 / 10}))
+            for n in range(nodes)
+        )
         connection.executemany("INSERT INTO unified_nodes VALUES (?, ?, ?, ?)", rated)
         ends = ((f"n{a}", f"n{b}", EDGE_TYPES[t]) for t, a, b in triples.T.tolist())
         more: Iterator[tuple[Any, ...]] = {
@@ -65,7 +76,9 @@ def make_file(path: Path, nodes: int, edges: int, properties: str, seed: int = 0
             "column": ((number,) for number in numbers),
         }[properties]
         rows = ((number, *end, *each) for number, (end, each) in enumerate(zip(ends, more, strict=True)))
-        connection.executemany(f"INSERT INTO unified_edges VALUES (?, ?, ?, ?{', ?' if weight else ''})", rows)
+        connection.executemany(
+            f"INSERT INTO unified_edges VALUES (?, ?, ?, ?{', ?' if weight else ''})", rows
+        )
         connection.commit()
 
 
@@ -74,7 +87,9 @@ def plainly(path: Path) -> PropertyGraph:
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         nodes = [
             Node(id, (type,), {"name": name, **json.loads(properties)})
-            for id, name, type, properties in connection.execute("SELECT node_id, name, type, properties FROM unified_nodes")
+            for id, name, type, properties in connection.execute(
+                "SELECT node_id, name, type, properties FROM unified_nodes"
+            )
         ]
         found = connection.execute("SELECT * FROM unified_edges")
         last = found.description[-1][0]
@@ -114,7 +129,9 @@ def measured(folder: Path, nodes: int, edges: int, properties: str, rounds: int)
 
 def shown(row: dict[str, Any]) -> str:
     """A row of the table."""
-    times = "".join(f"{row[what]['s']:9.2f} ({row[what]['cpu_s']:5.2f})" for what in ("read", "plainly", "rules"))
+    times = "".join(
+        f"{row[what]['s']:9.2f} ({row[what]['cpu_s']:5.2f})" for what in ("read", "plainly", "rules")
+    )
     return f"{row['nodes']:9,} {row['edges']:11,} {row['properties']:>10} {row['mb']:7.1f} {times}"
 
 
@@ -128,7 +145,9 @@ def machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="one round of the smaller, nothing is written")
     options = parser.parse_args()
     about, rounds, rows = machine(), 1 if options.quick else ROUNDS, []
@@ -140,7 +159,9 @@ def main() -> None:
                 rows.append(measured(Path(folder), NODES * times, EDGES * times, properties, rounds))
                 print(shown(rows[-1]), flush=True)
     if not options.quick:
-        REPORT.write_text(json.dumps({"machine": about, "rounds": rounds, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        REPORT.write_text(
+            json.dumps({"machine": about, "rounds": rounds, "rows": rows}, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """How well the bundled graphs read, live and still, measured in Chromium at 1280 x 800.
 
 python benchmarks/graph_reads.py              prints the table and writes results/views/graph_reads.json
-python benchmarks/graph_reads.py --quick      prints it, writes nothing
-python benchmarks/graph_reads.py --only town  those whose names hold a word; writes nothing
-python benchmarks/graph_reads.py --pictures runs/reads   a screenshot of each, live and still, in light and dark
+python benchmarks/graph_reads.py --quick      prints it, writes nothing python benchmarks/graph_reads.py
+--only town  those whose names hold a word; writes nothing python benchmarks/graph_reads.py --pictures
+runs/reads   a screenshot of each, live and still, in light and dark
 
-"on others": names that lie on another name or on a node that is not theirs. "wordless": edges without words at rest; "mute": also when
-one points at them. "through": edges drawn through a node that is none of their ends. "used": the box around the drawing over the canvas.
+"on others": names that lie on another name or on a node that is not theirs. "wordless": edges without words
+at rest; "mute": also when one points at them. "through": edges drawn through a node that is none of their
+ends. "used": the box around the drawing over the canvas.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ AIM = "aim: 0 through, under 5 % on others, 0 mute, 85 % used"
 
 def row(name: str, way: str, read: Reading) -> str:
     """One line of the table."""
-    counts = f"{read.nodes:6}{read.edges:6}   {len(read.overlapping):4} of {read.names:3} ({read.overlap:4.0%})"
+    counts = (
+        f"{read.nodes:6}{read.edges:6}   {len(read.overlapping):4} of {read.names:3} ({read.overlap:4.0%})"
+    )
     return f"{name:>30} {way:5} {counts}{len(read.cut):6}{read.wordless:9}{read.mute:6}{len(read.through):9}{read.used:7.0%}"
 
 
@@ -54,7 +57,9 @@ def totals(found: dict[str, dict[str, Reading]]) -> str:
 
 def main() -> None:
     """Measure, print, keep."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="write nothing")
     parser.add_argument("--only", default="", help="graphs whose names hold this; writes nothing")
     parser.add_argument("--pictures", type=Path, help="a folder for screenshots")
@@ -65,7 +70,9 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     found: dict[str, dict[str, Reading]] = {}
-    print(f"{'graph':>30} {'':5} {'nodes':>6}{'edges':>6}   {'on others':>18}{'cut':>6}{'wordless':>9}{'mute':>6}{'through':>9}{'used':>7}")
+    print(
+        f"{'graph':>30} {'':5} {'nodes':>6}{'edges':>6}   {'on others':>18}{'cut':>6}{'wordless':>9}{'mute':>6}{'through':>9}{'used':>7}"
+    )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), timeout=300_000)
         page = browser.new_page(viewport=WINDOW)
@@ -82,11 +89,16 @@ def main() -> None:
                     page.emulate_media(color_scheme=theme)
                     page.mouse.move(0, 0)
                     page.wait_for_timeout(150)
-                    page.screenshot(path=options.pictures / f"{name.replace(' ', '_').replace(':', '')}-{way}-{theme}.png")
+                    page.screenshot(
+                        path=options.pictures / f"{name.replace(' ', '_').replace(':', '')}-{way}-{theme}.png"
+                    )
         browser.close()
     print(f"\n{totals(found)}\n{AIM}")
     if not (options.quick or options.only):
-        kept = {name: {way: asdict(read) | {"used": round(read.used, 3)} for way, read in each.items()} for name, each in found.items()}
+        kept = {
+            name: {way: asdict(read) | {"used": round(read.used, 3)} for way, read in each.items()}
+            for name, each in found.items()
+        }
         REPORT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -1,4 +1,6 @@
-"""How long `import kgot_lab` takes: the median of nine fresh interpreters, less that of a bare one. The target is 0.05 s."""
+"""How long `import kgot_lab` takes: the median of nine fresh interpreters, less that of a bare one. The
+target is 0.05 s.
+"""
 
 import argparse
 import statistics
@@ -21,6 +23,8 @@ def _seconds(code: str) -> float:
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     bare, whole = median_seconds("pass"), median_seconds("import kgot_lab")
     print(f"import kgot_lab: {whole - bare:.3f} s (bare interpreter {bare:.3f} s, median of {ROUNDS})")

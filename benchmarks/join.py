@@ -1,13 +1,16 @@
-"""How fast pairs of similar vectors are found, as a share of the rate at which this computer multiplies matrices.
+"""How fast pairs of similar vectors are found, as a share of the rate at which this computer multiplies
+matrices.
 
-python benchmarks/join.py           10,000, 30,000 and 100,000 vectors: about half an hour; writes benchmarks/results/join.json
-python benchmarks/join.py --quick   a minute, 4,000 and 10,000 vectors; writes nothing
-python benchmarks/join.py --only nearest delta   some of: similar nearest delta dense dimensions memory dask approximate
+python benchmarks/join.py           10,000, 30,000 and 100,000 vectors: about half an hour; writes
+benchmarks/results/join.json python benchmarks/join.py --quick   a minute, 4,000 and 10,000 vectors; writes
+nothing python benchmarks/join.py --only nearest delta   some of: similar nearest delta dense dimensions
+memory dask approximate
 
-One core: SGEMM on one thread, blocks of the join's shape, is the ceiling; each pair counts once. A join of two matrices has half of it.
-The products that calibrate run between the blocks of a join, twice a second, and their time is taken off: so both meet the same clock.
-Vectors are of chance but clustered: a common direction, sqrt(n) topics, n / 20 events within topics, and a rest, all with a falling
-spectrum (the standard deviation of dimension j is j^-.4). At n = 6,119 that is near to the MiniLM vectors of 2wiki-fastgraphrag-101.
+One core: SGEMM on one thread, blocks of the join's shape, is the ceiling; each pair counts once. A join of
+two matrices has half of it. The products that calibrate run between the blocks of a join, twice a second, and
+their time is taken off: so both meet the same clock. Vectors are of chance but clustered: a common direction,
+sqrt(n) topics, n / 20 events within topics, and a rest, all with a falling spectrum (the standard deviation
+of dimension j is j^-.4). At n = 6,119 that is near to the MiniLM vectors of 2wiki-fastgraphrag-101.
 """
 
 from __future__ import annotations
@@ -45,20 +48,29 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = [
         names,
         *(
-            [f"{row.get(name, ''):,}" if isinstance(row.get(name), int | float) else str(row.get(name, "")) for name in names]
+            [
+                f"{row.get(name, ''):,}" if isinstance(row.get(name), int | float) else str(row.get(name, ""))
+                for name in names
+            ]
             for row in rows
         ),
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+    )
 
 
 def main() -> None:
     """Measure, print, keep."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a minute, nothing is written")
     parser.add_argument(
-        "--only", nargs="+", default=["similar", "nearest", "delta", "dense", "dimensions", "memory", "dask", "approximate"]
+        "--only",
+        nargs="+",
+        default=["similar", "nearest", "delta", "dense", "dimensions", "memory", "dask", "approximate"],
     )
     options = parser.parse_args()
     if "dask" in options.only:
@@ -82,9 +94,17 @@ def main() -> None:
             report[name] = experiment()
             print(f"\n{name}\n{table(report[name])}", flush=True)
     report["bars"] = join_bars(report.get("scale", []))
-    print("\n" + "\n".join(f"{'reached' if reached else 'MISSED':>8}  {bar}" for bar, reached in report["bars"].items()))
+    print(
+        "\n"
+        + "\n".join(
+            f"{'reached' if reached else 'MISSED':>8}  {bar}" for bar, reached in report["bars"].items()
+        )
+    )
     if not options.quick:
-        REPORT.write_text(json.dumps({**(json.loads(REPORT.read_text()) if REPORT.exists() else {}), **report}, indent=1) + "\n")
+        REPORT.write_text(
+            json.dumps({**(json.loads(REPORT.read_text()) if REPORT.exists() else {}), **report}, indent=1)
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Can the local model say which text is analogous? It is asked in three ways, and must name the words it goes by.
+"""Can the local model say which text is analogous? It is asked in three ways, and must name the words it goes
+by.
 
-python benchmarks/judge.py            the first 20 develop questions of each set, in the order of a hash; goes on where it was stopped
-python benchmarks/judge.py --table    the receipts again, without the model
+python benchmarks/judge.py            the first 20 develop questions of each set, in the order of a hash; goes
+on where it was stopped python benchmarks/judge.py --table    the receipts again, without the model
 
-Rows go to results/structure/judge.jsonl. Asked are StoryAnalogy, AnaloBench (one sentence) and ParallelPARC (advanced). Each rubric names
-one ground of judgement; the reply holds the words of the chosen text it rests on (the span), then a letter. Chance is .25. Written down
-before the run: this is one model of 1.5 billion parameters, and no choice follows from it.
+Rows go to results/structure/judge.jsonl. Asked are StoryAnalogy, AnaloBench (one sentence) and ParallelPARC
+(advanced). Each rubric names one ground of judgement; the reply holds the words of the chosen text it rests
+on (the span), then a letter. Chance is .25. Written down before the run: this is one model of 1.5 billion
+parameters, and no choice follows from it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ RESULT = Path(__file__).parent / "results" / "structure" / "judge.jsonl"
 
 def main() -> None:
     """Ask, or only tell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=20, help="how many of each set")
     parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
     wanted = parser.parse_args()

@@ -1,13 +1,15 @@
-"""The KG-OS benchmark on the curated graph of data/cookbook: seven configurations, their claims, intents, and a fusion that is learnt.
+"""The KG-OS benchmark on the curated graph of data/cookbook: seven configurations, their claims, intents, and
+a fusion that is learnt.
 
-    python benchmarks/kgos.py --write    # learn the fusion on the tuning half and write down what is settled before
-    python benchmarks/kgos.py            # the tuning half: receipts, and its tables on the screen
-    python benchmarks/kgos.py --open     # the locked half too, once all that is settled is on file; receipts that are there are kept
-    python benchmarks/kgos.py --passages # fusions learnt on public passages, tried on others
-    python benchmarks/kgos.py --table    # the tables from the receipts, without a model
+    python benchmarks/kgos.py --write    # learn the fusion on the tuning half and write down what is settled
+    before python benchmarks/kgos.py            # the tuning half: receipts, and its tables on the screen
+    python benchmarks/kgos.py --open     # the locked half too, once all that is settled is on file; receipts
+    that are there are kept python benchmarks/kgos.py --passages # fusions learnt on public passages, tried on
+    others python benchmarks/kgos.py --table    # the tables from the receipts, without a model
 
-Receipts, plan.json, before.json, report.md and report_tuning.md are in results/kgos, those of passages in results/kgos_passages. The vector
-of a query is computed before the clock runs. The hashes that froze queries, nodes and edges are checked whenever they are read.
+Receipts, plan.json, before.json, report.md and report_tuning.md are in results/kgos, those of passages in
+results/kgos_passages. The vector of a query is computed before the clock runs. The hashes that froze queries,
+nodes and edges are checked whenever they are read.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def public_verdicts() -> dict[str, str]:
-    """What the claims came to on the three public sets together, by their texts; from the receipts of the recall benchmark."""
+    """What the claims came to on the three public sets together, by their texts; from the receipts of the
+    recall benchmark.
+    """
     from kgot_lab.evaluation.reports import derive
     from kgot_lab.experiments.recall.claims import verdicts
     from kgot_lab.experiments.recall.datasets import load_dataset
@@ -43,7 +47,11 @@ def kgos_page(half: QueryHalf) -> str:
     grids: list[Grid] = list(kgos_grids(KGOS, half, public_verdicts()))
     if half == "locked" and PASSAGES.exists():
         grids.append(passage_grid(PASSAGES, RECALL))
-    which = "the locked half, opened once" if half == "locked" else "the tuning half, which systems were developed on"
+    which = (
+        "the locked half, opened once"
+        if half == "locked"
+        else "the tuning half, which systems were developed on"
+    )
     return markdown_of(f"KG-OS on the curated graph: {which}", kgos_sentences(KGOS, half), grids)
 
 
@@ -72,7 +80,9 @@ def measure(write: bool, opened: bool, passages: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, what in (
         ("write", "only write down what is settled before"), ("open", "open the locked half"),
         ("passages", "the learned fusion on public passages"), ("table", "derive the tables from the receipts, without a model"),

@@ -1,13 +1,15 @@
-"""How much faster the lanes answer than by the plain way they replaced, both in turn, so that a busy computer slows both alike.
+"""How much faster the lanes answer than by the plain way they replaced, both in turn, so that a busy computer
+slows both alike.
 
-    python benchmarks/lanes.py                       all, about ten minutes and 5 GB; writes benchmarks/results/lanes.json
-    python benchmarks/lanes.py --only words threads  some of: words threads walk near crowded
-    python benchmarks/lanes.py --size 100000         fewer passages and vectors; writes nothing
+    python benchmarks/lanes.py                       all, about ten minutes and 5 GB; writes
+    benchmarks/results/lanes.json python benchmarks/lanes.py --only words threads  some of: words threads walk
+    near crowded python benchmarks/lanes.py --size 100000         fewer passages and vectors; writes nothing
 
-words: a BM25 query with its whole ranking, beside bm25s with numba where both are installed. threads: one query vector times 6,119, beside
-the BLAS at its own number of threads. walk: PageRank over titles, and over a chance graph of hubs at a larger error. near: the nearest of
-many vectors by signs first. crowded: a delta join in which millions of pairs pass. Times are medians in milliseconds; "times" is the plain
-way's through ours.
+words: a BM25 query with its whole ranking, beside bm25s with numba where both are installed. threads: one
+query vector times 6,119, beside the BLAS at its own number of threads. walk: PageRank over titles, and over a
+chance graph of hubs at a larger error. near: the nearest of many vectors by signs first. crowded: a delta
+join in which millions of pairs pass. Times are medians in milliseconds; "times" is the plain way's through
+ours.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ Work = Callable[[Any], object]
 
 
 def in_turn(ways: dict[str, Work], asked: Sequence[Any], rounds: int = 5) -> dict[str, float]:
-    """The median milliseconds that each way takes for a query, after a round that is not counted, and how often as long the first takes."""
+    """The median milliseconds that each way takes for a query, after a round that is not counted, and how
+    often as long the first takes.
+    """
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for each in asked:
@@ -76,7 +80,11 @@ def words(size: int) -> list[dict[str, Any]]:
             "stable sort": lambda text, found=found: np.argsort(-found[text], kind="stable"),
             "our sort": lambda text, found=found: descending(found[text]),
         }
-        row = {"set": name, "passages": len(data.documents), "hits": round(statistics.mean(map(len, found.values())))}
+        row = {
+            "set": name,
+            "passages": len(data.documents),
+            "hits": round(statistics.mean(map(len, found.values()))),
+        }
         rows.append(row | in_turn(ways, asked) | in_turn(sorts, asked))
     return rows
 
@@ -87,7 +95,9 @@ def by_row(ranking: Ranking) -> Any:
 
 
 def by_numba(documents: Sequence[Any]) -> dict[str, Work]:
-    """What bm25s does with numba for one query at a time, words and k best hits; nothing where numba is not installed."""
+    """What bm25s does with numba for one query at a time, words and k best hits; nothing where numba is not
+    installed.
+    """
     try:
         import numba  # noqa: F401
     except ImportError:
@@ -106,7 +116,10 @@ def by_numba(documents: Sequence[Any]) -> dict[str, Work]:
 def threads(size: int) -> list[dict[str, Any]]:
     """The products of a query with the passages of a set, which `follow` asks for six times."""
     vectors = clustered(6_119, 384, 0)
-    ways: dict[str, Work] = {"BLAS": lambda row: vectors @ vectors[row], "blocks": lambda row: row_products(vectors, vectors[row])}
+    ways: dict[str, Work] = {
+        "BLAS": lambda row: vectors @ vectors[row],
+        "blocks": lambda row: row_products(vectors, vectors[row]),
+    }
     return [{"rows": len(vectors)} | in_turn(ways, range(100))]
 
 
@@ -124,14 +137,22 @@ def walk(size: int) -> list[dict[str, Any]]:
     rows = [{"graph": "titles", **spread(graph, asked, 1e-9)}]
     del data, lane, titles, graph
     chance, nodes = np.random.default_rng(0), size // 10
-    ends = zip(chance.integers(nodes, size=3 * nodes).tolist(), (nodes * chance.random(3 * nodes) ** 3).astype(int).tolist(), strict=True)
-    hubs = PropertyGraph.of([Node(str(n)) for n in range(nodes)], [Edge(str(a), "to", str(b)) for a, b in dict.fromkeys(ends)])
+    ends = zip(
+        chance.integers(nodes, size=3 * nodes).tolist(),
+        (nodes * chance.random(3 * nodes) ** 3).astype(int).tolist(),
+        strict=True,
+    )
+    hubs = PropertyGraph.of(
+        [Node(str(n)) for n in range(nodes)], [Edge(str(a), "to", str(b)) for a, b in dict.fromkeys(ends)]
+    )
     asked = [(chance.choice(nodes, 6, replace=False), chance.random(6) + 0.1) for _ in range(10)]
     return rows + [{"graph": "hubs", **spread(hubs, asked, error)} for error in (1e-9, 1e-4, 1e-3, 1e-2)]
 
 
 def spread(graph: PropertyGraph, asked: Sequence[Any], error: float) -> dict[str, Any]:
-    """The walk by rounds over all and from the seeds, and how many of its first ten and hundred are the same, in the same places."""
+    """The walk by rounds over all and from the seeds, and how many of its first ten and hundred are the same,
+    in the same places.
+    """
     steps = RandomWalk(graph, 0.5)
 
     def over_all(start: Any) -> Any:
@@ -145,16 +166,34 @@ def spread(graph: PropertyGraph, asked: Sequence[Any], error: float) -> dict[str
         found, exact = rows[descending(shares)], over_all(start)
         best = descending(exact)
         for k in agreed:  # passages with equal shares may change places
-            agreed[k] += float(np.isclose(exact[found[:k]], exact[best[: len(found[:k])]], rtol=0, atol=1e-12).sum()) / k / len(asked)
-    ways: dict[str, Work] = {"rounds over all": over_all, "from the seeds": lambda start: steps.reached(*start, error)}
+            agreed[k] += (
+                float(np.isclose(exact[found[:k]], exact[best[: len(found[:k])]], rtol=0, atol=1e-12).sum())
+                / k
+                / len(asked)
+            )
+    ways: dict[str, Work] = {
+        "rounds over all": over_all,
+        "from the seeds": lambda start: steps.reached(*start, error),
+    }
     told = {f"same place of {k}": round(share, 4) for k, share in agreed.items()}
-    return {"nodes": len(graph), "edges": len(graph.sources), "error": error, **told, **in_turn(ways, asked, 2)}
+    return {
+        "nodes": len(graph),
+        "edges": len(graph.sources),
+        "error": error,
+        **told,
+        **in_turn(ways, asked, 2),
+    }
 
 
 def near(size: int) -> list[dict[str, Any]]:
-    """The ten nearest among clustered vectors, of queries that are vectors with as much noise as a paraphrase."""
+    """The ten nearest among clustered vectors, of queries that are vectors with as much noise as a
+    paraphrase.
+    """
     vectors, chance = clustered(size, 384, 0), np.random.default_rng(5)
-    asked = vectors[chance.integers(size, size=40)] + 0.6 * chance.standard_normal((40, 384), np.float32) / 384**0.5
+    asked = (
+        vectors[chance.integers(size, size=40)]
+        + 0.6 * chance.standard_normal((40, 384), np.float32) / 384**0.5
+    )
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)
     start = time.perf_counter()
     bits, rows = SignBits(vectors), []
@@ -172,14 +211,23 @@ def near(size: int) -> list[dict[str, Any]]:
     with threadpool_limits(1, user_api="blas"):
         for candidates in (500, 2_000):
             some = partial(by_signs, candidates=candidates)
-            recall = statistics.mean(len(set(exact(query).tolist()) & set(some(query).tolist())) / 10 for query in asked)
-            row = {"vectors": size, "candidates": candidates, "index s": round(seconds, 1), "recall@10": round(recall, 4)}
+            recall = statistics.mean(
+                len(set(exact(query).tolist()) & set(some(query).tolist())) / 10 for query in asked
+            )
+            row = {
+                "vectors": size,
+                "candidates": candidates,
+                "index s": round(seconds, 1),
+                "recall@10": round(recall, 4),
+            }
             rows.append(row | in_turn({"exact": exact, "by signs": some}, asked, 2))
     return rows
 
 
 def crowded(size: int) -> list[dict[str, Any]]:
-    """Delta joins in which so many pairs pass: the time computed, as a share of the products of both matrices alone."""
+    """Delta joins in which so many pairs pass: the time computed, as a share of the products of both matrices
+    alone.
+    """
     rows = []
     for count in (10_000, 20_000) if size >= 1_000_000 else (4_000,):
         texts, alike = clustered(count, 384, 0), skeleton_vectors(count, 384, True)
@@ -188,12 +236,21 @@ def crowded(size: int) -> list[dict[str, Any]]:
         seconds = time.process_time() - start
         products = count * (count - 1) / SIDE**2 * computed_a_product(texts)
         passed = len(found) + found.dropped
-        rows.append({"vectors": count, "pairs passed": passed, "cpu s": round(seconds, 2), "share of SGEMM": round(products / seconds, 3)})
+        rows.append(
+            {
+                "vectors": count,
+                "pairs passed": passed,
+                "cpu s": round(seconds, 2),
+                "share of SGEMM": round(products / seconds, 3),
+            }
+        )
     return rows
 
 
 def computed_a_product(vectors: Any) -> float:
-    """The seconds computed for the product of two blocks, the median of some; the time on the wall would count what others do."""
+    """The seconds computed for the product of two blocks, the median of some; the time on the wall would
+    count what others do.
+    """
     taken, room = [], np.empty((SIDE, SIDE), np.float32)
     with threadpool_limits(1, user_api="blas"):
         for _ in range(15):
@@ -208,7 +265,9 @@ PARTS = {part.__name__: part for part in (words, threads, walk, near, crowded)}
 
 def main() -> None:
     """Measure, print, keep."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--size", type=int, default=1_000_000)
     options = parser.parse_args()

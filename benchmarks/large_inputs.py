@@ -1,10 +1,12 @@
-"""What a large graph costs the embedded stores at its first read and after a runaway, and what many documents cost to index.
+"""What a large graph costs the embedded stores at its first read and after a runaway, and what many documents
+cost to index.
 
     python benchmarks/large_inputs.py [--nodes 100000 200000] [--passages 1890]
 
-Each measurement is taken in a process of its own, so that none finds the memory of another in use. A runaway is a statement that
-takes longer than it may, after which the next read must be answered. Passages are those of MuSiQue's questions, embedded with no
-cache: 20,000 of them take as many times longer as there are more. Writes benchmarks/results/large_inputs.json.
+Each measurement is taken in a process of its own, so that none finds the memory of another in use. A runaway
+is a statement that takes longer than it may, after which the next read must be answered. Passages are those
+of MuSiQue's questions, embedded with no cache: 20,000 of them take as many times longer as there are more.
+Writes benchmarks/results/large_inputs.json.
 """
 
 from __future__ import annotations
@@ -26,8 +28,14 @@ from kgot_lab.types import Diff, Edge, Node
 RESULTS = Path(__file__).parent / "results" / "large_inputs.json"
 READS = {
     "in_memory": ("result = len(G)", "while True: pass"),
-    "cypher_embedded": ("MATCH (n) RETURN count(n) AS n", "MATCH (a), (b), (c) WHERE a.age + b.age = c.age + 0.5 RETURN count(*) AS n"),
-    "sparql_embedded": ("SELECT (COUNT(?n) AS ?c) { ?n a :Person }", "SELECT (COUNT(*) AS ?c) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"),
+    "cypher_embedded": (
+        "MATCH (n) RETURN count(n) AS n",
+        "MATCH (a), (b), (c) WHERE a.age + b.age = c.age + 0.5 RETURN count(*) AS n",
+    ),
+    "sparql_embedded": (
+        "SELECT (COUNT(?n) AS ?c) { ?n a :Person }",
+        "SELECT (COUNT(*) AS ?c) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }",
+    ),
 }
 
 
@@ -52,7 +60,9 @@ def first_reads(kind: str, size: int) -> dict[str, float]:
             store.read(runaway)
         except QueryFailed:
             return {"first": first, "second": second, "after_runaway": seconds_of(store.read, read)}
-        raise SystemExit(f"{kind}: the runaway came to an end at {size:,} nodes; it should take longer than a statement may")
+        raise SystemExit(
+            f"{kind}: the runaway came to an end at {size:,} nodes; it should take longer than a statement may"
+        )
 
 
 def embedding(count: int) -> dict[str, float]:
@@ -69,7 +79,9 @@ def embedding(count: int) -> dict[str, float]:
 
 def apart(*what: object) -> dict[str, float]:
     """What a process of its own measures."""
-    told = subprocess.run([sys.executable, __file__, "--one", *map(str, what)], capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        [sys.executable, __file__, "--one", *map(str, what)], capture_output=True, text=True, check=False
+    )
     if told.returncode:
         raise SystemExit(f"{' '.join(map(str, what))}: {told.stderr.strip().splitlines()[-1]}")
     return dict(json.loads(told.stdout))
@@ -82,7 +94,9 @@ def medians(times: int, *what: object) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", nargs="*", type=int, default=[100_000, 200_000])
     parser.add_argument("--stores", nargs="*", default=list(READS), choices=list(READS))
     parser.add_argument("--passages", type=int, default=1_890, help="0 leaves them out (%(default)s)")
@@ -104,13 +118,18 @@ def main() -> None:
     for kind in options.stores:
         for size in options.nodes:
             row = {"store": kind, "nodes": size, **medians(options.times, kind, size)}
-            print(f"| {kind} | {size:,} | {row['first']:.1f} | {row['second']:.2f} | {row['after_runaway']:.2f} |", flush=True)
+            print(
+                f"| {kind} | {size:,} | {row['first']:.1f} | {row['second']:.2f} | {row['after_runaway']:.2f} |",
+                flush=True,
+            )
             rows.append(row)
     result = {"circumstances": circumstances, "reads": rows}
     if options.passages:
         result["embedding"] = took = medians(options.times, "embedding", options.passages)
         each = took["ms_each"]
-        print(f"\n{took['passages']:,.0f} passages: {took['seconds']:.1f} s, {each:.1f} ms each: 20,000 take {20 * each:.0f} s")
+        print(
+            f"\n{took['passages']:,.0f} passages: {took['seconds']:.1f} s, {each:.1f} ms each: 20,000 take {20 * each:.0f} s"
+        )
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -1,7 +1,9 @@
-"""Does a graph that lasts help the next question? Chains of MuSiQue questions that share a step, by the mode `paths`, three ways.
+"""Does a graph that lasts help the next question? Chains of MuSiQue questions that share a step, by the mode
+`paths`, three ways.
 
-fresh: a graph for each question; lasting: one for each chain, of sentences and names; lasting with facts: the model's triples in it too.
-The questions are of the part of musique-498 that the comparison of systems does not ask.
+fresh: a graph for each question; lasting: one for each chain, of sentences and names; lasting with facts: the
+model's triples in it too. The questions are of the part of musique-498 that the comparison of systems does
+not ask.
 
 python benchmarks/lasting_graph.py --chains 15     # asks the local model, goes on after a stop
 python benchmarks/lasting_graph.py --table         # counts what is on file
@@ -27,15 +29,32 @@ from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS
 
-FOLDER, PART, CHAINS, LENGTH, SEED = Path(__file__).parent / "results" / "lasting_graph", "test", 15, 3, 20261123
+FOLDER, PART, CHAINS, LENGTH, SEED = (
+    Path(__file__).parent / "results" / "lasting_graph",
+    "test",
+    15,
+    3,
+    20261123,
+)
 
 
 def main() -> None:
     """Ask, keep, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--chains", type=int, help=f"how many chains of three questions ({CHAINS}); a folder keeps to its number")
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument(
+        "--chains",
+        type=int,
+        help=f"how many chains of three questions ({CHAINS}); a folder keeps to its number",
+    )
     arguments.add_argument("--model", help="what connect() takes (local)")
-    arguments.add_argument("--folder", type=Path, default=FOLDER, help="where the plan, traces and receipts are kept (%(default)s)")
+    arguments.add_argument(
+        "--folder",
+        type=Path,
+        default=FOLDER,
+        help="where the plan, traces and receipts are kept (%(default)s)",
+    )
     arguments.add_argument("--table", action="store_true", help="ask nothing")
     options = arguments.parse_args()
     try:
@@ -43,7 +62,10 @@ def main() -> None:
             require_count(options.chains, 1, "--chains", "so many chains are asked")
         whole = BUNDLED_SETS["musique-498"]()
         if options.table:
-            need(options.chains is None and options.model is None, "--table shows all that is on file: leave --chains and --model out")
+            need(
+                options.chains is None and options.model is None,
+                "--table shows all that is on file: leave --chains and --model out",
+            )
             need_files("python benchmarks/lasting_graph.py makes it", options.folder / PLAN_FILE)
             chains = chains_of(whole, chain_plan(options.folder)["chains"])
         else:
@@ -73,7 +95,9 @@ def ask(whole: QuestionSet, chains: list[tuple[Question, ...]], model: str, fold
         for chain in chains:
             for graph in GRAPHS_OF_A_CHAIN:
                 for receipt in run.answers(chain, graph):
-                    print(f"{graph:20} {receipt.id:45} {receipt.end:16} {receipt.predicted[:40]!r}", flush=True)
+                    print(
+                        f"{graph:20} {receipt.id:45} {receipt.end:16} {receipt.predicted[:40]!r}", flush=True
+                    )
 
 
 def show(folder: Path, chains: list[tuple[Question, ...]]) -> None:
@@ -85,8 +109,14 @@ def show(folder: Path, chains: list[tuple[Question, ...]]) -> None:
 
 
 def report(rows: dict[str, dict[str, QuestionReceipt]], chains: list) -> dict:
-    """By graph and place in the chain: F1, calls of the search, prompt tokens; and the lasting graph against the fresh one, paired."""
-    places = {question.id: (number, place) for number, chain in enumerate(chains) for place, question in enumerate(chain)}
+    """By graph and place in the chain: F1, calls of the search, prompt tokens; and the lasting graph against
+    the fresh one, paired.
+    """
+    places = {
+        question.id: (number, place)
+        for number, chain in enumerate(chains)
+        for place, question in enumerate(chain)
+    }
     both = [id for id in places if all(id in some for some in rows.values())]
     told = {}
     for graph, some in rows.items():
@@ -103,8 +133,13 @@ def report(rows: dict[str, dict[str, QuestionReceipt]], chains: list) -> dict:
     groups = [str(places[id][0]) for id in later]
     for graph in GRAPHS_OF_A_CHAIN[1:]:
         for measure in ("f1", "prompt_tokens"):
-            gaps = [getattr(rows[graph][id], measure) - getattr(rows[GRAPHS_OF_A_CHAIN[0]][id], measure) for id in later]
-            told[f"{graph} - fresh, {measure}, later questions"] = span(grouped_interval(gaps, groups)) if len(set(groups)) > 1 else ""
+            gaps = [
+                getattr(rows[graph][id], measure) - getattr(rows[GRAPHS_OF_A_CHAIN[0]][id], measure)
+                for id in later
+            ]
+            told[f"{graph} - fresh, {measure}, later questions"] = (
+                span(grouped_interval(gaps, groups)) if len(set(groups)) > 1 else ""
+            )
     return told
 
 

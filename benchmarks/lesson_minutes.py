@@ -1,8 +1,8 @@
 """How long each notebook takes: words, code cells, exercises, and the minutes that a reader should set aside.
 
-minutes = words of prose / 200 + code cells * 15 s + exercises * 90 s, rounded up to the next 5. It is an estimate by that formula and no
-measurement of readers. What a notebook says itself stands beside it. With --run each is run from a clean kernel as well, and the
-seconds that this took are shown; nothing is written.
+minutes = words of prose / 200 + code cells * 15 s + exercises * 90 s, rounded up to the next 5. It is an
+estimate by that formula and no measurement of readers. What a notebook says itself stands beside it. With
+--run each is run from a clean kernel as well, and the seconds that this took are shown; nothing is written.
 
 python benchmarks/lesson_minutes.py                      all notebooks
 python benchmarks/lesson_minutes.py --run                and the seconds of Run All, here and now
@@ -37,7 +37,9 @@ class Lesson:
     @property
     def reading(self) -> float:
         """The estimate in minutes, not rounded."""
-        return self.words / WORDS_A_MINUTE + self.cells * MINUTES_A_CELL + self.exercises * MINUTES_AN_EXERCISE
+        return (
+            self.words / WORDS_A_MINUTE + self.cells * MINUTES_A_CELL + self.exercises * MINUTES_AN_EXERCISE
+        )
 
     @property
     def minutes(self) -> int:
@@ -48,7 +50,10 @@ class Lesson:
 def lesson(path: Path) -> Lesson:
     """What a notebook on file holds; raises ValueError where it does not say how long it takes."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    prose, code = (["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind] for kind in ("markdown", "code"))
+    prose, code = (
+        ["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind]
+        for kind in ("markdown", "code")
+    )
     if not (stated := STATED.search("\n".join(prose))):
         raise ValueError(f"{path.name} does not say **Time:** N minutes")
     words = sum(len(text.split()) for text in prose)
@@ -56,17 +61,23 @@ def lesson(path: Path) -> Lesson:
 
 
 def run_all(path: Path) -> float:
-    """The seconds that all cells of a notebook took from a clean kernel, its start included; nothing is written."""
+    """The seconds that all cells of a notebook took from a clean kernel, its start included; nothing is
+    written.
+    """
     import nbformat
     from nbconvert.preprocessors import ExecutePreprocessor
 
     notebook, began = nbformat.read(path, as_version=4), time.monotonic()
-    ExecutePreprocessor(timeout=300, kernel_name="python3").preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    ExecutePreprocessor(timeout=300, kernel_name="python3").preprocess(
+        notebook, {"metadata": {"path": str(path.parent)}}
+    )
     return time.monotonic() - began
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notebooks", nargs="*", type=Path, help="notebooks, all unless named")
     parser.add_argument("--run", action="store_true", help="run each and say how many seconds it took")
     parser.add_argument("--set", action="store_true", help="write the minutes into the notebooks")
@@ -77,7 +88,9 @@ def main() -> None:
         line = f"{told.name:32} {told.words:5,} {told.cells:5} {told.exercises:9} {told.reading:8.1f} {told.minutes:7} {told.stated:6}"
         print(line + (f" {run_all(path):6.1f} s" if given.run else ""), flush=True)
         if given.set:
-            path.write_text(STATED.sub(rf"\g<1>{told.minutes}\g<3>", path.read_text(encoding="utf-8")), encoding="utf-8")
+            path.write_text(
+                STATED.sub(rf"\g<1>{told.minutes}\g<3>", path.read_text(encoding="utf-8")), encoding="utf-8"
+            )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Does a graph of the local model's triples lead to the passages that a question needs, as one of GPT-3.5's does, or names found by rule?
+"""Does a graph of the local model's triples lead to the passages that a question needs, as one of GPT-3.5's
+does, or names found by rule?
 
-python benchmarks/model_triples.py            reads what is not read yet (25 s a passage on one core), then measures; stop it at any time
-python benchmarks/model_triples.py --model ollama:llama3.1      has another model read, whose triples get tables of their own
-python benchmarks/model_triples.py --table    the tables from the receipts, without a model
+python benchmarks/model_triples.py            reads what is not read yet (25 s a passage on one core), then
+measures; stop it at any time python benchmarks/model_triples.py --model ollama:llama3.1      has another
+model read, whose triples get tables of their own python benchmarks/model_triples.py --table    the tables
+from the receipts, without a model
 
-Questions of musique in the order of a hash; each brings its relevant passages and the first ten of convex fusion to one pool, which all
-systems search, and counts once all passages up to its own have been read. Nothing is tuned. In results/model_triples, triples.jsonl has
-the triples of each passage, measured.json recall@5 of each question.
+Questions of musique in the order of a hash; each brings its relevant passages and the first ten of convex
+fusion to one pool, which all systems search, and counts once all passages up to its own have been read.
+Nothing is tuned. In results/model_triples, triples.jsonl has the triples of each passage, measured.json
+recall@5 of each question.
 """
 
 from __future__ import annotations
@@ -22,7 +25,15 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import Grid
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
-from kgot_lab.experiments.recall.model_triples import Brought, ReadPool, pools, questions_in, triples_grids, triples_measured, triples_read
+from kgot_lab.experiments.recall.model_triples import (
+    Brought,
+    ReadPool,
+    pools,
+    questions_in,
+    triples_grids,
+    triples_measured,
+    triples_read,
+)
 from kgot_lab.llm import connect
 from kgot_lab.types import Document, Json
 from kgot_lab.writing import write_whole
@@ -33,16 +44,24 @@ TRIPLES, MEASURED = FOLDER / "triples.jsonl", FOLDER / "measured.json"
 
 def main() -> None:
     """Read, or only tell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=100, help="how many questions the pool is to have")
     parser.add_argument("--table", action="store_true", help="the tables from the receipts, without a model")
-    parser.add_argument("--model", default="local", help="the model that reads, named as for kgot-lab ask; by default the local one")
+    parser.add_argument(
+        "--model",
+        default="local",
+        help="the model that reads, named as for kgot-lab ask; by default the local one",
+    )
     wanted = parser.parse_args()
     rows = whole_lines(TRIPLES, dict)
     brought = pools(minilm())
     if not wanted.table:
         try:
-            read(rows, [document for _, some in brought[: wanted.questions] for document in some], wanted.model)
+            read(
+                rows, [document for _, some in brought[: wanted.questions] for document in some], wanted.model
+            )
         finally:  # what a stop leaves is measured as well
             measure(rows, brought)
     need_files("python benchmarks/model_triples.py makes it", TRIPLES, MEASURED)

@@ -1,18 +1,22 @@
-"""How long a character's hot context and each of its parts take, beside the bare SQL and the targets, by the size of the world.
+"""How long a character's hot context and each of its parts take, beside the bare SQL and the targets, by the
+size of the world.
 
-    python benchmarks/npc_latency.py             # 1,000 entities, 5,000 relationships, 10,000 chunks on SQLite and PostgreSQL: 2 minutes
-    python benchmarks/npc_latency.py --entities 1000 10000 100000 --engines postgres --times 30    # the curve, to 1M chunks: hours
-    python benchmarks/npc_latency.py --table     # what was measured, against the targets of the document
+    python benchmarks/npc_latency.py             # 1,000 entities, 5,000 relationships, 10,000 chunks on
+    SQLite and PostgreSQL: 2 minutes python benchmarks/npc_latency.py --entities 1000 10000 100000 --engines
+    postgres --times 30    # the curve, to 1M chunks: hours python benchmarks/npc_latency.py --table     #
+    what was measured, against the targets of the document
 
-The world is made by a seed: half of the entities are NPCs, each relationship leads from one of them to anything, each location lies in
-another. The vectors of the chunks are directions of no words, which vary in 32 of their dimensions; real ones may be easier or harder to
-index. Each question is asked as an NPC drawn by the seed; how many entities such a one sees is told. "Bare" is SQL with no policy, no
-support and no merging, whose rows are fetched and made into nothing: for GraphRAG on PostgreSQL the query of the document, on SQLite, which
-has no vectors, the texts of the neighbours alone. Times are by the clock of this computer, in milliseconds. No model is asked: what the
-embedding of a question takes comes on top. Changes are on the disk when they return; relationships that are put in one change are timed
-once. On PostgreSQL the texts are indexed too (HNSW), and what a search of all texts finds by the index is compared with the ten that are
-nearest. Relationships and chunks grow with the entities.
-Results go to benchmarks/results/npc_latency.json, where those of other sizes stay.
+The world is made by a seed: half of the entities are NPCs, each relationship leads from one of them to
+anything, each location lies in another. The vectors of the chunks are directions of no words, which vary in
+32 of their dimensions; real ones may be easier or harder to index. Each question is asked as an NPC drawn by
+the seed; how many entities such a one sees is told. "Bare" is SQL with no policy, no support and no merging,
+whose rows are fetched and made into nothing: for GraphRAG on PostgreSQL the query of the document, on SQLite,
+which has no vectors, the texts of the neighbours alone. Times are by the clock of this computer, in
+milliseconds. No model is asked: what the embedding of a question takes comes on top. Changes are on the disk
+when they return; relationships that are put in one change are timed once. On PostgreSQL the texts are indexed
+too (HNSW), and what a search of all texts finds by the index is compared with the ten that are nearest.
+Relationships and chunks grow with the entities. Results go to benchmarks/results/npc_latency.json, where
+those of other sizes stay.
 """
 
 from __future__ import annotations
@@ -84,8 +88,13 @@ def opened(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[], object
     server = Server(folder / "data")
     server.start()
     try:
-        with open_world(server.url(), namespace="latency") as world, psycopg.connect(server.conninfo(), autocommit=True) as owner:
-            owner.execute("ALTER SYSTEM SET maintenance_work_mem = '3GB'")  # else an index of a million vectors takes hours
+        with (
+            open_world(server.url(), namespace="latency") as world,
+            psycopg.connect(server.conninfo(), autocommit=True) as owner,
+        ):
+            owner.execute(
+                "ALTER SYSTEM SET maintenance_work_mem = '3GB'"
+            )  # else an index of a million vectors takes hours
             owner.execute("SELECT pg_reload_conf()")
             yield world, lambda: owner.execute("ANALYZE")
     finally:
@@ -121,7 +130,13 @@ def changes(world: Any, npc: str, number: int) -> Timed:
     from kgot_lab.domains.npc.things import Entity, Relationship
 
     one, id = Entity("npc", f"name {number}", {"mood": f"grey {number}"}, npc), uuids(npc)[0]
-    entity = {"id": id, "type": one.type, "name": one.name, "attributes": attributes_text(one.attributes), "at": world.now()}
+    entity = {
+        "id": id,
+        "type": one.type,
+        "name": one.name,
+        "attributes": attributes_text(one.attributes),
+        "at": world.now(),
+    }
     told = {"attributes": "{}", "provenance": "{}", "standing": "accepted", "at": world.now()}
     tie = {"source": id, "target": id, "type": "BARE", **told}
 
@@ -143,12 +158,16 @@ def bulk(world: Any, npcs: Sequence[str]) -> dict[str, float]:
     from kgot_lab.experiments.town.made import WORLD_SEED
 
     chance = random.Random(WORLD_SEED + 1)
-    new = [Relationship(one, other, "OWES") for one, other in (chance.sample(list(npcs), 2) for _ in range(BULK))]
+    new = [
+        Relationship(one, other, "OWES") for one, other in (chance.sample(list(npcs), 2) for _ in range(BULK))
+    ]
     return summary([milliseconds(lambda: world.add([], new))])
 
 
 def indexed(chunks: Any, times: int) -> dict[str, Any]:
-    """The milliseconds of a search of all texts, each looked at and by the index, and which part of the ten nearest that finds."""
+    """The milliseconds of a search of all texts, each looked at and by the index, and which part of the ten
+    nearest that finds.
+    """
     build = milliseconds(chunks.index)
     asked = [f"of what is said {number}" for number in range(times)]
     exact, took = searched(chunks, asked, None)
@@ -163,7 +182,12 @@ def indexed(chunks: Any, times: int) -> dict[str, Any]:
 def searched(chunks: Any, asked: Sequence[str], effort: int | None) -> tuple[list[set[str]], list[float]]:
     """The ids of what is found for each question, and the milliseconds that took."""
     found: list[set[str]] = []
-    took = [milliseconds(lambda each=each: found.append({hit.chunk.id for hit in chunks.search(each, effort=effort)})) for each in asked]
+    took = [
+        milliseconds(
+            lambda each=each: found.append({hit.chunk.id for hit in chunks.search(each, effort=effort)})
+        )
+        for each in asked
+    ]
     return found, took
 
 
@@ -173,7 +197,10 @@ def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
     from kgot_lab.experiments.town.made import WORLD_SEED, Directions, made_world
 
     took: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_npc_") as folder, opened(engine, Path(folder)) as (world, counted):
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_npc_") as folder,
+        opened(engine, Path(folder)) as (world, counted),
+    ):
         layers = WorldLayers(world, Directions(size["dimension"], min(INNER, size["dimension"])))
         say(f"{engine}: making {size['entities']:,} entities")
         began = time.perf_counter()
@@ -191,7 +218,13 @@ def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
         say(f"{engine}: asked" + ", indexing the texts" * (engine == "postgres"))
         index = indexed(layers.chunks, times) if engine == "postgres" else None
     run = {"engine": engine, **size, "times": times, "sees": statistics.median(sees), "fill_seconds": filled}
-    return {**run, "busy": round(os.getloadavg()[0], 1), "at": f"{datetime.now(UTC):%Y-%m-%d}", "milliseconds": told, "index": index}
+    return {
+        **run,
+        "busy": round(os.getloadavg()[0], 1),
+        "at": f"{datetime.now(UTC):%Y-%m-%d}",
+        "milliseconds": told,
+        "index": index,
+    }
 
 
 def say(what: str) -> None:
@@ -215,28 +248,41 @@ def summary(took: Sequence[float]) -> dict[str, float]:
 def show(run: dict[str, Any]) -> None:
     """Print a run: each question beside its bare SQL and its target."""
     size = f"{run['entities']:,} entities, {run['relationships']:,} relationships, {run['chunks']:,} chunks of {run['dimension']}"
-    print(f"\n{run['engine']}: {size}; an NPC sees {run['sees']:g} entities; load of the computer {run['busy']}, {run['at']}")
+    print(
+        f"\n{run['engine']}: {size}; an NPC sees {run['sees']:g} entities; load of the computer {run['busy']}, {run['at']}"
+    )
     print(f"{'milliseconds':28}{'median':>10}{'95 %':>10}{'bare':>10}{'target':>10}")
     rows = run["milliseconds"]
     for name, row in rows.items():
         if name.endswith(", bare"):
             continue
-        bare, target = rows.get(f"{name}, bare", {}).get("median", ""), TARGETS.get(name) if run["entities"] <= SCALE else None
+        bare, target = (
+            rows.get(f"{name}, bare", {}).get("median", ""),
+            TARGETS.get(name) if run["entities"] <= SCALE else None,
+        )
         met = "" if target is None else f"{target:g} {'met' if row['median'] < target else 'MISSED'}"
         print(f"{name:28}{row['median']:10.2f}{row['p95']:10.2f}{bare:>10}{met:>14}")
     if index := run["index"]:
         print(f"all texts, each looked at   {index['exact']['median']:10.2f}{index['exact']['p95']:10.2f}")
         for effort, row in index["efforts"].items():
-            print(f"by the index, effort {effort:<7}{row['median']:10.2f}{row['p95']:10.2f}    recall@10 {row['recall']:.3f}")
+            print(
+                f"by the index, effort {effort:<7}{row['median']:10.2f}{row['p95']:10.2f}    recall@10 {row['recall']:.3f}"
+            )
         print(f"the index was made in {index['build_seconds']:g} s, the world in {run['fill_seconds']:g} s")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entities", type=int, nargs="+", default=[1_000], help="several for a curve (default 1000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--entities", type=int, nargs="+", default=[1_000], help="several for a curve (default 1000)"
+    )
     parser.add_argument("--relationships", type=int, default=0, help="default: 5 for each entity")
     parser.add_argument("--chunks", type=int, default=0, help="default: 10 for each entity")
-    parser.add_argument("--dimension", type=int, default=384, help="of the vectors (default 384, as MiniLM's)")
+    parser.add_argument(
+        "--dimension", type=int, default=384, help="of the vectors (default 384, as MiniLM's)"
+    )
     parser.add_argument("--times", type=int, default=100, help="how often each is asked (default 100)")
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
@@ -258,7 +304,11 @@ def main() -> None:
             size = {"entities": entities, "relationships": options.relationships or 5 * entities}
             size |= {"chunks": options.chunks or 10 * entities, "dimension": options.dimension}
             found = measured(engine, size, options.times)
-            same = [each for each in report["runs"] if (each["engine"], *(each[name] for name in size)) == (engine, *size.values())]
+            same = [
+                each
+                for each in report["runs"]
+                if (each["engine"], *(each[name] for name in size)) == (engine, *size.values())
+            ]
             report["runs"] = [each for each in report["runs"] if each not in same] + [found]
             show(found)
             options.out.write_text(json.dumps(report, indent=1) + "\n")

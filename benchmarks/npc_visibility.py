@@ -1,10 +1,12 @@
-"""Look for leaks in a thousand worlds of characters: whoever asks whatever is told nothing that it may not know.
+"""Look for leaks in a thousand worlds of characters: whoever asks whatever is told nothing that it may not
+know.
 
     python benchmarks/npc_visibility.py [--worlds 1000] [--engines sqlite postgres]
 
-In each planted world every text is a word that stands nowhere else. Every public method of the graph, the log, the texts, the hot context
-and the tool is asked as every NPC, by ids and words that it may not know too, and each answer and error is searched for words that an
-oracle apart from the program does not allow. Beside them stands what the query of the document tells of the graph. Results go to
+In each planted world every text is a word that stands nowhere else. Every public method of the graph, the
+log, the texts, the hot context and the tool is asked as every NPC, by ids and words that it may not know too,
+and each answer and error is searched for words that an oracle apart from the program does not allow. Beside
+them stands what the query of the document tells of the graph. Results go to
 benchmarks/results/npc_visibility.json; a leak ends the command with exit code 1.
 """
 
@@ -58,7 +60,15 @@ def looked(engine: str, worlds: int) -> dict[str, Any]:
 
     from kgot_lab.domains.layers.memory import WorldLayers
 
-    counted = {"engine": engine, "worlds": worlds, "npcs": 0, "questions": 0, "hidden": 0, "told": 0, "by_document": 0}
+    counted = {
+        "engine": engine,
+        "worlds": worlds,
+        "npcs": 0,
+        "questions": 0,
+        "hidden": 0,
+        "told": 0,
+        "by_document": 0,
+    }
     began = time.process_time()
     with opened(engine) as world:
         layers = WorldLayers(world, planted_embedder())
@@ -67,25 +77,35 @@ def looked(engine: str, worlds: int) -> dict[str, Any]:
             plant_layers(there, layers)
             for npc in there.npcs:
                 hidden = canaries(*there.entities.values(), *there.edges) - may_see(there, npc)[2]
-                unheard = canaries(*there.entries, *there.chunks).difference(*may_hear(there, npc), there.entities)
+                unheard = canaries(*there.entries, *there.chunks).difference(
+                    *may_hear(there, npc), there.entities
+                )
                 wrong, asked = remembered_too_much(layers, there, npc)
                 wrong += told_too_much(world, there, npc)
                 counted["npcs"] += 1
-                counted["questions"] += asked + sum(1 for _ in questions(npc, sorted(there.entities), sorted(hidden)[:3]))
+                counted["questions"] += asked + sum(
+                    1 for _ in questions(npc, sorted(there.entities), sorted(hidden)[:3])
+                )
                 counted["hidden"] += len(hidden | unheard)
                 counted["told"] += len(wrong)
-                counted["by_document"] += len(canaries(world.visible_subgraph(npc, policy="document")) & hidden)
+                counted["by_document"] += len(
+                    canaries(world.visible_subgraph(npc, policy="document")) & hidden
+                )
                 for each in wrong:
                     print(f"world {seed}, {npc}: {each}", file=sys.stderr)
     return {**counted, "cpu_seconds": round(time.process_time() - began, 1)}
 
 
 def line(found: dict[str, Any]) -> str:
-    return "{engine:10}{worlds:8,}{npcs:8,}{questions:11,}{hidden:14,}{told:6,}{by_document:22,}{cpu_seconds:8}".format(**found)
+    return "{engine:10}{worlds:8,}{npcs:8,}{questions:11,}{hidden:14,}{told:6,}{by_document:22,}{cpu_seconds:8}".format(
+        **found
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--worlds", type=int, default=1000)
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--table", action="store_true", help="print the table of the last results")

@@ -1,6 +1,8 @@
-"""What a sentence is worth on a path: the weights of `kgot_lab.paths.worth`, fitted on the develop questions and tried on those left out.
+"""What a sentence is worth on a path: the weights of `kgot_lab.paths.worth`, fitted on the develop questions
+and tried on those left out.
 
-python benchmarks/path_weights.py          # fits them, shows how well they rank beside the cosine alone; about two minutes on two cores
+python benchmarks/path_weights.py          # fits them, shows how well they rank beside the cosine alone;
+about two minutes on two cores
 """
 
 from __future__ import annotations
@@ -38,38 +40,63 @@ def examples() -> list[tuple[str, np.ndarray, np.ndarray]]:
     for name, questions in develop_samples().items():
         for question in (each for each in questions.questions if form_of(each.text) == "open"):
             there = placed(question, questions)
-            right = np.array([any(holds(each.text, answer) for answer in (question.answer, *question.aliases)) for each in there])
+            right = np.array(
+                [
+                    any(holds(each.text, answer) for answer in (question.answer, *question.aliases))
+                    for each in there
+                ]
+            )
             if right.any():
                 found.append((name, np.array(traits(question.text, there, embedder)), right))
     return found
 
 
 def fitted(some: list[tuple[str, np.ndarray, np.ndarray]]) -> np.ndarray:
-    """The weights that tell sentences with the answer from others best; every question counts as much as another."""
+    """The weights that tell sentences with the answer from others best; every question counts as much as
+    another.
+    """
     from sklearn.linear_model import LogisticRegression
 
     weights = np.concatenate([np.full(len(right), 10 / len(right)) for _, _, right in some])
     model = LogisticRegression(max_iter=3000, class_weight="balanced")
-    model.fit(np.concatenate([told for _, told, _ in some]), np.concatenate([right for _, _, right in some]), sample_weight=weights)
+    model.fit(
+        np.concatenate([told for _, told, _ in some]),
+        np.concatenate([right for _, _, right in some]),
+        sample_weight=weights,
+    )
     return model.coef_[0]
 
 
 def main() -> None:
     """Fit, try on the questions left out, print."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     need_embeddings()
     every = examples()
-    left_out = [fitted([each for number, each in enumerate(every) if number % FOLDS != fold]) for fold in range(FOLDS)]
+    left_out = [
+        fitted([each for number, each in enumerate(every) if number % FOLDS != fold]) for fold in range(FOLDS)
+    ]
     cosine = np.array([1.0, *[0.0] * (len(WORTHS) - 1)])
-    print(f"{'set':12} {'n':>3}  answer among the first {', '.join(map(str, DEPTHS))} sentences of the passages that are needed")
+    print(
+        f"{'set':12} {'n':>3}  answer among the first {', '.join(map(str, DEPTHS))} sentences of the passages that are needed"
+    )
     for name in dict.fromkeys(each[0] for each in every):
         rows = [(number, told, right) for number, (set, told, right) in enumerate(every) if set == name]
-        for label, chosen in (("cosine", lambda _: cosine), ("fitted", lambda number: left_out[number % FOLDS])):
-            orders = [(np.argsort(-(told @ chosen(number)), kind="stable"), right) for number, told, right in rows]
+        for label, chosen in (
+            ("cosine", lambda _: cosine),
+            ("fitted", lambda number: left_out[number % FOLDS]),
+        ):
+            orders = [
+                (np.argsort(-(told @ chosen(number)), kind="stable"), right) for number, told, right in rows
+            ]
             shares = [np.mean([right[order[:depth]].any() for order, right in orders]) for depth in DEPTHS]
             print(f"{name:12} {len(rows):3}  {label}: {', '.join(f'{share:.2f}' for share in shares)}")
     print("weights now: ", {name: float(f"{value:.2f}") for name, value in WORTHS.items()})
-    print("fitted again:", {name: float(f"{value:.2f}") for name, value in zip(WORTHS, fitted(every), strict=True)})
+    print(
+        "fitted again:",
+        {name: float(f"{value:.2f}") for name, value in zip(WORTHS, fitted(every), strict=True)},
+    )
 
 
 if __name__ == "__main__":

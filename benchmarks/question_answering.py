@@ -1,7 +1,9 @@
-"""HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop. Receipts per question, resumable.
+"""HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop. Receipts per
+question, resumable.
 
-python benchmarks/question_answering.py --split test                 # run what is not yet on file, then print the table
-python benchmarks/question_answering.py --split test --table         # only the table, from the receipts
+python benchmarks/question_answering.py --split test                 # run what is not yet on file, then print
+the table python benchmarks/question_answering.py --split test --table         # only the table, from the
+receipts
 """
 
 from __future__ import annotations
@@ -39,7 +41,12 @@ def run(part: str, systems: list[str], limit: int) -> None:
     llm = connect("local")
     by_id = {question.id: question for question in hotpotqa().questions}
     machine = f"{platform.machine()}, 2 shared cores"
-    facts = {"model": llm.name, "date": str(date.today()), "machine": machine, "python": platform.python_version()}
+    facts = {
+        "model": llm.name,
+        "date": str(date.today()),
+        "machine": machine,
+        "python": platform.python_version(),
+    }
     makers = {
         "closed_book": lambda: closed_book(llm),
         "rag": lambda: rag(llm),
@@ -56,7 +63,9 @@ def run(part: str, systems: list[str], limit: int) -> None:
 
 def main() -> None:
     """Parse the arguments, run, print the table."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--split", default="develop", choices=["develop", "test"])
     arguments.add_argument("--systems", default="closed_book,rag,kgot_local")
     arguments.add_argument("--limit", type=int, default=30)

@@ -1,10 +1,13 @@
-"""Does a trail find more of MuSiQue where the local model splits the question into hops, or where they are split as MuSiQue was composed?
+"""Does a trail find more of MuSiQue where the local model splits the question into hops, or where they are
+split as MuSiQue was composed?
 
-python benchmarks/question_hops.py            splits what is not split yet (10 s a question on one core), then learns and measures
-python benchmarks/question_hops.py --table    the table from the receipts, without the model
+python benchmarks/question_hops.py            splits what is not split yet (10 s a question on one core), then
+learns and measures python benchmarks/question_hops.py --table    the table from the receipts, without the
+model
 
-Develop questions alone, for the locked ones of musique-498 were open when this was tried. What the model made of each question stands in
-results/standard_sets/hops.jsonl, recall@5 of each question in split.json. Splits by hand bound what a better model could give.
+Develop questions alone, for the locked ones of musique-498 were open when this was tried. What the model made
+of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json. Splits
+by hand bound what a better model could give.
 """
 
 from __future__ import annotations
@@ -19,7 +22,13 @@ from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experiments.recall.datasets import hops_by_hand
-from kgot_lab.experiments.trails.splitting import SPLIT_BY_HAND, questions_to_split, split_questions, splits_grid, splits_measured
+from kgot_lab.experiments.trails.splitting import (
+    SPLIT_BY_HAND,
+    questions_to_split,
+    split_questions,
+    splits_grid,
+    splits_measured,
+)
 
 FOLDER = Path(__file__).parent / "results" / "standard_sets"
 HOPS, MEASURED = FOLDER / "hops.jsonl", FOLDER / "split.json"
@@ -27,13 +36,17 @@ HOPS, MEASURED = FOLDER / "hops.jsonl", FOLDER / "split.json"
 
 def main() -> None:
     """Split, learn, measure; or only tell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
     if not parser.parse_args().table:
         _split()
         by_model = {row["question"]: row["hops"] for row in _kept()}
         with bar("learning") as progress:
-            found = splits_measured({_kept()[0]["model"]: by_model, SPLIT_BY_HAND: hops_by_hand()}, minilm(), progress)
+            found = splits_measured(
+                {_kept()[0]["model"]: by_model, SPLIT_BY_HAND: hops_by_hand()}, minilm(), progress
+            )
         MEASURED.write_text(json.dumps(found) + "\n", encoding="utf-8")
     need_files("python benchmarks/question_hops.py makes it", HOPS, MEASURED)
     print(splits_grid(json.loads(MEASURED.read_text(encoding="utf-8"))).text)

@@ -1,12 +1,12 @@
 """Does a verifier that lets the local model read what causes what find the analogous text?
 
-python benchmarks/read_by_model.py            the first 20 develop questions of each set, as the judge; goes on where it was stopped
-python benchmarks/read_by_model.py --table    the receipts again, without the model
+python benchmarks/read_by_model.py            the first 20 develop questions of each set, as the judge; goes
+on where it was stopped python benchmarks/read_by_model.py --table    the receipts again, without the model
 
-Rows go to results/transfer/read_by_model.jsonl. Two ways: causal frames (aim, steps of role and outcome with their links, end; a closed
-vocabulary, so no word of a text's field can leak) compared with weights written down once; and entailment: the model says the source in
-general, given back once where words of its field leak (what leaks still is counted), and then how likely each step of that holds of each
-choice. Nothing is fitted.
+Rows go to results/transfer/read_by_model.jsonl. Two ways: causal frames (aim, steps of role and outcome with
+their links, end; a closed vocabulary, so no word of a text's field can leak) compared with weights written
+down once; and entailment: the model says the source in general, given back once where words of its field leak
+(what leaks still is counted), and then how likely each step of that holds of each choice. Nothing is fitted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ RESULT = FOLDER / "read_by_model.jsonl"
 
 def main() -> None:
     """Ask, or only tell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=20, help="how many of each set")
     parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
     wanted = parser.parse_args()

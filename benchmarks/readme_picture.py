@@ -1,4 +1,6 @@
-"""Draw the pictures of the README: docs/graph.svg from a bundled run of the local model, docs/loop.svg. No model is asked."""
+"""Draw the pictures of the README: docs/graph.svg from a bundled run of the local model, docs/loop.svg. No
+model is asked.
+"""
 
 import argparse
 from pathlib import Path

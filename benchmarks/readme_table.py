@@ -1,4 +1,6 @@
-"""Write the table of results and the table of notebooks of the README, and the reports of the topics: no number there is typed."""
+"""Write the table of results and the table of notebooks of the README, and the reports of the topics: no
+number there is typed.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,22 @@ from kgot_lab.experiments.structure.tables import FITTED, AnswersOfSystems, best
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 STRUCTURE = ROOT / "benchmarks" / "results" / "structure"
-HEAD = ("does it help to …", "measured on", "without", "with", "difference [95 %]", "on locked questions", "says")
+HEAD = (
+    "does it help to …",
+    "measured on",
+    "without",
+    "with",
+    "difference [95 %]",
+    "on locked questions",
+    "says",
+)
 
 
 @dataclass(frozen=True)
 class Result:
-    """One comparison: what is asked, on which questions, the two means, and their paired difference, also on locked questions alone."""
+    """One comparison: what is asked, on which questions, the two means, and their paired difference, also on
+    locked questions alone.
+    """
 
     asked: str
     data: str
@@ -57,7 +69,15 @@ class Result:
 
     def __str__(self) -> str:
         locked = "" if self.locked is None else span(self.locked)
-        cells = (self.asked, self.data, decimal(self.without), decimal(self.with_it), span(self.gain), locked, self.said)
+        cells = (
+            self.asked,
+            self.data,
+            decimal(self.without),
+            decimal(self.with_it),
+            span(self.gain),
+            locked,
+            self.said,
+        )
         return f"| {' | '.join(cells)} |"
 
 
@@ -67,18 +87,33 @@ def span(gap: Estimate) -> str:
 
 
 def answers(asked: str, system: str, rival: str, findings: Findings | None = None) -> Result:
-    """A system of the comparison against another, on the questions of three sets that it is to answer, as far as both have."""
+    """A system of the comparison against another, on the questions of three sets that it is to answer, as far
+    as both have.
+    """
     findings = findings or pays()
     ours, theirs = findings.on(system, ALL_SETS), findings.on(rival, ALL_SETS)
     both = [key for key in ours if key in theirs]
     groups = [f"{key[0]} {ours[key].group or key[1]}" for key in both]
     gain = grouped_interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.chance)
     most = findings.plan["systems"][system]["questions"]
-    planned = sum(min(each["questions"], most or each["questions"]) for each in findings.plan["sets"].values())
+    planned = sum(
+        min(each["questions"], most or each["questions"]) for each in findings.plan["sets"].values()
+    )
     told = f"{len(both)} of {planned}" if len(both) < planned else str(planned)
     means = (mean([some[key].f1 for key in both]) for some in (theirs, ours))
-    paired = [pair.p_holm for pair in findings.pairs if (pair.system, pair.other, pair.on) == (system, rival, ALL_SETS)]
-    return Result(asked, f"three sets, {told} questions: F1", *means, gain, so_far=len(both) < planned, corrected=max(paired, default=0.0))
+    paired = [
+        pair.p_holm
+        for pair in findings.pairs
+        if (pair.system, pair.other, pair.on) == (system, rival, ALL_SETS)
+    ]
+    return Result(
+        asked,
+        f"three sets, {told} questions: F1",
+        *means,
+        gain,
+        so_far=len(both) < planned,
+        corrected=max(paired, default=0.0),
+    )
 
 
 @cache
@@ -88,13 +123,19 @@ def pays() -> Findings:
 
 
 def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
-    """The trail against another system, on the locked questions of a standard set; p is corrected over the systems that ran there."""
+    """The trail against another system, on the locked questions of a standard set; p is corrected over the
+    systems that ran there.
+    """
     folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
     runs = {system: load_receipt(receipt(folder, dataset, system)) for system in STANDARD_SYSTEMS}
-    scores = {system: score(run, dataset.qrels, ["recall@5"]).only(dataset.locked) for system, run in runs.items()}
+    scores = {
+        system: score(run, dataset.qrels, ["recall@5"]).only(dataset.locked) for system, run in runs.items()
+    }
     row = compare(scores, other, groups=dataset.groups)[TRAIL]
     data = f"{told}, {row.own.n} locked questions: recall@5"
-    return Result(asked, data, scores[other].mean("recall@5"), row.own.mean, row.difference, corrected=row.p_holm)
+    return Result(
+        asked, data, scores[other].mean("recall@5"), row.own.mean, row.difference, corrected=row.p_holm
+    )
 
 
 @cache
@@ -104,11 +145,15 @@ def structure_sets() -> list[AnswersOfSystems]:
 
 
 def searched(asked: str, system: str, rival: str) -> Result:
-    """Two systems on the locked queries of the curated graph; p is corrected over all claims that are tested there."""
+    """Two systems on the locked queries of the curated graph; p is corrected over all claims that are tested
+    there.
+    """
     report = half_report(ROOT / "benchmarks" / "results" / "kgos", "locked")
     (row,) = (row for row in kgos_verdicts(report) if (row.claim.better, row.claim.worse) == (system, rival))
     data = f"curated graph, {len(report.dataset.queries)} locked queries: recall@5"
-    return Result(asked, data, report.row(rival).mean, report.row(system).mean, row.difference, corrected=row.p_holm)
+    return Result(
+        asked, data, report.row(rival).mean, report.row(system).mean, row.difference, corrected=row.p_holm
+    )
 
 
 def likened(asked: str, name: str, told: str) -> Result:
@@ -117,7 +162,13 @@ def likened(asked: str, name: str, told: str) -> Result:
     ours, rival = f"{FITTED} surface + aligned", best_control(some, said, fitted=True)
     found = gaps(some, graded(said[ours], some), graded(said[rival], some))
     means = (graded(said[system], some).mean("accuracy") for system in (rival, ours))
-    return Result(asked, f"{told}, {len(some.questions)} questions: accuracy", *means, interval(found["all"]), interval(found["locked"]))
+    return Result(
+        asked,
+        f"{told}, {len(some.questions)} questions: accuracy",
+        *means,
+        interval(found["all"]),
+        interval(found["locked"]),
+    )
 
 
 def results() -> str:
@@ -127,15 +178,30 @@ def results() -> str:
         answers("… against five passages in the prompt (RAG)", "paths", "rag"),
         answers("… against RAG with the same short prompt", "paths", "rag-few"),
         answers("… against that with passages found by names (`follow`)", "paths", "follow-few"),
-        answers("… against one read of the best sentences, as many tokens", "paths", best_sentences.SYSTEM, best_sentences.beside(pays())),
+        answers(
+            "… against one read of the best sentences, as many tokens",
+            "paths",
+            best_sentences.SYSTEM,
+            best_sentences.beside(pays()),
+        ),
         answers("answer from a graph that the model writes (`local`), against RAG", "local", "rag"),
-        found("find the passages, by names (`trail`), against words and meaning", "2wiki-1000", "2WikiMultiHopQA"),
+        found(
+            "find the passages, by names (`trail`), against words and meaning",
+            "2wiki-1000",
+            "2WikiMultiHopQA",
+        ),
         found("the same, where passages have no titles", "2wiki-1000-untitled", "2WikiMultiHopQA"),
         found("find the passages of longer chains", "musique-498", "MuSiQue"),
         found("the same, where passages have no titles", "musique-498-untitled", "MuSiQue"),
-        found("… against the same network learnt without names (a control)", "musique-498", "MuSiQue", NO_LINKS),
+        found(
+            "… against the same network learnt without names (a control)", "musique-498", "MuSiQue", NO_LINKS
+        ),
         found("find the passage of a single question", "musique-498-steps", "MuSiQue's steps"),
-        searched("find nodes of a graph, by edges too, not by words and meaning alone", THREE_WEIGHTS, "two, weighted"),
+        searched(
+            "find nodes of a graph, by edges too, not by words and meaning alone",
+            THREE_WEIGHTS,
+            "two, weighted",
+        ),
         searched("the same, against shuffled edges (a control)", THREE_WEIGHTS, "control: edges shuffled"),
         likened("tell which short story is analogous, by its events", "storyanalogy-mc", "StoryAnalogy"),
         likened("the same with stories of thirty sentences", "analobench T1 S30", "AnaloBench"),
@@ -152,13 +218,20 @@ def notebooks() -> str:
     lines = ["| notebook | question |", "|---|---|"]
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
-        lines.append(f"| [{path.stem}](notebooks/{path.name}) | {first.splitlines()[0].lstrip('# ').strip()} |")
+        lines.append(
+            f"| [{path.stem}](notebooks/{path.name}) | {first.splitlines()[0].lstrip('# ').strip()} |"
+        )
     return "\n".join(lines)
 
 
 def written(text: str, name: str, part: str) -> str:
     """A text with a part put between the marks of its name."""
-    return re.sub(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", lambda match: f"{match[1]}{part}\n{match[2]}", text, flags=re.DOTALL)
+    return re.sub(
+        rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)",
+        lambda match: f"{match[1]}{part}\n{match[2]}",
+        text,
+        flags=re.DOTALL,
+    )
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
-"""The recall benchmark of record: every system on the bundled data, locked questions included, into benchmarks/results.
+"""The recall benchmark of record: every system on the bundled data, locked questions included, into
+benchmarks/results.
 
-Writes the receipts (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate decided (recall_gate.json) and,
-with --scale, how time and memory grow (scale.jsonl). `--table` derives all tables again from the receipts, with no model: `make receipts`.
-Receipts of the same code are kept; delete what is to be measured anew. Run it on a machine with nothing else to do: it times queries.
+Writes the receipts (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate
+decided (recall_gate.json) and, with --scale, how time and memory grow (scale.jsonl). `--table` derives all
+tables again from the receipts, with no model: `make receipts`. Receipts of the same code are kept; delete
+what is to be measured anew. Run it on a machine with nothing else to do: it times queries.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from kgot_lab.experiments.recall.systems import gate_decisions
 
 RESULTS = Path(__file__).parent / "results"
 RECALL, PUBLISHED, INDEXING, GATE, SCALE = (
-    RESULTS / name for name in ("recall", "recall_published", "recall_indexing.json", "recall_gate.json", "scale.jsonl")
+    RESULTS / name
+    for name in ("recall", "recall_published", "recall_indexing.json", "recall_gate.json", "scale.jsonl")
 )
 LARGEST = "2wiki"  # 6,119 passages
 
@@ -44,7 +47,9 @@ def measure() -> None:
         GATE.write_text(json.dumps(decisions, indent=1) + "\n", encoding="utf-8")
     if not INDEXING.exists():
         with bar("indexing") as progress:
-            INDEXING.write_text(json.dumps(indexing(LARGEST, minilm(), progress=progress), indent=1) + "\n", encoding="utf-8")
+            INDEXING.write_text(
+                json.dumps(indexing(LARGEST, minilm(), progress=progress), indent=1) + "\n", encoding="utf-8"
+            )
 
 
 def show(reports: list[Report]) -> None:
@@ -72,7 +77,11 @@ def gate_grid() -> Grid:
             lanes = ", ".join(decision["admitted"])
             cells = (name, decision["fusion"], decision["tuned on"], str(len(decision["admitted"])), lanes)
             rows.append(tuple(map(Cell, cells)))
-    several = sum(len(one["admitted"]) > 1 for some in json.loads(GATE.read_text(encoding="utf-8")).values() for one in some)
+    several = sum(
+        len(one["admitted"]) > 1
+        for some in json.loads(GATE.read_text(encoding="utf-8")).values()
+        for one in some
+    )
     title = f"The gate, a gain of .02: {several} of {len(rows)} times two lanes or more were admitted"
     return Grid(title, ("data", "fusion", "tuned on", "lanes", "admitted"), tuple(rows))
 
@@ -86,7 +95,9 @@ def speed_grid(reports: list[Report]) -> Grid:
     for run in sorted(largest.runs, key=lambda run: -run.latency.median):
         times = (f"{1e3 * run.latency.median:.1f}", f"{1e3 * run.latency.p95:.1f}")
         own = index[run.system]
-        lines.append(tuple(map(Cell, (run.system, *times, f"{own['seconds']:.1f}", f"{own['megabytes']:.0f}"))))
+        lines.append(
+            tuple(map(Cell, (run.system, *times, f"{own['seconds']:.1f}", f"{own['megabytes']:.0f}")))
+        )
     title = f"{LARGEST}, {len(largest.dataset.documents):,} passages: a query, its MiniLM vector apart; {about['circumstances']['machine']}"
     return Grid(title, ("system", "median, ms", "95 %, ms", "index, s", "index, MB"), tuple(lines))
 
@@ -94,8 +105,14 @@ def speed_grid(reports: list[Report]) -> Grid:
 def main() -> None:
     """Measure, or only derive."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", action="store_true", help="derive the tables from the receipts, without measuring")
-    parser.add_argument("--scale", action="store_true", help="measure growth up to a million synthetic passages too (about half an hour)")
+    parser.add_argument(
+        "--table", action="store_true", help="derive the tables from the receipts, without measuring"
+    )
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="measure growth up to a million synthetic passages too (about half an hour)",
+    )
     wanted = parser.parse_args()
     if not wanted.table:
         measure()

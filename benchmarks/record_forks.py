@@ -1,4 +1,6 @@
-"""Record the forks that notebooks and tests show: a recorded run with one thing changed by hand, and the live local model for the rest."""
+"""Record the forks that notebooks and tests show: a recorded run with one thing changed by hand, and the live
+local model for the rest.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ TRACES = Path(__file__).parent.parent / "data" / "traces"
 
 @dataclass(frozen=True)
 class Plan:
-    """Which event of which trace is changed, and to what; texts in place of a tool's are written for the lesson."""
+    """Which event of which trace is changed, and to what; texts in place of a tool's are written for the
+    lesson.
+    """
 
     trace: str
     at: int

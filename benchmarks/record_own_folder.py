@@ -1,4 +1,5 @@
-"""Record the questions of the lesson on one's own folder, as the live local model answers them over the invented texts beside them.
+"""Record the questions of the lesson on one's own folder, as the live local model answers them over the
+invented texts beside them.
 
 python benchmarks/record_own_folder.py                  all of them, about four minutes on two cores
 python benchmarks/record_own_folder.py treasurer        one
@@ -44,7 +45,9 @@ def keep(run: Trace, name: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help="which to record, all unless named")
     names = parser.parse_args().names or list(QUESTIONS)
     if unknown := set(names) - set(QUESTIONS):

@@ -1,10 +1,12 @@
-"""Record the runs that notebooks, tests and `make run` without a model show: the live local model, nothing edited.
+"""Record the runs that notebooks, tests and `make run` without a model show: the live local model, nothing
+edited.
 
-What no run of that model showed in the time there was is shown by a script, whose head and model say so: runs named simulated_*.
+What no run of that model showed in the time there was is shown by a script, whose head and model say so: runs
+named simulated_*.
 
-python benchmarks/record_traces.py                      all of them
-python benchmarks/record_traces.py winter_storm         one
-python benchmarks/record_traces.py --tapes runs/tapes   and the replies alone, a tape beside each; what a tape holds is not asked again
+python benchmarks/record_traces.py                      all of them python benchmarks/record_traces.py
+winter_storm         one python benchmarks/record_traces.py --tapes runs/tapes   and the replies alone, a tape
+beside each; what a tape holds is not asked again
 """
 
 from __future__ import annotations
@@ -37,12 +39,20 @@ TRACES = Path(__file__).parent.parent / "data" / "traces"
 RAG = Path(__file__).parent / "results" / "hotpotqa_develop_rag.jsonl"
 STORM = "Why did the US have a winter storm in late January 2026?"
 STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, row_tokens=900)
-IN_ITS_LANGUAGE = LOCAL.but(reading="statements", unpolled=1, steps=2)  # the model itself writes what reads the answer
-VOTING = LOCAL.but(reading="whole graph", unpolled=1)  # a ballot says INSERT or RETRIEVE first, and then why, or the answer
+IN_ITS_LANGUAGE = LOCAL.but(
+    reading="statements", unpolled=1, steps=2
+)  # the model itself writes what reads the answer
+VOTING = LOCAL.but(
+    reading="whole graph", unpolled=1
+)  # a ballot says INSERT or RETRIEVE first, and then why, or the answer
 LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
     "vote_inserts": ("5ae1e3955542997f29b3c169", VOTING, "in_memory"),
     "vote_split": ("5ae1e3955542997f29b3c169", VOTING.but(votes=5), "in_memory"),
-    "rag_beats_graph": ("5ae5dab455429929b08079d2", LOCAL.but(unpolled=1, votes=1, parses=1, tool_tokens=80), "in_memory"),
+    "rag_beats_graph": (
+        "5ae5dab455429929b08079d2",
+        LOCAL.but(unpolled=1, votes=1, parses=1, tool_tokens=80),
+        "in_memory",
+    ),
     "graph_beats_rag": ("5abace1f554299232ef4a396", VOTING, "in_memory"),
 }
 DAYS = "How many days did the winter storm of late January 2026 last?"
@@ -57,7 +67,12 @@ STORM_RUNS = {
 }
 SPELLING = LOCAL.but(writing="statements", reading="statements", unpolled=1, tool_tokens=400)
 MENDS: tuple[Json, ...] = (  # replies written for the lesson, in the order in which the loop asks
-    {"statements": ["add('winter storm', 'began on', 'January 23, 2026'", "add('winter storm', 'ended on', 'January 26, 2026')"]},
+    {
+        "statements": [
+            "add('winter storm', 'began on', 'January 23, 2026'",
+            "add('winter storm', 'ended on', 'January 26, 2026')",
+        ]
+    },
     {"statement": "add('winter storm', 'began on', 'January 23, 2026')"},
     {"choice": "RETRIEVE", "text": "result = facts('winter storm', 'began on'"},
     {"choice": "RETRIEVE", "text": "result = facts('the storm', 'ended on'"},
@@ -83,7 +98,8 @@ BRIDGE_TEXTS = {  # invented, by title; none names both the bridge and the found
 
 @dataclass(frozen=True)
 class Wanted:
-    """How a run is recorded: what is asked, over which texts, of which `k` are found at a time, within which limits and in which store.
+    """How a run is recorded: what is asked, over which texts, of which `k` are found at a time, within which
+    limits and in which store.
 
     `about` is what the head of the trace says of the question besides.
     """
@@ -116,7 +132,9 @@ def wanted_runs() -> dict[str, Wanted]:
         wanted[name] = Wanted(text, storm, k, limits, store)
     about: dict[str, Json] = {"gold": "Edda Rönnqvist", "data": "invented for the lesson, MIT"}
     bridges = [Document(title, text, title) for title, text in BRIDGE_TEXTS.items()]
-    return wanted | {"bridge_two_hops": Wanted(BRIDGE, bridges, 5, LOCAL, about=about)} | simulated_runs(storm)
+    return (
+        wanted | {"bridge_two_hops": Wanted(BRIDGE, bridges, 5, LOCAL, about=about)} | simulated_runs(storm)
+    )
 
 
 def simulated_runs(storm: list[Document]) -> dict[str, Wanted]:
@@ -131,12 +149,21 @@ def known_beforehand(question: Question) -> dict[str, Json]:
     lines = RAG.read_text(encoding="utf-8").splitlines()[1:]
     row = next(row for row in map(json.loads, lines) if row["id"] == question.id)
     rag = {"answer": row["answer"], "passages": 5, "measured": f"benchmarks/results/{RAG.name}"}
-    return {"question": question.id, "gold": question.answer, "rag": rag, "data": "HotpotQA, CC BY-SA 4.0, a question to tune on"}
+    return {
+        "question": question.id,
+        "gold": question.answer,
+        "rag": rag,
+        "data": "HotpotQA, CC BY-SA 4.0, a question to tune on",
+    }
 
 
 def main() -> None:
-    """Record each trace whose name is given, or all; where a folder for tapes is given, the replies alone as well."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Record each trace whose name is given, or all; where a folder for tapes is given, the replies alone as
+    well.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help="which to record, all unless named")
     parser.add_argument("--tapes", type=Path, help="a folder for the tapes")
     given = parser.parse_args()
@@ -146,7 +173,9 @@ def main() -> None:
     names = given.names or list(wanted)
     local = Local() if any(wanted[name].llm is None for name in names) else None
     for name in names:
-        llm = wanted[name].llm or (Recorder(local, given.tapes / f"{name}.jsonl") if local and given.tapes else local)
+        llm = wanted[name].llm or (
+            Recorder(local, given.tapes / f"{name}.jsonl") if local and given.tapes else local
+        )
         assert llm is not None
         with closing(open_store(wanted[name].store)) as store:
             record_run(name, wanted[name], llm, store)
@@ -156,14 +185,23 @@ def record_run(name: str, wanted: Wanted, llm: LLM, store: Store) -> None:
     """Record one run."""
     about = {"recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own"}
     if wanted.llm is None:
-        made_by = {"model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256, "engine": getattr(llm, "engine", "")}
+        made_by = {
+            "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
+            "model_sha256": QWEN_CODER.sha256,
+            "engine": getattr(llm, "engine", ""),
+        }
         about = made_by | about
     else:
         about["licence"] = "MIT; the texts keep their own"
     path = TRACES / f"{name}.jsonl"
     path.unlink(missing_ok=True)
     tools = [search(wanted.documents, k=wanted.k)]
-    for event in record(think(wanted.question, llm, store, tools, wanted.limits), path, run=name, about={**about, **wanted.about}):
+    for event in record(
+        think(wanted.question, llm, store, tools, wanted.limits),
+        path,
+        run=name,
+        about={**about, **wanted.about},
+    ):
         print(line(event), flush=True)
 
 

@@ -1,7 +1,7 @@
 """Attacks the sandbox the way a hostile statement would, and says what each attack got.
 
-Run it: python benchmarks/sandbox_attacks.py. The tests run the same attacks (kgot_lab/experiments/stores/hostile_code.py) and check each
-outcome.
+Run it: python benchmarks/sandbox_attacks.py. The tests run the same attacks
+(kgot_lab/experiments/stores/hostile_code.py) and check each outcome.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from kgot_lab.stores import InMemory
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     need_sandbox()
     sandbox = open_sandbox(memory_mb=256)
     with host_of_code(Path(__file__).parent.parent) as (places, connected), InMemory(sandbox) as store:
@@ -31,7 +33,9 @@ def main() -> None:
             well = store.read("result = sorted(G.nodes)") == ("Ada", "England", "London")
             expected = bool(re.search(attack.gets, got, re.S))
             short = " ".join(got[:90].replace("|", "/").split())
-            print(f"| {attack.kind} | {attack.name} | {short} | {'yes' if expected else 'NO'} | {'right' if well else 'WRONG'} |")
+            print(
+                f"| {attack.kind} | {attack.name} | {short} | {'yes' if expected else 'NO'} | {'right' if well else 'WRONG'} |"
+            )
         print(f"\nConnections the host's server saw: {len(connected)}")
 
 

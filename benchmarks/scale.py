@@ -1,10 +1,10 @@
-"""How indexing, memory and searching grow from 1,000 to 1,000,000 synthetic passages; resumes where it was stopped.
+"""How indexing, memory and searching grow from 1,000 to 1,000,000 synthetic passages; resumes where it was
+stopped.
 
-python benchmarks/scale.py                           all lanes, all sizes
-python benchmarks/scale.py 1000 10000 --lanes bm25   some of them
-python benchmarks/scale.py --plan 10000000           what so many would take, from the rows on file, with nothing measured
-Rows go to benchmarks/results/scale.jsonl; delete a line to measure it again.
-A million passages ask for about 8 GB of memory, as far as the growth up to 100,000 tells.
+python benchmarks/scale.py                           all lanes, all sizes python benchmarks/scale.py 1000
+10000 --lanes bm25   some of them python benchmarks/scale.py --plan 10000000           what so many would
+take, from the rows on file, with nothing measured Rows go to benchmarks/results/scale.jsonl; delete a line to
+measure it again. A million passages ask for about 8 GB of memory, as far as the growth up to 100,000 tells.
 """
 
 import argparse
@@ -19,7 +19,18 @@ from kgot_lab.experiments.recall.growth import LANES, SIZES, measure_growth
 from kgot_lab.experiments.recall.growth_plan import extrapolated, growth_plan_grid, vectors_told
 
 RESULTS = Path(__file__).parent / "results" / "scale.jsonl"
-COLUMNS = ("lane", "passages", "queries", "index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "cpu_ms", "recall@10")
+COLUMNS = (
+    "lane",
+    "passages",
+    "queries",
+    "index_s",
+    "peak_mb",
+    "index_mb",
+    "median_ms",
+    "p95_ms",
+    "cpu_ms",
+    "recall@10",
+)
 
 
 def table(rows):
@@ -27,7 +38,9 @@ def table(rows):
     drawn = Table(*COLUMNS, title="growth with the number of passages")
     for row in rows:
         shown = [row["lane"], f"{row['passages']:,}"]
-        drawn.add_row(*shown, *([row["error"]] if "error" in row else [f"{row[name]:,}" for name in COLUMNS[2:]]))
+        drawn.add_row(
+            *shown, *([row["error"]] if "error" in row else [f"{row[name]:,}" for name in COLUMNS[2:]])
+        )
     return drawn
 
 
@@ -38,11 +51,15 @@ def plan(file, passages):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--lanes", nargs="+", default=tuple(LANES))
     parser.add_argument("--file", type=Path, default=RESULTS)
-    parser.add_argument("--plan", type=int, metavar="PASSAGES", help="carry the rows on file on to so many passages")
+    parser.add_argument(
+        "--plan", type=int, metavar="PASSAGES", help="carry the rows on file on to so many passages"
+    )
     options = parser.parse_args()
     if options.plan:
         print(plan(options.file, options.plan))
@@ -54,7 +71,9 @@ def main():
             options.sizes,
             options.lanes,
             file=options.file,
-            progress=lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
+            progress=lambda done, total, what: bar.update(
+                task, completed=done, total=total, description=what
+            ),
         )
     Console(width=140).print(table(rows))
 

@@ -1,11 +1,13 @@
-"""Runs the tests of the stores against real Neo4j, RDF4J and PostgreSQL servers, which Docker starts from compose.yaml.
+"""Runs the tests of the stores against real Neo4j, RDF4J and PostgreSQL servers, which Docker starts from
+compose.yaml.
 
     python benchmarks/servers.py [--keep]
 
-They are the contract of every store, and on Neo4j and RDF4J runs with namespaces: the loop, two runs side by side, and hostile statements.
-It was written on a machine without Docker and has not been run there: what is known to work are the same tests against ArcadeDB over
-Bolt, Oxigraph over HTTP and an embedded PostgreSQL. The exit code is that of the tests; 2 means that there is no Docker, or that
-KGOT_NEO4J_PORT, KGOT_RDF4J_PORT or KGOT_POSTGRES_PORT is no port.
+They are the contract of every store, and on Neo4j and RDF4J runs with namespaces: the loop, two runs side by
+side, and hostile statements. It was written on a machine without Docker and has not been run there: what is
+known to work are the same tests against ArcadeDB over Bolt, Oxigraph over HTTP and an embedded PostgreSQL.
+The exit code is that of the tests; 2 means that there is no Docker, or that KGOT_NEO4J_PORT, KGOT_RDF4J_PORT
+or KGOT_POSTGRES_PORT is no port.
 """
 
 from __future__ import annotations
@@ -64,11 +66,14 @@ def main() -> int:
 def docker_works() -> bool:
     """Whether there is Docker with compose, and its service answers."""
     asks = (["docker", "compose", "version"], ["docker", "info"])
-    return shutil.which("docker") is not None and all(subprocess.run(ask, capture_output=True, check=False).returncode == 0 for ask in asks)
+    return shutil.which("docker") is not None and all(
+        subprocess.run(ask, capture_output=True, check=False).returncode == 0 for ask in asks
+    )
 
 
 def addresses(environment: Mapping[str, str]) -> dict[str, str]:
-    """Where the servers are, by the variables that the tests read; ports and passwords may be set as compose.yaml says.
+    """Where the servers are, by the variables that the tests read; ports and passwords may be set as
+    compose.yaml says.
 
     Raises ValueError for a port that is none.
     """
@@ -97,7 +102,9 @@ def make_repository(address: str) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 404:
             raise
-        request = urllib.request.Request(address, CONFIGURATION.encode(), {"Content-Type": "text/turtle"}, method="PUT")
+        request = urllib.request.Request(
+            address, CONFIGURATION.encode(), {"Content-Type": "text/turtle"}, method="PUT"
+        )
         urllib.request.urlopen(request, timeout=30).close()
 
 

@@ -1,8 +1,10 @@
-"""Build the course as live pages and open every page in Chromium, from disk and from a server of files on this computer.
+"""Build the course as live pages and open every page in Chromium, from disk and from a server of files on
+this computer.
 
-It prints, for each page, its bytes, the live views on it and how many of them stand there, what was asked for outside this computer,
-and the errors on the console; and for the whole its bytes and how long it took to build. With --out FOLDER the course is kept. It fails
-for a view or a picture that comes up blank, a request outside, or an error.
+It prints, for each page, its bytes, the live views on it and how many of them stand there, what was asked for
+outside this computer, and the errors on the console; and for the whole its bytes and how long it took to
+build. With --out FOLDER the course is kept. It fails for a view or a picture that comes up blank, a request
+outside, or an error.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ RESULT = ROOT / "benchmarks" / "results" / "views" / "site.json"
 
 @dataclass(frozen=True)
 class Opened:
-    """A page as it came up from one place: how many views it has and how many came up blank, blank pictures, and what went wrong."""
+    """A page as it came up from one place: how many views it has and how many came up blank, blank pictures,
+    and what went wrong.
+    """
 
     page: str
     place: str
@@ -64,13 +68,16 @@ def main(notebooks: list[Path], folder: Path, *, keep: bool) -> bool:
             watch.allow_file(file)
         with chromium(playwright, find_chromium(), watch) as window:
             disk = [opened(window, watch, page, page.resolve().as_uri(), "disk", kinds) for page in pages]
-            web = [opened(window, watch, page, f"{address}/{page.name}", "server", Counter()) for page in pages]
+            web = [
+                opened(window, watch, page, f"{address}/{page.name}", "server", Counter()) for page in pages
+            ]
     total = sum(file.stat().st_size for file in folder.iterdir())
     shared = sum(file.stat().st_size for file in folder.iterdir() if file.suffix != ".html")
     for one, other in zip(disk, web, strict=True):
         size = (folder / one.page).stat().st_size
         print(
-            f"{one.page:<36} {size / 1000:7,.0f} kB  {told(one)}" + ("" if told(other) == told(one) else f"; {told(other)} from a server")
+            f"{one.page:<36} {size / 1000:7,.0f} kB  {told(one)}"
+            + ("" if told(other) == told(one) else f"; {told(other)} from a server")
         )
     print(
         f"in all {len(pages)} pages, {total / 1e6:.2f} MB, {shared / 1e6:.2f} MB of it a script and a style that all share; {seconds:.0f} s"
@@ -78,11 +85,16 @@ def main(notebooks: list[Path], folder: Path, *, keep: bool) -> bool:
     print(f"live views: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}")
     if keep:
         about = {"bytes": total, "shared": shared, "seconds": round(seconds, 1), "views": dict(kinds)}
-        RESULT.write_text(json.dumps({**about, "opened": [asdict(each) for each in (*disk, *web)]}, indent=1) + "\n", encoding="utf-8")
+        RESULT.write_text(
+            json.dumps({**about, "opened": [asdict(each) for each in (*disk, *web)]}, indent=1) + "\n",
+            encoding="utf-8",
+        )
     return all(each.is_sound for each in (*disk, *web))
 
 
-def opened(window: BrowserContext, watch: Watch, file: Path, address: str, place: str, kinds: Counter[str]) -> Opened:
+def opened(
+    window: BrowserContext, watch: Watch, file: Path, address: str, place: str, kinds: Counter[str]
+) -> Opened:
     """Open one page and look at it."""
     from browser.alive import blank_pictures, views_on
 
@@ -104,7 +116,9 @@ def told(seen: Opened) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, help="keep the course in this folder")
     parser.add_argument("notebooks", nargs="*", type=Path, help="by default all")
     given = parser.parse_args()

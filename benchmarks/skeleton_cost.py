@@ -1,10 +1,12 @@
-"""What would skeletons by a larger model cost? Tokens of the bundled skeleton prompts, and their price by a formula.
+"""What would skeletons by a larger model cost? Tokens of the bundled skeleton prompts, and their price by a
+formula.
 
-cost = texts x (prompt + text) x price in + texts x skeleton x price out, prices being per million tokens and yours to give: none is
-assumed here. Tokens are counted by `kgot_lab.text.tokens`, an estimate; the prompt is that of `ModelSkeletons` with its examples, the
-length of a skeleton the mean of those that the local model wrote (data/skeletons). An endpoint that keeps the prompt in a cache asks less
-for it. `--input 0.5 --output 1.5` prints the cost for these prices; a text that leaks words is asked about once more, which at most
-doubles it.
+cost = texts x (prompt + text) x price in + texts x skeleton x price out, prices being per million tokens and
+yours to give: none is assumed here. Tokens are counted by `kgot_lab.text.tokens`, an estimate; the prompt is
+that of `ModelSkeletons` with its examples, the length of a skeleton the mean of those that the local model
+wrote (data/skeletons). An endpoint that keeps the prompt in a cache asks less for it. `--input 0.5 --output
+1.5` prints the cost for these prices; a text that leaks words is asked about once more, which at most doubles
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from kgot_lab.text.tokens import tokens
 
 def main() -> None:
     """Count, and with two prices multiply."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--input", type=float, metavar="PRICE", help="price of a million tokens read")
     parser.add_argument("--output", type=float, metavar="PRICE", help="price of a million tokens written")
     wanted = parser.parse_args()
@@ -34,9 +38,15 @@ def main() -> None:
         texts = choices(name).texts
         own = sum(map(tokens, texts))
         read, said = len(texts) * prompt + own, len(texts) * written
-        cost = "" if None in (wanted.input, wanted.output) else f", cost {(read * wanted.input + said * wanted.output) / 1e6:.2f}"
+        cost = (
+            ""
+            if None in (wanted.input, wanted.output)
+            else f", cost {(read * wanted.input + said * wanted.output) / 1e6:.2f}"
+        )
         print(f"{name}: {len(texts):,} texts of {own / len(texts):.0f} tokens", end=", ")
-        print(f"{read / 1e6:.2f}M read ({len(texts) * prompt / read:.0%} of it the prompt) and {said / 1e6:.3f}M written{cost}")
+        print(
+            f"{read / 1e6:.2f}M read ({len(texts) * prompt / read:.0%} of it the prompt) and {said / 1e6:.3f}M written{cost}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Recall on 2wiki-1000 and musique-498, beside what others published, without titles, and in all bundled passages together.
+"""Recall on 2wiki-1000 and musique-498, beside what others published, without titles, and in all bundled
+passages together.
 
-python benchmarks/standard_sets.py            into benchmarks/results/standard_sets; what has a receipt of the same code is not run again
-python benchmarks/standard_sets.py --table    the tables from the receipts, without a model
+python benchmarks/standard_sets.py            into benchmarks/results/standard_sets; what has a receipt of the
+same code is not run again python benchmarks/standard_sets.py --table    the tables from the receipts, without
+a model
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ CROSSED = FOLDER / "crossed.json"  # benchmarks/fit_trail.py --check makes it
 
 def main() -> None:
     """Measure, or only derive."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--table", action="store_true", help="derive the tables from the receipts")
     if parser.parse_args().table:
         reports = derive(FOLDER, load_dataset)
@@ -31,7 +35,12 @@ def main() -> None:
         with bar("standard sets") as progress:
             reports = measure_standard(FOLDER, minilm(), progress)
     crossed = json.loads(CROSSED.read_text(encoding="utf-8")) if CROSSED.exists() else None
-    told = "\n\n".join(["# Recall on the standard sets", *(grid.markdown for grid in standard_tables(reports, crossed))]) + "\n"
+    told = (
+        "\n\n".join(
+            ["# Recall on the standard sets", *(grid.markdown for grid in standard_tables(reports, crossed))]
+        )
+        + "\n"
+    )
     write_whole(FOLDER / "summary.md", told, "the summary")
     print(told)
 

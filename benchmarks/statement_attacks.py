@@ -1,8 +1,9 @@
 """Attacks the stores by statements, in each of their languages, the way a hostile or confused model would.
 
-Run it: python benchmarks/statement_attacks.py [--stores sqlite …]. Every attack must be refused, or have no effect: the graph is as it was,
-nothing of the host is in the rows, nobody connected to the host's server, and the next statement is right. The tests run the same attacks
-(kgot_lab/experiments/stores/attacks.py). Servers are started on this machine; exit code 1 means that an attack got what it should not.
+Run it: python benchmarks/statement_attacks.py [--stores sqlite …]. Every attack must be refused, or have no
+effect: the graph is as it was, nothing of the host is in the rows, nobody connected to the host's server, and
+the next statement is right. The tests run the same attacks (kgot_lab/experiments/stores/attacks.py). Servers
+are started on this machine; exit code 1 means that an attack got what it should not.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ def attacked(kind: str, *, show_all: bool) -> int:
     bad, counts = 0, Counter[str]()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name, host() as (places, connected):
         Path(name).chmod(0o755)  # the embedded PostgreSQL may run as a user of its own
-        with home(kind, Path(name)) as (where, _), open_to_attack(kind, **{key: where[key] for key in where if key != "raw"}) as store:
+        with (
+            home(kind, Path(name)) as (where, _),
+            open_to_attack(kind, **{key: where[key] for key in where if key != "raw"}) as store,
+        ):
             for attack in ATTACKS[kind]:
                 got = what_it_got(store, attack, places)
                 found = failings(store, kind, got, places, connected)
@@ -35,12 +39,18 @@ def attacked(kind: str, *, show_all: bool) -> int:
                 if found or show_all:
                     print(f"  {kind} | {attack.kind} | {attack.name}: {got[:160]} {'; '.join(found)}")
                 connected.clear()
-    print(f"{kind}: {counts.total()} attacks: " + ", ".join(f"{name} {count}" for name, count in counts.items()), flush=True)
+    print(
+        f"{kind}: {counts.total()} attacks: "
+        + ", ".join(f"{name} {count}" for name, count in counts.items()),
+        flush=True,
+    )
     return bad
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--stores", nargs="*", default=list(ATTACKS), choices=list(ATTACKS))
     parser.add_argument("--all", action="store_true", help="print what every attack got")
     options = parser.parse_args()

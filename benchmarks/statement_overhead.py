@@ -1,7 +1,8 @@
 """What one statement costs in the warm sandbox, by the size of the graph it runs against.
 
-Run it: python benchmarks/statement_overhead.py [repetitions]. Times are those of InMemory.write and InMemory.read, end to end: send,
-fork, run, diff, check, apply. Writes benchmarks/results/statement_overhead.json.
+Run it: python benchmarks/statement_overhead.py [repetitions]. Times are those of InMemory.write and
+InMemory.read, end to end: send, fork, run, diff, check, apply. Writes
+benchmarks/results/statement_overhead.json.
 """
 
 from __future__ import annotations
@@ -44,35 +45,61 @@ def times(act: Callable[[int], object], repetitions: int) -> dict[str, float]:
 
 
 def measured(size: int, repetitions: int) -> dict[str, object]:
-    """The cost of a write, a read and a search at one size, and of the first statement, which starts the worker and loads the graph."""
+    """The cost of a write, a read and a search at one size, and of the first statement, which starts the
+    worker and loads the graph.
+    """
     with filled(size) as store:
         start = time.perf_counter()
         store.read("result = len(G)")
         first = time.perf_counter() - start
-        write = times(lambda turn: store.write(f"add('n1', 'saw', 'thing {turn}', year={turn}, object_label='Thing')"), repetitions)
-        read = times(lambda _: store.read("result = [d['since'] for _, _, d in G.out_edges('n2', data=True)]"), repetitions)
+        write = times(
+            lambda turn: store.write(f"add('n1', 'saw', 'thing {turn}', year={turn}, object_label='Thing')"),
+            repetitions,
+        )
+        read = times(
+            lambda _: store.read("result = [d['since'] for _, _, d in G.out_edges('n2', data=True)]"),
+            repetitions,
+        )
         search = times(lambda turn: store.search(f"person {turn}"), repetitions)
-    return {"nodes": size, "first_seconds": round(first, 2), "write_ms": write, "read_ms": read, "search_ms": search}
+    return {
+        "nodes": size,
+        "first_seconds": round(first, 2),
+        "write_ms": write,
+        "read_ms": read,
+        "search_ms": search,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("repetitions", nargs="?", type=int, default=200, help="of each statement (%(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "repetitions", nargs="?", type=int, default=200, help="of each statement (%(default)s)"
+    )
     repetitions = parser.parse_args().repetitions
     need_sandbox()
     load = round(os.getloadavg()[0], 1)  # other programs on the same cores make every number larger
     rows = [measured(size, repetitions) for size in SIZES]
     system = f"{platform.system()} {platform.machine()}"
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": system, "load_before": load}
+    machine = {
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": system,
+        "load_before": load,
+    }
     print(f"{repetitions} repetitions, median (5th to 95th percentile); {machine}\n")
     print("| nodes | first statement, s | write, ms | read, ms | search, ms |\n|---|---|---|---|---|")
     for row in rows:
         cells = [
-            f"{row[what]['median']:.2f} ({row[what]['p5']:.2f} to {row[what]['p95']:.2f})" for what in ("write_ms", "read_ms", "search_ms")
+            f"{row[what]['median']:.2f} ({row[what]['p5']:.2f} to {row[what]['p95']:.2f})"
+            for what in ("write_ms", "read_ms", "search_ms")
         ]
         print(f"| {row['nodes']:,} | {row['first_seconds']} | {' | '.join(cells)} |")
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"machine": machine, "repetitions": repetitions, "rows": rows}, indent=1) + "\n")
+    RESULTS.write_text(
+        json.dumps({"machine": machine, "repetitions": repetitions, "rows": rows}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

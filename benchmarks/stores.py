@@ -1,13 +1,15 @@
-"""How fast each store is, over graphs of 1,000 to 1,000,000 edges and WordNet, beside the driver that it is built on.
+"""How fast each store is, over graphs of 1,000 to 1,000,000 edges and WordNet, beside the driver that it is
+built on.
 
     python benchmarks/stores.py                                    all stores, in about 12 minutes
     python benchmarks/stores.py --stores sqlite --graphs 1k 10k    some of them
     python benchmarks/stores.py --quick                            a first look, kept nowhere
     python benchmarks/stores.py --table                            the tables of the last results
 
-Each store meets each graph in a process of its own, with a time limit; the driver comes after it, in another. Servers are started for it
-on this machine. Results go to benchmarks/results/stores.jsonl, a line for each store and graph; those of this commit are not measured
-again, so an interrupted run goes on where it was. By default the servers and Cypher do not get the largest graph: name them for it.
+Each store meets each graph in a process of its own, with a time limit; the driver comes after it, in another.
+Servers are started for it on this machine. Results go to benchmarks/results/stores.jsonl, a line for each
+store and graph; those of this commit are not measured again, so an interrupted run goes on where it was. By
+default the servers and Cypher do not get the largest graph: name them for it.
 """
 
 from __future__ import annotations
@@ -47,11 +49,16 @@ def run(wanted: Sequence[tuple[str, str]], file: Path, allowed: Allowance, *, ag
     for number, count, told in measure_missing(wanted, file, home=home, allowed=allowed, again=again):
         if number == 0:
             if count < len(wanted):
-                print(f"{len(wanted) - count} of {len(wanted)} are there already; --again measures them anew", flush=True)
+                print(
+                    f"{len(wanted) - count} of {len(wanted)} are there already; --again measures them anew",
+                    flush=True,
+                )
         elif isinstance(told, tuple):
             print(f"[{number}/{count}] {told[0]} over {told[1]} ...", end=" ", flush=True)
         else:
-            trouble = told.get("error") or next((told[who]["error"] for who in ("ours", "raw") if "error" in told.get(who, {})), "")
+            trouble = told.get("error") or next(
+                (told[who]["error"] for who in ("ours", "raw") if "error" in told.get(who, {})), ""
+            )
             parts = [who for who in ("ours", "raw") if "over" in told.get(who, {})]
             over = " ".join(f"{who} over {allowed.limit:g} s at {told[who]['over']}" for who in parts)
             print(f"{told['seconds']} s {over or trouble}".rstrip(), flush=True)
@@ -60,18 +67,43 @@ def run(wanted: Sequence[tuple[str, str]], file: Path, allowed: Allowance, *, ag
 def main() -> None:
     sys.path.append(str(ROOT / "tests"))  # the servers that tests start
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # in order, so that no server stays behind
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stores", nargs="+", choices=MEASURED_STORES, metavar="STORE", help=f"of {', '.join(MEASURED_STORES)}")
-    parser.add_argument("--graphs", nargs="+", type=graph_name, metavar="GRAPH", help=f"of {', '.join(GRAPHS)}, or other numbers of edges")
-    parser.add_argument("--quick", action="store_true", help="small graphs and few repetitions; kept only with --file")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--stores",
+        nargs="+",
+        choices=MEASURED_STORES,
+        metavar="STORE",
+        help=f"of {', '.join(MEASURED_STORES)}",
+    )
+    parser.add_argument(
+        "--graphs",
+        nargs="+",
+        type=graph_name,
+        metavar="GRAPH",
+        help=f"of {', '.join(GRAPHS)}, or other numbers of edges",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small graphs and few repetitions; kept only with --file"
+    )
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--table", action="store_true", help="measure nothing")
-    parser.add_argument("--file", type=Path, help=f"where results are kept instead of {RESULTS.relative_to(ROOT)}")
-    parser.add_argument("--limit", type=float, default=240, help="seconds for one store and one graph (%(default)g)")
+    parser.add_argument(
+        "--file", type=Path, help=f"where results are kept instead of {RESULTS.relative_to(ROOT)}"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=240, help="seconds for one store and one graph (%(default)g)"
+    )
     options = parser.parse_args()
     graphs = options.graphs or (("1k", "10k") if options.quick else GRAPHS)
     kinds = options.stores or MEASURED_STORES
-    wanted = [(kind, graph) for graph in graphs for kind in kinds if graph != "1M" or options.stores or kind in LARGEST]
+    wanted = [
+        (kind, graph)
+        for graph in graphs
+        for kind in kinds
+        if graph != "1M" or options.stores or kind in LARGEST
+    ]
     with tempfile.TemporaryDirectory() as nowhere:
         file = options.file or (Path(nowhere) / "quick.jsonl" if options.quick else RESULTS)
         if not options.table:

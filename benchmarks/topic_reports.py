@@ -1,6 +1,8 @@
-"""Write the reports of the topics, benchmarks/results/<topic>/report.md, from the receipts beside them: no number there is typed.
+"""Write the reports of the topics, benchmarks/results/<topic>/report.md, from the receipts beside them: no
+number there is typed.
 
-Recall and structure have a report of all tables, which their own commands write; what a reader looks at first is their summary.md.
+Recall and structure have a report of all tables, which their own commands write; what a reader looks at first
+is their summary.md.
 """
 
 from __future__ import annotations
@@ -26,7 +28,13 @@ from kgot_lab.experiments.stores.tables import store_bars, store_tables
 from kgot_lab.experiments.structure.report import structure_summary as accuracies
 
 RESULTS = Path(__file__).parent / "results"
-WALKS = ("neighbours, turns", "neighbours, turns + delta", "pagerank, triples", "pagerank, titles", "follow, sentences")
+WALKS = (
+    "neighbours, turns",
+    "neighbours, turns + delta",
+    "pagerank, triples",
+    "pagerank, titles",
+    "follow, sentences",
+)
 SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "gate", *WALKS, "trail")
 
 
@@ -36,7 +44,8 @@ def recall_reports() -> list[Report]:
     return derive(RESULTS / "recall", load_dataset)
 
 
-# --- the reports ------------------------------------------------------------------------------------------------------
+# --- the reports
+# ------------------------------------------------------------------------------------------------------
 
 
 def questions_report() -> str:
@@ -44,7 +53,14 @@ def questions_report() -> str:
     head = json.loads(receipt("test", "rag").read_text().splitlines()[0])
     said = f"Model {head['model']}, {head['date']}, {head['machine']}. The 30 questions were drawn by seed before any prompt was written."
     return "\n\n".join(
-        ["# The loop, RAG and no documents", table("test"), lost(), said, "## What the loop costs besides the model", overhead()]
+        [
+            "# The loop, RAG and no documents",
+            table("test"),
+            lost(),
+            said,
+            "## What the loop costs besides the model",
+            overhead(),
+        ]
     )
 
 
@@ -55,12 +71,21 @@ def recall_summary() -> str:
         "`trail` was learnt on the other questions of these sets: of it the locked columns count. It was added, and the rule of `gate` was "
         "changed, when the locked questions were open."
     )
-    return "\n\n".join(["# Recall: the summary", "All systems and measures: [report.md](report.md).", table, learnt, *found])
+    return "\n\n".join(
+        ["# Recall: the summary", "All systems and measures: [report.md](report.md).", table, learnt, *found]
+    )
 
 
 def structure_summary() -> str:
     """Accuracy on the analogy sets, the worst cells, and what delta edges give a walk."""
-    return "\n\n".join(["# Structure: the summary", "All tables: [report.md](report.md).", accuracies(RESULTS / "structure"), walks()])
+    return "\n\n".join(
+        [
+            "# Structure: the summary",
+            "All tables: [report.md](report.md).",
+            accuracies(RESULTS / "structure"),
+            walks(),
+        ]
+    )
 
 
 def views_report() -> str:
@@ -72,7 +97,14 @@ def stores_report() -> str:
     """How fast the stores are, and what kills during writes left."""
     rows = [json.loads(line) for line in (RESULTS / "stores.jsonl").read_text(encoding="utf-8").splitlines()]
     return "\n\n".join(
-        ["# The stores", store_tables(rows).strip(), "## Aims", store_bars(rows), "## After kill -9 in the middle of writes", kills()]
+        [
+            "# The stores",
+            store_tables(rows).strip(),
+            "## Aims",
+            store_bars(rows),
+            "## After kill -9 in the middle of writes",
+            kills(),
+        ]
     )
 
 
@@ -98,7 +130,8 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-# --- their tables -----------------------------------------------------------------------------------------------------
+# --- their tables
+# -----------------------------------------------------------------------------------------------------
 
 
 def kills() -> str:
@@ -128,7 +161,10 @@ def recall(reports: list[Report]) -> str:
     """Recall@5 of some systems on the multi-hop sets: all questions with their interval, and the locked ones."""
     reports = multi_hop(reports)
     sizes = [f"{report.dataset.name} ({len(report.dataset.documents):,} passages)" for report in reports]
-    lines = ["| recall@5 | " + " | ".join(f"{size} | locked" for size in sizes) + " |", "|---|" + "---:|" * 2 * len(reports)]
+    lines = [
+        "| recall@5 | " + " | ".join(f"{size} | locked" for size in sizes) + " |",
+        "|---|" + "---:|" * 2 * len(reports),
+    ]
     for system in SHOWN:
         cells = []
         for report in reports:
@@ -146,11 +182,25 @@ def gains(reports: list[Report]) -> str:
     reports = multi_hop(reports)
     plan = reports[0].plan
     planned = holm([report.comparisons["locked"][plan.expected].p for report in reports])
-    head = (f"`{plan.expected}` minus `{plan.baseline}`", "all questions", "p, Holm over all systems", "the 40 locked ones")
-    lines = [f"| {' | '.join(head)} | p, Holm over all systems | p, Holm over the three sets |", "|---|---:|---:|---:|---:|---:|"]
+    head = (
+        f"`{plan.expected}` minus `{plan.baseline}`",
+        "all questions",
+        "p, Holm over all systems",
+        "the 40 locked ones",
+    )
+    lines = [
+        f"| {' | '.join(head)} | p, Holm over all systems | p, Holm over the three sets |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     for report, p in zip(reports, planned, strict=True):
         whole, shut = (report.comparisons[part][plan.expected] for part in ("all", "locked"))
-        cells = span(whole.difference), told_p(whole.p_holm), span(shut.difference), told_p(shut.p_holm), told_p(p)
+        cells = (
+            span(whole.difference),
+            told_p(whole.p_holm),
+            span(shut.difference),
+            told_p(shut.p_holm),
+            told_p(p),
+        )
         lines.append(f"| {report.dataset.name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -165,7 +215,9 @@ def claims(reports: list[Report]) -> str:
     for row in (row for row in rows if row.dataset == "all"):
         same = [one for one in rows if one.claim == row.claim and one.dataset != "all"]
         apart = [f"{one.dataset} {one.said}" for one in same if one.said != row.said]
-        lines.append(f"| {row.claim.text} | {span(row.difference)} | {told_p(row.p_holm)} | {row.said} | {'; '.join(apart)} |")
+        lines.append(
+            f"| {row.claim.text} | {span(row.difference)} | {told_p(row.p_holm)} | {row.said} | {'; '.join(apart)} |"
+        )
     return "\n".join(lines)
 
 
@@ -224,11 +276,15 @@ def walks() -> str:
         if row["measure"] == "recall@10":  # the develop and the locked queries
             values.setdefault((row["dataset"], row["system"]), []).extend(row["questions"])
     means = {key: sum(some) / len(some) for key, some in values.items()}
-    lines = [f"| recall@10 | {' | '.join(names)} | gain by delta edges | on locked ones |", "|---|" + "---:|" * (len(names) + 2)]
+    lines = [
+        f"| recall@10 | {' | '.join(names)} | gain by delta edges | on locked ones |",
+        "|---|" + "---:|" * (len(names) + 2),
+    ]
     gains = {(row["dataset"], row["part"]): row for row in found["primary"]}
     for name in dict.fromkeys(row["dataset"] for row in found["primary"]):
         shown = [
-            f"{signed(row['mean'])} [{signed(row['low'])}, {signed(row['high'])}]" for row in (gains[name, "all"], gains[name, "locked"])
+            f"{signed(row['mean'])} [{signed(row['low'])}, {signed(row['high'])}]"
+            for row in (gains[name, "all"], gains[name, "locked"])
         ]
         cells = [*(decimal(means[name, system]) for system in names), *shown]
         lines.append(f"| {name} ({gains[name, 'all']['n']}) | {' | '.join(cells)} |")
@@ -236,10 +292,15 @@ def walks() -> str:
 
 
 def views() -> str:
-    """How long live views take in a notebook in a real browser: large graphs to open, a moved slider to change the ranking."""
+    """How long live views take in a notebook in a real browser: large graphs to open, a moved slider to
+    change the ranking.
+    """
     large = json.loads((RESULTS / "graph_view.json").read_text(encoding="utf-8"))["browser"]
     moved = json.loads((RESULTS / "explorer.json").read_text(encoding="utf-8"))
-    sizes = {row["graph"]: row for row in json.loads((RESULTS / "graph_view.json").read_text(encoding="utf-8"))["python"]["rows"]}
+    sizes = {
+        row["graph"]: row
+        for row in json.loads((RESULTS / "graph_view.json").read_text(encoding="utf-8"))["python"]["rows"]
+    }
     lines = ["| in a notebook, in a real browser | median | slowest |", "|---|---:|---:|"]
     for row in large["rows"]:
         size = f"{sizes[row['graph']]['nodes']:,} nodes and {sizes[row['graph']]['edges']:,} edges"
@@ -254,7 +315,10 @@ def views() -> str:
     kept = [row for row in moved["rows"] if row["updated_ms"]["median"] < goal]
     met = "; ".join(f"{kinds[row['kind']]}, {row['k']} hits" for row in kept)
     way = "The browser ranks by itself; Python hears of it when the slider rests"
-    lines += ["", f"The goals are 5 s to open and {goal} ms to follow. Under {goal} ms in the median: {met or 'none'}. {way}."]
+    lines += [
+        "",
+        f"The goals are 5 s to open and {goal} ms to follow. Under {goal} ms in the median: {met or 'none'}. {way}.",
+    ]
     return "\n".join(lines)
 
 

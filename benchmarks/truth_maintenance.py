@@ -1,10 +1,12 @@
 """What becomes of beliefs when their reasons go: claims beside two truth maintenance packages, case by case.
 
-    pip install ftl-reasons==0.57.0 veritas-tms==0.17.0      # in an environment of their own, where this package is too
-    python benchmarks/truth_maintenance.py                   # the table; a package that is not installed is left out
+    pip install ftl-reasons==0.57.0 veritas-tms==0.17.0      # in an environment of their own, where this
+    package is too python benchmarks/truth_maintenance.py                   # the table; a package that is not
+    installed is left out
 
-Each case is run on the claims in a file, on `reasons` (Network, Storage) and on `veritas` (BeliefStore with its own detector), with inputs
-of a few facts. These are the rows of the table in docs/memory.md that ask for no judgement; the others were tried by hand.
+Each case is run on the claims in a file, on `reasons` (Network, Storage) and on `veritas` (BeliefStore with
+its own detector), with inputs of a few facts. These are the rows of the table in docs/memory.md that ask for
+no judgement; the others were tried by hand.
 """
 
 from __future__ import annotations
@@ -156,7 +158,9 @@ def of_veritas() -> Mapping[str, _Case]:
     from veritas.persist import load, save
 
     def premises(store: Any) -> list[str]:
-        return [store.assert_belief(f"premise {name}", source=name, ground=True).id for name in ("one", "two")]
+        return [
+            store.assert_belief(f"premise {name}", source=name, ground=True).id for name in ("one", "two")
+        ]
 
     def standing(store: Any, id: str) -> str:
         return _stands(store.get(id) is not None and store.get(id).is_active)
@@ -173,7 +177,9 @@ def of_veritas() -> Mapping[str, _Case]:
 
     def source(_: Path) -> str:
         store = BeliefStore()
-        first, second = (store.assert_belief("the sky is blue", source=name, ground=True) for name in ("s1", "s2"))
+        first, second = (
+            store.assert_belief("the sky is blue", source=name, ground=True) for name in ("s1", "s2")
+        )
         store.retract_belief(first.id)
         return standing(store, second.id)
 
@@ -184,7 +190,9 @@ def of_veritas() -> Mapping[str, _Case]:
         store.assert_belief("it was made", justifications=[[made.id]])
         store.assert_belief("it is made", justifications=[[made.id]])
         store.retract_belief(ids[0])
-        return _stands(any(each.proposition in ("it is made", "it was made") for each in store.active_beliefs()))
+        return _stands(
+            any(each.proposition in ("it is made", "it was made") for each in store.active_beliefs())
+        )
 
     def back(_: Path) -> str:
         store = BeliefStore()
@@ -246,7 +254,9 @@ def outcome(case: _Case) -> str:
 
 def main() -> None:
     """Run every case on what is installed, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.parse_args()
     columns = {"claims": {name: outcome(case) for name, case in of_claims().items()}}
     for package, (module, cases) in PEERS.items():
@@ -255,7 +265,11 @@ def main() -> None:
         else:
             version = importlib.metadata.version(package)
             columns[f"{package} {version}"] = {name: outcome(case) for name, case in cases().items()}
-    print("".join(f"{title:54}" if number == 0 else f"{title:30}" for number, title in enumerate(["case", *columns])).rstrip())
+    print(
+        "".join(
+            f"{title:54}" if number == 0 else f"{title:30}" for number, title in enumerate(["case", *columns])
+        ).rstrip()
+    )
     for name in CASES:
         print(f"{name:54}" + "".join(f"{told[name]:30}" for told in columns.values()).rstrip())
 

@@ -1,9 +1,11 @@
-"""Is one path read better when the model first says in a sentence or two what it holds? Three reads of it, on questions to tune on.
+"""Is one path read better when the model first says in a sentence or two what it holds? Three reads of it, on
+questions to tune on.
 
-path: the answer from the sentences, as the mode `paths` reads them; summary: from what the model wrote of them; both: from the two.
+path: the answer from the sentences, as the mode `paths` reads them; summary: from what the model wrote of
+them; both: from the two.
 
-python benchmarks/walk_summary.py --limit 20    # asks the local model for the first 20 questions of each set, goes on after a stop
-python benchmarks/walk_summary.py --table       # counts what is on file
+python benchmarks/walk_summary.py --limit 20    # asks the local model for the first 20 questions of each set,
+goes on after a stop python benchmarks/walk_summary.py --table       # counts what is on file
 """
 
 from __future__ import annotations
@@ -38,8 +40,12 @@ TASK = "Say in one or two short sentences what the text says that helps to answe
 
 def main() -> None:
     """Ask, keep, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--limit", type=int, default=20, help="the first so many questions of each set (%(default)s)")
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument(
+        "--limit", type=int, default=20, help="the first so many questions of each set (%(default)s)"
+    )
     arguments.add_argument("--table", action="store_true", help="ask nothing")
     options = arguments.parse_args()
     if options.table:
@@ -51,21 +57,37 @@ def main() -> None:
         need_embeddings()
         ask(connect("local"), options.limit)
     figures = report([json.loads(line) for line in (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()])
-    (FOLDER / "report.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (FOLDER / "report.json").write_text(
+        json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     print((FOLDER / "report.json").read_text(encoding="utf-8"))
 
 
 def ask(llm: LLM, limit: int) -> None:
     """Read one path for each question, then a summary of it; a line for each question, as it is answered."""
-    design = Design(develop_samples(), {SYSTEM: replace(ABLATIONS[SYSTEM], questions=None)}, pairs=(), aims=(), develop=True)
+    design = Design(
+        develop_samples(),
+        {SYSTEM: replace(ABLATIONS[SYSTEM], questions=None)},
+        pairs=(),
+        aims=(),
+        develop=True,
+    )
     for due, receipt in Sitting(design, FOLDER, llm).answers(Slice(limit=limit)):
         print(f"{due.set:10} {receipt.id} {receipt.f1:.2f}", flush=True)
     rows = FOLDER / ROWS
-    known = {json.loads(line)["id"] for line in rows.read_text(encoding="utf-8").splitlines()} if rows.exists() else set()
+    known = (
+        {json.loads(line)["id"] for line in rows.read_text(encoding="utf-8").splitlines()}
+        if rows.exists()
+        else set()
+    )
     for name, questions in design.samples.items():
         for question in questions.questions:
             trace = FOLDER / name / SYSTEM / TRACES / trace_name(question.id)
-            if question.id in known or not trace.exists() or not (facts := shown_facts(load_run(trace).events)):
+            if (
+                question.id in known
+                or not trace.exists()
+                or not (facts := shown_facts(load_run(trace).events))
+            ):
                 continue
             summary = llm(summary_prompt(question.text, facts)).text.strip()
             read = {
@@ -81,19 +103,26 @@ def ask(llm: LLM, limit: int) -> None:
 
 def shown_facts(events: tuple[Event, ...]) -> str:
     """The sentences of the path that a run asked about; "" where it asked about none."""
-    asked = next((event for event in events if isinstance(event, Asked) and event.role.partition(",")[0] == "path"), None)
+    asked = next(
+        (event for event in events if isinstance(event, Asked) and event.role.partition(",")[0] == "path"),
+        None,
+    )
     return asked.prompt.messages[-1].text.rpartition("\n\nQuestion: ")[0] if asked is not None else ""
 
 
 def summary_prompt(question: str, facts: str) -> Prompt:
     """Ask for what some sentences say to a question."""
-    return Prompt((Message("system", TASK), Message("user", f"{facts}\n\nQuestion: {question}")), None, 0.0, 0, 100)
+    return Prompt(
+        (Message("system", TASK), Message("user", f"{facts}\n\nQuestion: {question}")), None, 0.0, 0, 100
+    )
 
 
 def report(rows: list[dict]) -> dict[str, object]:
     """F1 by set and read, and each other read less that of the path, paired."""
     ordered = sorted(rows, key=lambda row: row["set"])
-    parts = {name: list(those) for name, those in groupby(ordered, key=lambda row: row["set"])} | {"all": ordered}
+    parts = {name: list(those) for name, those in groupby(ordered, key=lambda row: row["set"])} | {
+        "all": ordered
+    }
     return {name: {"n": len(those), **dict(_read(those))} for name, those in parts.items()}
 
 

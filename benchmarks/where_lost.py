@@ -1,4 +1,5 @@
-"""Where the loop lost the answers it got wrong: not found, not written, not read, or misread. Reads the traces of question_answering.
+"""Where the loop lost the answers it got wrong: not found, not written, not read, or misread. Reads the
+traces of question_answering.
 
 python benchmarks/where_lost.py --split test           # needs the traces, which are not kept in git
 python benchmarks/where_lost.py --split test --table   # counts what is on file
@@ -21,11 +22,18 @@ TRACES = Path(__file__).parent.parent / "runs" / "question_answering"
 
 def main() -> None:
     """Count, print, keep."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--split", default="test", choices=["develop", "test"])
-    arguments.add_argument("--table", action="store_true", help="count what was found when the traces were here")
+    arguments.add_argument(
+        "--table", action="store_true", help="count what was found when the traces were here"
+    )
     options = arguments.parse_args()
-    answers, kept = answers_file(RESULTS, options.split, "kgot_local"), RESULTS / f"where_lost_{options.split}.json"
+    answers, kept = (
+        answers_file(RESULTS, options.split, "kgot_local"),
+        RESULTS / f"where_lost_{options.split}.json",
+    )
     recorded = f"python benchmarks/question_answering.py --split {options.split} makes it with the local model, in about an hour"
     if options.table:
         need_files(f"python benchmarks/where_lost.py --split {options.split} makes it", kept)

@@ -10,7 +10,8 @@ _RESULTS = "benchmarks"  # a folder of the checkout, which a wheel does not carr
 
 
 def bundled(name: str) -> Path:
-    """The path of a bundled data folder or file, in a wheel as in a checkout; what begins with benchmarks/ is in a checkout only.
+    """The path of a bundled data folder or file, in a wheel as in a checkout; what begins with benchmarks/ is
+    in a checkout only.
 
     Raises UnknownName, and BadInput for one outside, or of a checkout that is not there.
     """
@@ -32,7 +33,9 @@ def _measured(name: str) -> Path:
     if ".." in path.parts:
         raise BadInput(f"results lie inside the folder {_RESULTS}, and {shortly(name)} does not")
     if not (_CHECKOUT / _RESULTS).is_dir():
-        raise BadInput(f"{name} comes with a checkout of the project and not with the installed package: clone it and pip install -e it")
+        raise BadInput(
+            f"{name} comes with a checkout of the project and not with the installed package: clone it and pip install -e it"
+        )
     if not path.exists():
         raise BadInput(f"this checkout has no {shortly(name)}; look into {_RESULTS}/results")
     return path

@@ -13,12 +13,17 @@ from pathlib import Path
 from kgot_lab.errors import StoreUnavailable
 
 _TRIES = 5
-_SIZE, _PAGES = struct.Struct(">H"), struct.Struct(">I")  # in the head of a file: of a page, at 16, and how many there are, at 28
+_SIZE, _PAGES = (
+    struct.Struct(">H"),
+    struct.Struct(">I"),
+)  # in the head of a file: of a page, at 16, and how many there are, at 28
 
 
 @dataclass(frozen=True)
 class Copied:
-    """A copy of a file with its log beside it, if there was one, and what was the index of the log, b"" without one."""
+    """A copy of a file with its log beside it, if there was one, and what was the index of the log, b""
+    without one.
+    """
 
     path: Path
     has_log: bool
@@ -35,12 +40,16 @@ def private_copy(path: Path) -> Iterator[Copied]:
             copied = _copied(place, Path(folder))
         except OSError as error:
             told = f"no copy of it to look at could be made: {error.strerror or error}"
-            raise StoreUnavailable(f"{path}: {told}; see that it may be read, and that the temporary folder has room") from None
+            raise StoreUnavailable(
+                f"{path}: {told}; see that it may be read, and that the temporary folder has room"
+            ) from None
         yield copied
 
 
 def pad_to_size(path: Path) -> None:
-    """Put zeros where the end of a file was cut off, up to the size that its head tells, without which SQLite reads nothing of it."""
+    """Put zeros where the end of a file was cut off, up to the size that its head tells, without which SQLite
+    reads nothing of it.
+    """
     head = path.read_bytes()[:100]
     if len(head) == 100:
         (size,), (pages,) = _SIZE.unpack_from(head, 16), _PAGES.unpack_from(head, 28)
@@ -65,7 +74,9 @@ def _copied(place: Path, folder: Path) -> Copied:
             with suppress(FileNotFoundError):
                 shutil.copyfile(place.with_name(place.name + part), copied)
         grew = _state(log) != before[1]
-        if _state(place) == before[0] and (not grew or not left):  # the log is only added to as long as the file stays the same
+        if _state(place) == before[0] and (
+            not grew or not left
+        ):  # the log is only added to as long as the file stays the same
             return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index, grew)
     raise StoreUnavailable(f"{place} is being written to now: try again when that is done")
 

@@ -47,13 +47,19 @@ class BadInput(LabError):
 
 
 class UnknownName(BadInput):
-    """A name that is not in a table; `meant` is what it most likely stands for, where that is known better than by its letters."""
+    """A name that is not in a table; `meant` is what it most likely stands for, where that is known better
+    than by its letters.
+    """
 
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
         near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known) or "none"
-        super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
+        super().__init__(
+            f"unknown {what} {shortly(name)}"
+            + (f"; did you mean {near[0]!r}?" if near else ".")
+            + f" Known: {known}"
+        )
 
 
 class NotToBeAsked(BadInput):
@@ -61,7 +67,9 @@ class NotToBeAsked(BadInput):
 
 
 class NoLongerWaits(BadInput):
-    """A claim that was to be decided on does not wait any more; `fact` is None where it is gone, `became` says what became of it."""
+    """A claim that was to be decided on does not wait any more; `fact` is None where it is gone, `became`
+    says what became of it.
+    """
 
     def __init__(self, fact: object, became: str):
         self.fact, self.became = fact, became
@@ -85,11 +93,15 @@ class NotInstalled(LabError):
 
     def __init__(self, extra: str, package: str = "", *, also: str = ""):
         self.extra = extra
-        super().__init__(f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'{also and f' {also}'}")
+        super().__init__(
+            f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'{also and f' {also}'}"
+        )
 
 
 class LLMError(LabError):
-    """A model could not answer; `spent` is the Usage that was charged all the same, or None; `status` what HTTP said, 0 if nothing."""
+    """A model could not answer; `spent` is the Usage that was charged all the same, or None; `status` what
+    HTTP said, 0 if nothing.
+    """
 
     spent: Any = None
     status: int = 0
@@ -116,11 +128,15 @@ class ModelMissing(LabError):
 
 
 class StoreUnavailable(LabError):
-    """A store's server or file cannot be reached, or another process has it; the store works again once it can."""
+    """A store's server or file cannot be reached, or another process has it; the store works again once it
+    can.
+    """
 
 
 class StoreDamaged(StoreUnavailable):
-    """A file of ours lost something, or was changed by something else; the message says what is whole and how to keep that."""
+    """A file of ours lost something, or was changed by something else; the message says what is whole and how
+    to keep that.
+    """
 
 
 _LATE = re.compile(r"((the statement|it) )?took longer than [0-9.]+ s(econds)?( and was stopped)?")
@@ -140,7 +156,9 @@ class QueryFailed(LabError):
 
 
 class ServerLost(QueryFailed):
-    """A server went away while it answered a statement, which changed nothing and is not sent again: it would end the server once more."""
+    """A server went away while it answered a statement, which changed nothing and is not sent again: it would
+    end the server once more.
+    """
 
     SAID = "the server went away while it answered this statement, which is not sent again"
 
@@ -157,15 +175,18 @@ class NoSandbox(SandboxError):
 
 
 class ToolFailed(LabError):
-    """A tool could not do its work; `again` says whether trying again may help, `usage` what models behind it cost nevertheless.
+    """A tool could not do its work; `again` says whether trying again may help, `usage` what models behind it
+    cost nevertheless.
 
-    `wait` is how many seconds to let pass before that, where the tool knows better than the limits of the run. It is `recorded` where a
-    trace holds it already.
+    `wait` is how many seconds to let pass before that, where the tool knows better than the limits of the
+    run. It is `recorded` where a trace holds it already.
     """
 
     recorded = False
 
-    def __init__(self, message: str, *, again: bool = False, usage: Iterable[object] = (), wait: float | None = None):
+    def __init__(
+        self, message: str, *, again: bool = False, usage: Iterable[object] = (), wait: float | None = None
+    ):
         self.again, self.usage, self.wait = again, tuple(usage), wait
         super().__init__(message)
 
@@ -183,10 +204,13 @@ class TraceError(LabError):
 
 
 class TraceTaken(TraceError):
-    """The file of a trace is another run's, or is being written by another command: nothing of this one is in it."""
+    """The file of a trace is another run's, or is being written by another command: nothing of this one is in
+    it.
+    """
 
 
-# --- what may be shown ------------------------------------------------------------------------------------------------
+# --- what may be shown
+# ------------------------------------------------------------------------------------------------
 
 _LOGIN = re.compile(
     r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
@@ -203,7 +227,9 @@ _SECRET = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """A text in which names, passwords and keys in addresses are three dots: bolt://…@host, http://host/query?api_key=…"""
+    """A text in which names, passwords and keys in addresses are three dots: bolt://…@host,
+    http://host/query?api_key=…
+    """
     if "@" in text:
         text = _LOGIN.sub(r"\g<scheme>…@", text)
     return _SECRET.sub(r"\g<name>…", text) if "=" in text else text
@@ -217,18 +243,23 @@ def words_of(error: BaseException) -> str:
         return f"(what it says cannot be told: {type(broken).__name__})"
 
 
-_NO_MEMORY = re.compile("bad_?alloc|bad allocation|cannot allocate|failed to allocate|failed to map segment|out of memory", re.I)
+_NO_MEMORY = re.compile(
+    "bad_?alloc|bad allocation|cannot allocate|failed to allocate|failed to map segment|out of memory", re.I
+)
 
 
 def wants_memory(error: BaseException) -> bool:
-    """Whether an error says that there was too little memory: Python's own, a system's, a library's that cannot load, or onnxruntime's."""
+    """Whether an error says that there was too little memory: Python's own, a system's, a library's that
+    cannot load, or onnxruntime's.
+    """
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     native = isinstance(error, ImportError) or type(error).__module__.startswith("onnxruntime")
     return native and bool(_NO_MEMORY.search(words_of(error)))
 
 
-# --- what may be given ------------------------------------------------------------------------------------------------
+# --- what may be given
+# ------------------------------------------------------------------------------------------------
 
 
 def shortly(value: object) -> str:
@@ -238,7 +269,9 @@ def shortly(value: object) -> str:
 
 
 def described_value(value: object) -> str:
-    """What was given where something else was wanted: None, or its kind, and itself where that is short to say."""
+    """What was given where something else was wanted: None, or its kind, and itself where that is short to
+    say.
+    """
     if value is None or isinstance(value, bool | int | float):
         return shortly(value)
     kind = type(value).__name__
@@ -247,13 +280,17 @@ def described_value(value: object) -> str:
 
 
 def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
-    """Raise BadInput unless a value is of one of these types; `what` says which it has to be, as in "a question is a text"."""
+    """Raise BadInput unless a value is of one of these types; `what` says which it has to be, as in "a
+    question is a text".
+    """
     if not isinstance(value, kinds):
         raise BadInput(f"{what}, not {described_value(value)}")
 
 
 def require_parts(value: object, parts: Iterable[str], what: str) -> None:
-    """Raise BadInput unless a value, and not merely its class, has these attributes; `what` says what it has to be."""
+    """Raise BadInput unless a value, and not merely its class, has these attributes; `what` says what it has
+    to be.
+    """
     if isinstance(value, type) or not all(hasattr(value, part) for part in parts):
         raise BadInput(f"{what}, not {described_value(value)}")
 
@@ -261,20 +298,32 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
 def require_count(value: object, least: int, name: str, why: str = "") -> None:
     """Raise BadInput unless a value is a whole number of at least `least`; `why` says what the number is for."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise BadInput(f"{name} must be {least} or more, a whole number, not {described_value(value)}{why and f': {why}'}")
+        raise BadInput(
+            f"{name} must be {least} or more, a whole number, not {described_value(value)}{why and f': {why}'}"
+        )
 
 
 def require_amount(value: object, name: str, *, some: bool = False) -> None:
-    """Raise BadInput unless a value is a number, finite and not below 0, nor 0 itself where there must be `some`."""
+    """Raise BadInput unless a value is a number, finite and not below 0, nor 0 itself where there must be
+    `some`.
+    """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0 or (some and not value):  # type: ignore[arg-type, operator]
-        raise BadInput(f"{name} must be a number, {'more than 0' if some else '0 or more'}, not {described_value(value)}")
+        raise BadInput(
+            f"{name} must be a number, {'more than 0' if some else '0 or more'}, not {described_value(value)}"
+        )
 
 
 def require_options(make: Callable[..., object], options: Iterable[str], whose: str) -> None:
-    """Raise BadInput for an option that a function or class does not take; `whose` names it, as in "the store 'sqlite'"."""
+    """Raise BadInput for an option that a function or class does not take; `whose` names it, as in "the store
+    'sqlite'".
+    """
     from inspect import signature
 
-    known = [name for name, parameter in signature(make).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    known = [
+        name
+        for name, parameter in signature(make).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     if unknown := sorted(set(options) - set(known)):
         raise BadInput(f"{whose} has no option {unknown[0]!r}; it knows {', '.join(known) or 'none'}")

@@ -1,4 +1,6 @@
-"""A forked child and what its parent had opened: locks, connections and worker processes stay the parent's alone."""
+"""A forked child and what its parent had opened: locks, connections and worker processes stay the parent's
+alone.
+"""
 
 import ctypes
 import os
@@ -12,20 +14,28 @@ ELSEWHERE = "was opened in another process, of which this one is a fork, which c
 class Inherited(Protocol):
     """Something opened that a forked child gets a copy of."""
 
-    def forked(self) -> None: ...  # lets go of it in the child, so that the parent notices nothing; may not wait and may not raise
+    def forked(
+        self,
+    ) -> (
+        None
+    ): ...  # lets go of it in the child, so that the parent notices nothing; may not wait and may not raise
 
 
 _there: weakref.WeakSet[Inherited] = weakref.WeakSet()
 
 
 def tell_of_forks(opened: Inherited) -> None:
-    """Have `forked` called in every child that is forked while this object is there, before anything else runs in it."""
+    """Have `forked` called in every child that is forked while this object is there, before anything else
+    runs in it.
+    """
     _begin()
     _there.add(opened)
 
 
 def keep_for_ever(connection: object) -> None:
-    """Never let an object be collected, not even at the end of the program: closing a copy of it would change what the parent has."""
+    """Never let an object be collected, not even at the end of the program: closing a copy of it would change
+    what the parent has.
+    """
     if hasattr(ctypes, "pythonapi"):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 

@@ -12,7 +12,9 @@ from kgot_lab.errors import BadInput
 
 
 def hold(lock: IO[Any]) -> None:
-    """Lock an open file for this opening of it alone, until it is closed; raises OSError where another has it."""
+    """Lock an open file for this opening of it alone, until it is closed; raises OSError where another has
+    it.
+    """
     if os.name == "nt":  # untested
         import msvcrt
 
@@ -25,16 +27,20 @@ def hold(lock: IO[Any]) -> None:
 
 @contextmanager
 def one_at_a_time(path: Path, waits: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Hold the lock of a file, `<name>.lock` beside it, for as long as the block runs; `waits` is told before another is waited for.
+    """Hold the lock of a file, `<name>.lock` beside it, for as long as the block runs; `waits` is told before
+    another is waited for.
 
-    It holds against other processes and against other threads, so nobody may ask for it twice. Raises BadInput where no file can be made.
+    It holds against other processes and against other threads, so nobody may ask for it twice. Raises
+    BadInput where no file can be made.
     """
     lock = path.with_name(f"{path.name}.lock")
     with _held(lock, waits):
         try:
             yield
         finally:
-            with suppress(OSError):  # where a file that is open cannot be deleted it stays, and holds nobody up
+            with suppress(
+                OSError
+            ):  # where a file that is open cannot be deleted it stays, and holds nobody up
                 lock.unlink()  # while it is held: who waits for it finds that it is gone, and begins anew
 
 
@@ -56,7 +62,9 @@ def _held(lock: Path, waits: Callable[[], object]) -> Iterator[None]:
                 told = True
                 _wait(file)
             except OSError as error:
-                raise BadInput(f"cannot lock {lock}: {error.strerror or error}; take a folder on another disk") from error
+                raise BadInput(
+                    f"cannot lock {lock}: {error.strerror or error}; take a folder on another disk"
+                ) from error
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                     yield

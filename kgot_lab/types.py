@@ -15,7 +15,8 @@ _SHOWN = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
 
-# --- graphs -----------------------------------------------------------------------------------------------------------
+# --- graphs
+# -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,11 @@ class Edge:
 
 @dataclass(frozen=True, repr=False)
 class Triple:
-    """Subject, relation, object: the smallest statement a graph can hold; two are equal when they say the same.
+    """Subject, relation, object: the smallest statement a graph can hold; two are equal when they say the
+    same.
 
-    A memory also notes how sure it is of it (0 to 1), the turn of the conversation that said it, and when it was learnt.
+    A memory also notes how sure it is of it (0 to 1), the turn of the conversation that said it, and when it
+    was learnt.
     """
 
     subject: str
@@ -71,7 +74,11 @@ class Triple:
         return self.subject, self.relation, self.object
 
     def __repr__(self) -> str:
-        told = {each.name: getattr(self, each.name) for each in fields(self) if each.compare or getattr(self, each.name) != each.default}
+        told = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.compare or getattr(self, each.name) != each.default
+        }
         return f"Triple({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def __str__(self) -> str:
@@ -93,20 +100,32 @@ class Diff:
     changed_edges: tuple[tuple[Edge, Edge], ...] = ()
 
     def __bool__(self) -> bool:
-        return any((self.added_nodes, self.removed_nodes, self.changed_nodes, self.added_edges, self.removed_edges, self.changed_edges))
+        return any(
+            (
+                self.added_nodes,
+                self.removed_nodes,
+                self.changed_nodes,
+                self.added_edges,
+                self.removed_edges,
+                self.changed_edges,
+            )
+        )
 
     def __str__(self) -> str:
         parts = (
             ("+{} nodes", self.added_nodes), ("-{} nodes", self.removed_nodes), ("~{} nodes", self.changed_nodes),
             ("+{} edges", self.added_edges), ("-{} edges", self.removed_edges), ("~{} edges", self.changed_edges),
         )  # fmt: skip
-        return ", ".join(template.format(len(items)) for template, items in parts if items) or "nothing changed"
+        return (
+            ", ".join(template.format(len(items)) for template, items in parts if items) or "nothing changed"
+        )
 
 
 Rows = tuple[Json, ...]
 
 
-# --- documents and rankings -------------------------------------------------------------------------------------------
+# --- documents and rankings
+# -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -134,9 +153,11 @@ class Hit(NamedTuple):
 
 
 class Found(Sequence[Hit]):
-    """Hits kept in columns, best first, and made when they are looked at: numpy arrays of rows, each a place in `ids`, and their scores.
+    """Hits kept in columns, best first, and made when they are looked at: numpy arrays of rows, each a place
+    in `ids`, and their scores.
 
-    Long rankings of the same documents are joined by rows, so nothing is done for each hit. Equal to the tuple of the same hits.
+    Long rankings of the same documents are joined by rows, so nothing is done for each hit. Equal to the
+    tuple of the same hits.
     """
 
     __slots__ = ("ids", "rows", "scores")
@@ -174,7 +195,9 @@ class Found(Sequence[Hit]):
 
 @dataclass(frozen=True)
 class LaneReason:
-    """What one lane said of a document: its weight in the fusion, its own score and rank (1 is best), and its path in a graph."""
+    """What one lane said of a document: its weight in the fusion, its own score and rank (1 is best), and its
+    path in a graph.
+    """
 
     lane: str
     weight: float
@@ -183,15 +206,18 @@ class LaneReason:
     path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.lane}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}" + f", {self.path}" * bool(self.path)
+        return (
+            f"{self.lane}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}"
+            + f", {self.path}" * bool(self.path)
+        )
 
 
 @dataclass(frozen=True, repr=False)
 class Ranking:
     """What a retriever returns: hits from best to worst, ties broken by id.
 
-    A fused ranking keeps the rankings it was made from, each with its weight (`lanes`); one that walked a graph says how it came
-    to a document (`paths`, by id).
+    A fused ranking keeps the rankings it was made from, each with its weight (`lanes`); one that walked a
+    graph says how it came to a document (`paths`, by id).
     """
 
     query: Query
@@ -203,12 +229,17 @@ class Ranking:
     def __post_init__(self) -> None:
         require(self.query, Query, "the query of a ranking is a Query")
         if not isinstance(self.hits, Sequence) or isinstance(self.hits, str):
-            raise BadInput(f"the hits of a ranking are a tuple of Hit(id, score), not {described_value(self.hits)}")
+            raise BadInput(
+                f"the hits of a ranking are a tuple of Hit(id, score), not {described_value(self.hits)}"
+            )
 
     def __repr__(self) -> str:
         by = f" by {_quoted(self.system, 60)}" if self.system else ""
         found = f"{len(self.hits):,} hit" + "s" * (len(self.hits) != 1)
-        first = [f"{rank:3}  {hit.score:9.4g}  {_quoted(hit.id, 80)}" for rank, hit in enumerate(self.hits[:_SHOWN], start=1)]
+        first = [
+            f"{rank:3}  {hit.score:9.4g}  {_quoted(hit.id, 80)}"
+            for rank, hit in enumerate(self.hits[:_SHOWN], start=1)
+        ]
         more = [f"     … and {len(self.hits) - _SHOWN:,} more"] if len(self.hits) > _SHOWN else []
         return "\n".join([f"<Ranking{by}: {found} for “{_quoted(self.query.text, 100)}”>", *first, *more])
 
@@ -233,30 +264,53 @@ class Ranking:
 
 
 def _quoted(text: object, most: int) -> str:
-    """A text on one line, cut where it is too long, with an escape for each letter that a terminal would obey."""
-    line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text)[: most + 1])
+    """A text on one line, cut where it is too long, with an escape for each letter that a terminal would
+    obey.
+    """
+    line = "".join(
+        letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text)[: most + 1]
+    )
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def ranked(query: Query, scores: Mapping[str, float], system: str = "", *, lanes: tuple[tuple[float, Ranking], ...] = ()) -> Ranking:
-    """The ranking of some scores: best first, ties broken by id so that two runs agree. Raises BadInput for what are no scores by id."""
+def ranked(
+    query: Query,
+    scores: Mapping[str, float],
+    system: str = "",
+    *,
+    lanes: tuple[tuple[float, Ranking], ...] = (),
+) -> Ranking:
+    """The ranking of some scores: best first, ties broken by id so that two runs agree. Raises BadInput for
+    what are no scores by id.
+    """
     if not isinstance(scores, Mapping):
-        raise BadInput(f"ranked(query, scores) takes a dictionary {{document id: score}}, not {described_value(scores)}")
+        raise BadInput(
+            f"ranked(query, scores) takes a dictionary {{document id: score}}, not {described_value(scores)}"
+        )
     if odd := {kind for kind in map(type, scores.values()) if not issubclass(kind, Real)}:
         id, score = next((id, score) for id, score in scores.items() if type(score) in odd)
-        raise BadInput(f"ranked(query, scores) takes numbers for scores; document {shortly(id)} has {described_value(score)}")
+        raise BadInput(
+            f"ranked(query, scores) takes numbers for scores; document {shortly(id)} has {described_value(score)}"
+        )
     if odd := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
-        raise BadInput(f"the id of a document is a text, not {described_value(next(id for id in scores if type(id) in odd))}")
-    order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)  # reverse keeps equal scores in the order of their ids
+        raise BadInput(
+            f"the id of a document is a text, not {described_value(next(id for id in scores if type(id) in odd))}"
+        )
+    order = sorted(
+        sorted(scores), key=scores.__getitem__, reverse=True
+    )  # reverse keeps equal scores in the order of their ids
     return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
 
 
-# --- language models --------------------------------------------------------------------------------------------------
+# --- language models
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; role is system, user or assistant. Images are data URLs, "data:image/png;base64,…"."""
+    """One turn of a conversation; role is system, user or assistant. Images are data URLs,
+    "data:image/png;base64,…".
+    """
 
     role: str
     text: str
@@ -308,8 +362,8 @@ class Reply:
     usage: Usage = Usage()
     model: str = ""  # the name of the model that answered, where that is not the one asked
     cut: bool = False  # whether it ended because it had max_tokens
-    # The natural logarithm of the probability the model gave to what it wrote, all tokens together; None where it was not asked for or is
-    # not told.
+    # The natural logarithm of the probability the model gave to what it wrote, all tokens together; None
+    # where it was not asked for or is not told.
     logprob: float | None = None
 
 
@@ -338,7 +392,9 @@ def full_text(document: Document) -> str:
 
 
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
-    """The documents as they came, once it is sure that there are some and that no two share an id; raises BadInput."""
+    """The documents as they came, once it is sure that there are some and that no two share an id; raises
+    BadInput.
+    """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
         raise BadInput(f"documents are a list of Document(id, text, title), not {described_value(documents)}")
     documents = tuple(documents)
@@ -352,5 +408,7 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
         raise BadInput("there are no documents to search; give at least one")
     twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
     if twice:
-        raise BadInput(f"{len(twice)} document ids occur more than once, for example {twice[0]!r}; ids must be unique")
+        raise BadInput(
+            f"{len(twice)} document ids occur more than once, for example {twice[0]!r}; ids must be unique"
+        )
     return documents

@@ -1,4 +1,6 @@
-"""Work for the workers of a Dask scheduler, by its address; a scheduler runs what anybody sends who reaches it, so it belongs to you."""
+"""Work for the workers of a Dask scheduler, by its address; a scheduler runs what anybody sends who reaches
+it, so it belongs to you.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,14 @@ WorkerProgress = Callable[[int, int], object]  # how many of how many are done
 def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
     """A Dask client of the scheduler at an address such as "tcp://HOST:8786", for all that takes a `client`.
 
-    Raises NotInstalled, and BadInput where within so many seconds no scheduler answers, or one without a worker.
+    Raises NotInstalled, and BadInput where within so many seconds no scheduler answers, or one without a
+    worker.
     """
     require_amount(seconds, "the seconds to wait", some=True)
     if not address.startswith(("tcp://", "tls://")):
-        raise BadInput(f"a scheduler of Dask has an address such as tcp://HOST:8786, not {without_secrets(address)[:80]!r}")
+        raise BadInput(
+            f"a scheduler of Dask has an address such as tcp://HOST:8786, not {without_secrets(address)[:80]!r}"
+        )
     try:
         import distributed
     except ImportError:
@@ -31,19 +36,27 @@ def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
         client = made.Client(address, timeout=seconds)
     except (OSError, ValueError) as error:
         started = "start one with `dask scheduler`, and workers with `dask worker` and its address"
-        raise BadInput(f"no scheduler of Dask answers at {without_secrets(address)} ({type(error).__name__}): {started}") from None
+        raise BadInput(
+            f"no scheduler of Dask answers at {without_secrets(address)} ({type(error).__name__}): {started}"
+        ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=seconds)
         except TimeoutError:
-            raise BadInput("the scheduler has no worker: start some with `dask worker` and its address") from None
+            raise BadInput(
+                "the scheduler has no worker: start some with `dask worker` and its address"
+            ) from None
         yield client
 
 
-def shared_out(client: Any, act: Callable[[_Asked], _Made], jobs: Sequence[_Asked]) -> Iterator[tuple[int, _Made]]:
-    """What workers make of each job, as they finish, with the number of the job; whoever stops listening takes the others back.
+def shared_out(
+    client: Any, act: Callable[[_Asked], _Made], jobs: Sequence[_Asked]
+) -> Iterator[tuple[int, _Made]]:
+    """What workers make of each job, as they finish, with the number of the job; whoever stops listening
+    takes the others back.
 
-    Raises what the act raises of our errors, and LabError for any other and for a worker that was lost over a job again and again.
+    Raises what the act raises of our errors, and LabError for any other and for a worker that was lost over a
+    job again and again.
     """
     import distributed
 
@@ -64,16 +77,26 @@ def shared_out(client: Any, act: Callable[[_Asked], _Made], jobs: Sequence[_Aske
 
 def part_failed(error: Exception) -> LabError:
     """What to say of a job that raised: its worker or the scheduler is gone, or it lacks something."""
-    gone = any(word in type(error).__name__ for word in ("Cancelled", "CommClosed", "KilledWorker", "Timeout"))
+    gone = any(
+        word in type(error).__name__ for word in ("Cancelled", "CommClosed", "KilledWorker", "Timeout")
+    )
     lost = "the worker, or the scheduler, went away; start it again and give the same command, which goes on from what is finished"
     lacks = "install the same kgot_lab on each worker, with the same extras"
-    return LabError(f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {lost if gone else lacks}")
+    return LabError(
+        f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {lost if gone else lacks}"
+    )
 
 
 def swept(
-    act: Callable[[_Asked], _Made], settings: Sequence[_Asked], *, client: Any = None, progress: WorkerProgress | None = None
+    act: Callable[[_Asked], _Made],
+    settings: Sequence[_Asked],
+    *,
+    client: Any = None,
+    progress: WorkerProgress | None = None,
 ) -> list[_Made]:
-    """What an act makes of each of some settings, in their order: here one after the other, or by the workers of a Dask client."""
+    """What an act makes of each of some settings, in their order: here one after the other, or by the workers
+    of a Dask client.
+    """
     told = progress or (lambda *_: None)
     if client is None:
         made = []

@@ -10,9 +10,11 @@ from kgot_lab.errors import BadInput
 
 
 def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
-    """Write bytes, or a text as UTF-8, and return the path; `what` names it in the BadInput that is raised when it cannot be written.
+    """Write bytes, or a text as UTF-8, and return the path; `what` names it in the BadInput that is raised
+    when it cannot be written.
 
-    The folder is made if it is not there, a lone surrogate becomes its escape, and a file that was there stays until the new one is whole.
+    The folder is made if it is not there, a lone surrogate becomes its escape, and a file that was there
+    stays until the new one is whole.
     """
     path = Path(path)
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")

@@ -1,4 +1,5 @@
-"""What holds for every test: an interrupt is heard, the checkout stays as it was, and real servers wait on loopback for those that ask.
+"""What holds for every test: an interrupt is heard, the checkout stays as it was, and real servers wait on
+loopback for those that ask.
 
 A server is started at the first test that needs it and stopped at the end.
 """
@@ -30,8 +31,12 @@ LEFT = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hear interrupts even where the tests were started in the background, and note what stands in the checkout."""
-    if "PYTEST_XDIST_WORKER" in os.environ:  # threads of libraries that wait for each other at full speed would take the neighbour's core
+    """Hear interrupts even where the tests were started in the background, and note what stands in the
+    checkout.
+    """
+    if (
+        "PYTEST_XDIST_WORKER" in os.environ
+    ):  # threads of libraries that wait for each other at full speed would take the neighbour's core
         os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,7 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect without the collector, which would walk what has been imported so far forty times, for little that is garbage."""
+    """Collect without the collector, which would walk what has been imported so far forty times, for little
+    that is garbage.
+    """
     gc.disable()
     try:
         return (yield)
@@ -60,7 +67,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if LEFT in config.stash:
         terminalreporter.section("left in the checkout", sep="=", red=True)
-        terminalreporter.line("Tests write to folders of their own; during this run these files came or changed:")
+        terminalreporter.line(
+            "Tests write to folders of their own; during this run these files came or changed:"
+        )
         terminalreporter.line("\n".join(config.stash[LEFT]))
 
 

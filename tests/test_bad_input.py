@@ -1,4 +1,6 @@
-"""Bad input to the front door and to what it returns: each case is refused with one clear sentence, and none is taken quietly."""
+"""Bad input to the front door and to what it returns: each case is refused with one clear sentence, and none
+is taken quietly.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -97,7 +99,9 @@ def file(name: str, text: str) -> Path:
 
 def recorded(question: str = QUESTION) -> Path:
     """The trace of a run on file, cut after its third event."""
-    return file("cut.jsonl", "\n".join(bundled("traces/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n")
+    return file(
+        "cut.jsonl", "\n".join(bundled("traces/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n"
+    )
 
 
 def applied(kind: str, diff: Any) -> None:
@@ -111,12 +115,28 @@ def added(*nodes: Any) -> lab.Diff:
 
 
 TO_A_STORE = [  # what, done to a store of some kind, is refused how
-    ("apply a dictionary", lambda kind: applied(kind, {}), "what is applied to a store is a Diff, not a dict"),
+    (
+        "apply a dictionary",
+        lambda kind: applied(kind, {}),
+        "what is applied to a store is a Diff, not a dict",
+    ),
     ("apply texts for nodes", lambda kind: applied(kind, added("a")), "a diff holds Node(id"),
     ("apply a number for an id", lambda kind: applied(kind, added(lab.Node(3))), "those of node 3 are not"),
-    ("apply a number for a type", lambda kind: applied(kind, lab.Diff(added_edges=(lab.Edge("a", 1, "b"),))), "which those of edge"),
-    ("apply a number for a name", lambda kind: applied(kind, added(lab.Node("a", (), {1: 2}))), "has the name 1, which is not text"),
-    ("apply no properties", lambda kind: applied(kind, added(lab.Node("a", (), None))), "are a dictionary, not None"),
+    (
+        "apply a number for a type",
+        lambda kind: applied(kind, lab.Diff(added_edges=(lab.Edge("a", 1, "b"),))),
+        "which those of edge",
+    ),
+    (
+        "apply a number for a name",
+        lambda kind: applied(kind, added(lab.Node("a", (), {1: 2}))),
+        "has the name 1, which is not text",
+    ),
+    (
+        "apply no properties",
+        lambda kind: applied(kind, added(lab.Node("a", (), None))),
+        "are a dictionary, not None",
+    ),
     ("search nothing", lambda kind: opened(kind).search(None), "the words of a text, not None"),
     ("write nothing", lambda kind: opened(kind).write(None), "a statement is a text, not None"),
     ("read a number", lambda kind: opened(kind).read(3), "a statement is a text, not 3"),
@@ -128,28 +148,74 @@ CASES = [
     Case("ask: no documents", lambda: lab.ask(QUESTION, None, model()), "nothing to take facts from"),
     Case("ask: an empty list", lambda: lab.ask(QUESTION, [], model()), "no documents"),
     Case("ask: a number for documents", lambda: lab.ask(QUESTION, 3, model()), "documents are"),
-    Case("ask: texts for documents", lambda: lab.ask(QUESTION, ["Ada was born."], model()), "each document is a Document"),
+    Case(
+        "ask: texts for documents",
+        lambda: lab.ask(QUESTION, ["Ada was born."], model()),
+        "each document is a Document",
+    ),
     Case("ask: a function for a tool", lambda: lab.ask(QUESTION, len, model()), "search tool"),
     Case("ask: duplicate ids", lambda: lab.ask(QUESTION, [*ADA, ADA[0]], model()), "ids must be unique"),
     Case("ask: no folder", lambda: lab.ask(QUESTION, "nowhere", model()), "not a folder"),
     Case("ask: an unknown model", lambda: lab.ask(QUESTION, ADA, "opnai:gpt"), "did you mean 'openai'"),
     Case("ask: a number for a model", lambda: lab.ask(QUESTION, ADA, 7), "a model is"),
     Case("ask: the class of a model", lambda: lab.ask(QUESTION, ADA, type(model())), "a model is"),
-    Case("ask: an unknown preset", lambda: lab.ask(QUESTION, ADA, model(), preset="locla"), "did you mean 'local'"),
+    Case(
+        "ask: an unknown preset",
+        lambda: lab.ask(QUESTION, ADA, model(), preset="locla"),
+        "did you mean 'local'",
+    ),
     Case("ask: a number for a preset", lambda: lab.ask(QUESTION, ADA, model(), preset=3), "preset is a name"),
-    Case("ask: a missing file", lambda: lab.ask(QUESTION, model=model(), attachments=["nothing.md"]), "not there: nothing.md"),
-    Case("ask: one file, no list", lambda: lab.ask(QUESTION, model=model(), attachments="notes.md"), "list of paths"),
-    Case("ask: nothing for attachments", lambda: lab.ask(QUESTION, ADA, model(), attachments=None), "list of paths"),
-    Case("ask: a store for nothing", lambda: lab.ask(QUESTION, ADA, model(), store="sqlite"), "store for a run"),
+    Case(
+        "ask: a missing file",
+        lambda: lab.ask(QUESTION, model=model(), attachments=["nothing.md"]),
+        "not there: nothing.md",
+    ),
+    Case(
+        "ask: one file, no list",
+        lambda: lab.ask(QUESTION, model=model(), attachments="notes.md"),
+        "list of paths",
+    ),
+    Case(
+        "ask: nothing for attachments",
+        lambda: lab.ask(QUESTION, ADA, model(), attachments=None),
+        "list of paths",
+    ),
+    Case(
+        "ask: a store for nothing", lambda: lab.ask(QUESTION, ADA, model(), store="sqlite"), "store for a run"
+    ),
     Case("ask: a number for a store", lambda: lab.ask(QUESTION, ADA, model(), store=5), "a store is"),
     Case("ask: a number for a trace", lambda: lab.ask(QUESTION, ADA, model(), trace=5), "path of a file"),
-    Case("ask: a trace that is there", lambda: lab.ask(QUESTION, ADA, model(), trace=file("old.jsonl", "")), "exists already"),
-    Case("think: no store", lambda: lab.think(QUESTION, model(), None, [lab.search(ADA, WORDS)]), "open_store"),
-    Case("think: no tools", lambda: lab.think(QUESTION, model(), lab.open_store(), []), "there is nothing to take facts from"),
-    Case("think: no list of tools", lambda: lab.think(QUESTION, model(), lab.open_store(), 3), "tools are a list"),
-    Case("think: documents for tools", lambda: lab.think(QUESTION, model(), lab.open_store(), ADA), "a tool is"),
-    Case("think: a text for a model", lambda: lab.think(QUESTION, "local", lab.open_store(), [lab.search(ADA, WORDS)]), "connect("),
-    Case("think: a name for limits", lambda: lab.think(QUESTION, model(), lab.open_store(), [lab.search(ADA, WORDS)], "local"), "Limits"),
+    Case(
+        "ask: a trace that is there",
+        lambda: lab.ask(QUESTION, ADA, model(), trace=file("old.jsonl", "")),
+        "exists already",
+    ),
+    Case(
+        "think: no store", lambda: lab.think(QUESTION, model(), None, [lab.search(ADA, WORDS)]), "open_store"
+    ),
+    Case(
+        "think: no tools",
+        lambda: lab.think(QUESTION, model(), lab.open_store(), []),
+        "there is nothing to take facts from",
+    ),
+    Case(
+        "think: no list of tools",
+        lambda: lab.think(QUESTION, model(), lab.open_store(), 3),
+        "tools are a list",
+    ),
+    Case(
+        "think: documents for tools", lambda: lab.think(QUESTION, model(), lab.open_store(), ADA), "a tool is"
+    ),
+    Case(
+        "think: a text for a model",
+        lambda: lab.think(QUESTION, "local", lab.open_store(), [lab.search(ADA, WORDS)]),
+        "connect(",
+    ),
+    Case(
+        "think: a name for limits",
+        lambda: lab.think(QUESTION, model(), lab.open_store(), [lab.search(ADA, WORDS)], "local"),
+        "Limits",
+    ),
     Case("solve: nothing", lambda: lab.solve(None), "think("),
     Case("solve: no events", lambda: lab.solve(iter([])), "without an answer"),
     # limits
@@ -170,10 +236,18 @@ CASES = [
     Case("verify: texts", lambda: lab.verify(["one", "two"]), "a run is a Trace"),
     Case("verify: no events", lambda: lab.verify([]), "Started"),
     Case("verify: a number for a store", lambda: lab.verify(RUN, 3), "open_store"),
-    Case("resume: no file", lambda: lab.resume("nowhere.jsonl", lab.open_store(), lab.Resources()), "nowhere.jsonl"),
+    Case(
+        "resume: no file",
+        lambda: lab.resume("nowhere.jsonl", lab.open_store(), lab.Resources()),
+        "nowhere.jsonl",
+    ),
     Case("resume: no resources", lambda: lab.resume(recorded(), lab.open_store(), None), "Resources"),
     Case("resume: no store", lambda: lab.resume(recorded(), None, lab.Resources()), "open_store"),
-    Case("fork: a step beyond the end", lambda: lab.fork(RUN, len(RUN.events), "x"), f"events 0 to {len(RUN.events) - 1}"),
+    Case(
+        "fork: a step beyond the end",
+        lambda: lab.fork(RUN, len(RUN.events), "x"),
+        f"events 0 to {len(RUN.events) - 1}",
+    ),
     Case("fork: a step before the beginning", lambda: lab.fork(RUN, -1, "x"), "no event -1"),
     Case("fork: a text for a step", lambda: lab.fork(RUN, "first", "x"), "no event 'first'"),
     Case("fork: an event that cannot change", lambda: lab.fork(RUN, 0, "x"), "is a Started"),
@@ -185,14 +259,30 @@ CASES = [
     Case("connect: nothing", lambda: lab.connect(None), "a model is named by a text"),
     Case("connect: empty", lambda: lab.connect(""), "unknown model"),
     Case("connect: only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
-    Case("connect: an unknown option", lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1), "it knows patience"),
+    Case(
+        "connect: an unknown option",
+        lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1),
+        "it knows patience",
+    ),
     Case("connect: a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows model"),
     Case("connect: a huge name", lambda: lab.connect(HUGE), "unknown model"),
     Case("read_documents: nothing", lambda: lab.read_documents(None), "from a folder or a file"),
     Case("read_documents: no folder", lambda: lab.read_documents("nowhere"), "not a folder"),
-    Case("read_documents: a file of no kind", lambda: lab.read_documents(file("one.xyz", "One")), ".xyz is not read"),
-    Case("read_documents: an empty file", lambda: lab.read_documents(file("one.md", "")), "nothing in one.md could be read"),
-    Case("read_documents: an empty folder", lambda: (Path("bare").mkdir(), lab.read_documents("bare")), "it is empty"),
+    Case(
+        "read_documents: a file of no kind",
+        lambda: lab.read_documents(file("one.xyz", "One")),
+        ".xyz is not read",
+    ),
+    Case(
+        "read_documents: an empty file",
+        lambda: lab.read_documents(file("one.md", "")),
+        "nothing in one.md could be read",
+    ),
+    Case(
+        "read_documents: an empty folder",
+        lambda: (Path("bare").mkdir(), lab.read_documents("bare")),
+        "it is empty",
+    ),
     Case("search: nothing", lambda: lab.search(None), "documents are a list"),
     Case("search: one text", lambda: lab.search("Ada was born."), "documents are a list"),
     Case("search: no documents", lambda: lab.search([]), "no documents"),
@@ -207,18 +297,36 @@ CASES = [
     Case("graph: a number", lambda: lab.PropertyGraph.of(3), "a list, not 3"),
     Case("graph: texts for nodes", lambda: lab.PropertyGraph.of(["Ada"]), "a node is Node("),
     Case("graph: an id that is no text", lambda: lab.PropertyGraph.of([lab.Node(3)]), "a node is Node("),
-    Case("graph: two nodes of one id", lambda: lab.PropertyGraph.of([lab.Node("a"), lab.Node("a", ("B",))]), "two different nodes"),
-    Case("graph: an edge to nowhere", lambda: lab.PropertyGraph.of((), [lab.Edge("a", "b", "c")]), "dangling='add'"),
+    Case(
+        "graph: two nodes of one id",
+        lambda: lab.PropertyGraph.of([lab.Node("a"), lab.Node("a", ("B",))]),
+        "two different nodes",
+    ),
+    Case(
+        "graph: an edge to nowhere",
+        lambda: lab.PropertyGraph.of((), [lab.Edge("a", "b", "c")]),
+        "dangling='add'",
+    ),
     Case("graph: tuples for edges", lambda: lab.PropertyGraph.of((), [("a", "b", "c")]), "an edge is Edge("),
     Case("graph: another way with dangling", lambda: lab.PropertyGraph.of(dangling="drop"), "refuse"),
     Case("triples: nothing", lambda: lab.PropertyGraph.from_triples(None), "triples are a list"),
-    Case("triples: pairs", lambda: lab.PropertyGraph.from_triples([("a", "b")]), "three texts, not ('a', 'b')"),
+    Case(
+        "triples: pairs", lambda: lab.PropertyGraph.from_triples([("a", "b")]), "three texts, not ('a', 'b')"
+    ),
     Case("triples: a number in one", lambda: lab.PropertyGraph.from_triples([("a", "b", 3)]), "three texts"),
     Case("triples: a text", lambda: lab.PropertyGraph.from_triples("abc"), "a triple is"),
-    Case("networkx: ours", lambda: lab.PropertyGraph.from_networkx(GRAPH), "NetworkX graph, not a PropertyGraph"),
+    Case(
+        "networkx: ours",
+        lambda: lab.PropertyGraph.from_networkx(GRAPH),
+        "NetworkX graph, not a PropertyGraph",
+    ),
     Case("networkx: ids alike", lambda: lab.PropertyGraph.from_networkx(nx.Graph([(1, "1")])), "same text"),
     Case("pandas: lists", lambda: lab.PropertyGraph.from_pandas([], []), "data frame"),
-    Case("pandas: no columns", lambda: lab.PropertyGraph.from_pandas(pd.DataFrame(), pd.DataFrame(SAME)), "no column id"),
+    Case(
+        "pandas: no columns",
+        lambda: lab.PropertyGraph.from_pandas(pd.DataFrame(), pd.DataFrame(SAME)),
+        "no column id",
+    ),
     Case("node: none of that id", lambda: GRAPH.node("Adda"), "did you mean 'Ada'"),
     Case("node: a list", lambda: GRAPH.node(["Ada"]), "unknown node"),
     Case("node: a huge id", lambda: GRAPH.node(HUGE), "unknown node"),
@@ -232,19 +340,49 @@ CASES = [
     Case("open_store: nothing", lambda: lab.open_store(None), "named by its kind"),
     Case("open_store: an unknown kind", lambda: lab.open_store("sqllite"), "did you mean 'sqlite'"),
     Case("open_store: an unknown scheme", lambda: lab.open_store("ftp://host"), "unknown store"),
-    Case("open_store: a port of letters", lambda: lab.open_store("bolt://127.0.0.1:abc"), "'cypher_server' cannot be used"),
-    Case("open_store: a port that is none", lambda: lab.open_store("http://127.0.0.1:99999/q"), "cannot be used: Port out of range"),
-    Case("open_store: an address of half a number", lambda: lab.open_store("http://[::1/query"), "cannot be used: Invalid IPv6 URL"),
+    Case(
+        "open_store: a port of letters",
+        lambda: lab.open_store("bolt://127.0.0.1:abc"),
+        "'cypher_server' cannot be used",
+    ),
+    Case(
+        "open_store: a port that is none",
+        lambda: lab.open_store("http://127.0.0.1:99999/q"),
+        "cannot be used: Port out of range",
+    ),
+    Case(
+        "open_store: an address of half a number",
+        lambda: lab.open_store("http://[::1/query"),
+        "cannot be used: Invalid IPv6 URL",
+    ),
     Case("open_store: no host", lambda: lab.open_store("bolt://"), "names no host: write bolt://HOST"),
-    Case("ask: a preset that is none", lambda: lab.ask(QUESTION, ADA, model(), preset="nope"), "Known: auto, local, paths, reference"),
+    Case(
+        "ask: a preset that is none",
+        lambda: lab.ask(QUESTION, ADA, model(), preset="nope"),
+        "Known: auto, local, paths, reference",
+    ),
     Case("open_store: an unknown option", lambda: lab.open_store("in_memory", wrong=1), "it knows at, "),
-    Case("open_store: an unknown option of sqlite", lambda: lab.open_store("graph.sqlite", unsafe=True), "it knows at, seconds"),
+    Case(
+        "open_store: an unknown option of sqlite",
+        lambda: lab.open_store("graph.sqlite", unsafe=True),
+        "it knows at, seconds",
+    ),
     Case("open_store: an unknown option of fused", lambda: lab.open_store("fused", wrong=1), "it knows"),
     Case("open_store: two places", lambda: lab.open_store("graph.log", at="other.log"), "says itself"),
-    Case("open_store: two names of a place", lambda: lab.open_store("sqlite", at="a.db", path="b.db"), "not both"),
+    Case(
+        "open_store: two names of a place",
+        lambda: lab.open_store("sqlite", at="a.db", path="b.db"),
+        "not both",
+    ),
     Case("open_store: a place for none", lambda: lab.open_store("fused", at="a.log"), "nowhere else"),
-    Case("open_store: a file for a server", lambda: lab.open_store("cypher_server", at="a.log"), "an address"),
-    Case("open_store: a server for a file", lambda: lab.open_store("sqlite", at="bolt://host"), "lives at a file"),
+    Case(
+        "open_store: a file for a server", lambda: lab.open_store("cypher_server", at="a.log"), "an address"
+    ),
+    Case(
+        "open_store: a server for a file",
+        lambda: lab.open_store("sqlite", at="bolt://host"),
+        "lives at a file",
+    ),
     Case("open_store: a server nowhere", lambda: lab.open_store("sparql_server"), "at=URL"),
     Case("open_store: an empty place", lambda: lab.open_store("in_memory", at=""), "is empty"),
     Case("open_store: a number for a place", lambda: lab.open_store("in_memory", at=3), "address or a file"),
@@ -252,7 +390,11 @@ CASES = [
     Case("open_store: a text for seconds", lambda: lab.open_store("sqlite", seconds="5"), "is a number"),
     Case("open_store: a text for yes", lambda: lab.open_store("in_memory", unsafe="yes"), "True or False"),
     Case("open_store: another file", lambda: lab.open_store(file("hello.log", "hello\n")), "hello.log"),
-    Case("open_store: another database", lambda: lab.open_store(file("hello.sqlite", "hello\n" * 100)), "hello.sqlite"),
+    Case(
+        "open_store: another database",
+        lambda: lab.open_store(file("hello.sqlite", "hello\n" * 100)),
+        "hello.sqlite",
+    ),
     *(Case(f"{kind}: {what}", partial(act, kind), says) for kind in KINDS for what, act, says in TO_A_STORE),
     # retrieval
     Case("search a stage: nothing", lambda: WORDS.search(None), "a query is a text"),
@@ -261,16 +403,38 @@ CASES = [
     Case("stage >> a function", lambda: WORDS >> len, "is a Stage"),
     Case("a stage: no function", lambda: lab.Stage("b", None), "a stage is Stage(name, function)"),
     Case("a stage: turned round", lambda: lab.Stage(len, "b"), "a stage is Stage(name, function)"),
-    Case("a stage: texts for hits", lambda: giving(lab.Ranking(QUERY, ("d0",))), "gave as a hit a str ('d0')"),
+    Case(
+        "a stage: texts for hits", lambda: giving(lab.Ranking(QUERY, ("d0",))), "gave as a hit a str ('d0')"
+    ),
     Case("a stage: nothing for a hit", lambda: giving(lab.Ranking(QUERY, (None,))), "gave as a hit None"),
-    Case("a stage: a text for a score", lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))), "which is no number"),
-    Case("a ranking: no hits", lambda: lab.Ranking(QUERY, None), "the hits of a ranking are a tuple of Hit(id, score), not None"),
+    Case(
+        "a stage: a text for a score",
+        lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))),
+        "which is no number",
+    ),
+    Case(
+        "a ranking: no hits",
+        lambda: lab.Ranking(QUERY, None),
+        "the hits of a ranking are a tuple of Hit(id, score), not None",
+    ),
     Case("a ranking: a generator", lambda: lab.Ranking(QUERY, (hit for hit in ())), "not a generator"),
     Case("a ranking: a text for a query", lambda: lab.Ranking("?", ()), "the query of a ranking is a Query"),
-    Case("ranked: a list", lambda: lab.ranked(QUERY, ["d0"]), "takes a dictionary {document id: score}, not a list"),
-    Case("ranked: a text for a score", lambda: lab.ranked(QUERY, {"d0": "1.0"}), "document 'd0' has a str ('1.0')"),
+    Case(
+        "ranked: a list",
+        lambda: lab.ranked(QUERY, ["d0"]),
+        "takes a dictionary {document id: score}, not a list",
+    ),
+    Case(
+        "ranked: a text for a score",
+        lambda: lab.ranked(QUERY, {"d0": "1.0"}),
+        "document 'd0' has a str ('1.0')",
+    ),
     Case("ranked: nothing for a score", lambda: lab.ranked(QUERY, {"d0": None}), "document 'd0' has None"),
-    Case("ranked: a number for an id", lambda: lab.ranked(QUERY, {0: 1.0, "d1": 2.0}), "the id of a document is a text, not 0"),
+    Case(
+        "ranked: a number for an id",
+        lambda: lab.ranked(QUERY, {0: 1.0, "d1": 2.0}),
+        "the id of a document is a text, not 0",
+    ),
     Case("bm25: no title", lambda: bm25([lab.Document("d0", "text", None)]), "the title of 'd0' is None"),
     Case("weighted: nothing", lambda: weighted(), "at least one pair"),
     Case("weighted: all zero", lambda: weighted((0.0, WORDS), (0, WORDS)), "above 0"),
@@ -292,37 +456,93 @@ CASES = [
     Case("vectors: no embedder", lambda: meaning(ADA, None), "an embedder is"),
     Case("bm25: duplicate ids", lambda: bm25([*ADA, ADA[0]]), "ids must be unique"),
     # comparing and showing
-    Case("compare_texts: no skeletons", lambda: lab.compare_texts("a text", "a text", {}, Uneven()), "skeletons are"),
-    Case("compare_texts: no embedder", lambda: lab.compare_texts("a text", "a text", SKELETONS, None), "an embedder is"),
-    Case("compare_texts: no text", lambda: lab.compare_texts("a text", None, SKELETONS, Uneven()), "texts are compared, not None"),
-    Case("compare_texts: no skeleton", lambda: lab.compare_texts("a text", "other", SKELETONS, Uneven()), "no skeleton"),
-    Case("compare_texts: an embedder without a dimension", lambda: compared(Partial("name", "digest", "embed")), "which has no dimension"),
-    Case("compare_texts: an embedder without a digest", lambda: compared(Partial("name", "embed", "dimension")), "which has no digest"),
+    Case(
+        "compare_texts: no skeletons",
+        lambda: lab.compare_texts("a text", "a text", {}, Uneven()),
+        "skeletons are",
+    ),
+    Case(
+        "compare_texts: no embedder",
+        lambda: lab.compare_texts("a text", "a text", SKELETONS, None),
+        "an embedder is",
+    ),
+    Case(
+        "compare_texts: no text",
+        lambda: lab.compare_texts("a text", None, SKELETONS, Uneven()),
+        "texts are compared, not None",
+    ),
+    Case(
+        "compare_texts: no skeleton",
+        lambda: lab.compare_texts("a text", "other", SKELETONS, Uneven()),
+        "no skeleton",
+    ),
+    Case(
+        "compare_texts: an embedder without a dimension",
+        lambda: compared(Partial("name", "digest", "embed")),
+        "which has no dimension",
+    ),
+    Case(
+        "compare_texts: an embedder without a digest",
+        lambda: compared(Partial("name", "embed", "dimension")),
+        "which has no digest",
+    ),
     Case("compare_texts: the class of an embedder", lambda: compared(Uneven), "an embedder is"),
-    Case("compare_texts: a verifier that does not align", lambda: compared(Uneven((2, 3)), verifier=len), "a verifier is"),
-    Case("delta_edges: an embedder without a dimension", lambda: delta_edges(GRAPH, SKELETONS, Partial("name", "embed")), "an embedder is"),
+    Case(
+        "compare_texts: a verifier that does not align",
+        lambda: compared(Uneven((2, 3)), verifier=len),
+        "a verifier is",
+    ),
+    Case(
+        "delta_edges: an embedder without a dimension",
+        lambda: delta_edges(GRAPH, SKELETONS, Partial("name", "embed")),
+        "an embedder is",
+    ),
     Case("delta_edges: no skeletons", lambda: delta_edges(GRAPH, {}, Uneven()), "skeletons are"),
     Case("similarity_edges: no embedder", lambda: similarity_edges(GRAPH, None, 0.5), "an embedder is"),
     Case("an aligner: no embedder", lambda: Aligner(Partial("name", "embed")), "an embedder is"),
-    Case("skeletons: a function for a maker", lambda: skeletons(["Rain falls."], lambda texts: texts, cache=False), "a maker is"),
+    Case(
+        "skeletons: a function for a maker",
+        lambda: skeletons(["Rain falls."], lambda texts: texts, cache=False),
+        "a maker is",
+    ),
     Case("plot: a dictionary", lambda: lab.plot({"a": 1}), "a plot is named by a text"),
-    Case("plot: nothing to plot", lambda: lab.plot("outcomes"), "plot('outcomes'): missing a required argument"),
+    Case(
+        "plot: nothing to plot", lambda: lab.plot("outcomes"), "plot('outcomes'): missing a required argument"
+    ),
     Case("plot: an unknown option", lambda: lab.plot("outcomes", [], size=3), "it takes "),
     Case("show: nothing", lambda: lab.show(None), "not None"),
     Case("show: a text", lambda: lab.show("run.jsonl"), "show() shows a PropertyGraph"),
     Case("show: an empty list", lambda: lab.show([]), "empty list"),
     Case("show: a graph on file", lambda: lab.show("graph.graphml"), "kgot_lab.stores.files.read_graph"),
     Case("show: pairs", lambda: lab.show([("Ada", "Charles")]), "three texts, not ('Ada', 'Charles')"),
-    Case("show: triples with numbers", lambda: lab.show([(1, "knows", 2)]), "three texts, not (1, 'knows', 2)"),
-    Case("show: a number in a path", lambda: lab.show(NUMBERED, highlight=[0, 1]), "node 0; did you mean '0'"),
-    Case("show: two columns of one name", lambda: lab.show(pd.DataFrame([SOME], columns=["source", "source", "target"])), "two columns"),
-    Case("show: capitals alone", lambda: lab.show(pd.DataFrame([SOME], columns=["source", "Source", "target"])), "two columns"),
+    Case(
+        "show: triples with numbers", lambda: lab.show([(1, "knows", 2)]), "three texts, not (1, 'knows', 2)"
+    ),
+    Case(
+        "show: a number in a path", lambda: lab.show(NUMBERED, highlight=[0, 1]), "node 0; did you mean '0'"
+    ),
+    Case(
+        "show: two columns of one name",
+        lambda: lab.show(pd.DataFrame([SOME], columns=["source", "source", "target"])),
+        "two columns",
+    ),
+    Case(
+        "show: capitals alone",
+        lambda: lab.show(pd.DataFrame([SOME], columns=["source", "Source", "target"])),
+        "two columns",
+    ),
     Case("show: numbers", lambda: lab.show([1, 2, 3]), "not a list"),
     Case("show: a triple and a pair", lambda: lab.show([("a", "b", "c"), ("a", "b")]), "three texts"),
     Case("show: an event and a text", lambda: lab.show([RUN.events[0], "x"]), "a run is a Trace"),
     Case("show: a run without its beginning", lambda: lab.show(RUN.events[3:]), "Started"),
-    Case("show: another table", lambda: lab.show(pd.DataFrame({"name": ["Ada"], "age": [36]})), "has name, age"),
-    Case("show: an end that is missing", lambda: lab.show(pd.DataFrame({"source": ["Ada", None], "target": ["London", "x"]})), "no source"),
+    Case(
+        "show: another table", lambda: lab.show(pd.DataFrame({"name": ["Ada"], "age": [36]})), "has name, age"
+    ),
+    Case(
+        "show: an end that is missing",
+        lambda: lab.show(pd.DataFrame({"source": ["Ada", None], "target": ["London", "x"]})),
+        "no source",
+    ),
     Case("show: an unknown option", lambda: lab.show(GRAPH, size=3), "it knows highlight"),
     Case("show: no height", lambda: lab.show(GRAPH, height=0), "height must be 1"),
     Case("show: a path that is not there", lambda: lab.show(GRAPH, highlight=["Ada", "Eve"]), "Eve"),
@@ -337,11 +557,25 @@ CASES = [
     Case("explore: a text for a lane", lambda: lab.explore({"text": "bm25"}, ADA), "is a Stage"),
     Case("explore: no lanes", lambda: Lanes(), "at least one lane"),
     Case("explore: no documents", lambda: lab.explore(WORDS, []), "no documents"),
-    Case("explore: queries alike", lambda: lab.explore(WORDS, ADA, queries=[lab.Query("a", "q"), lab.Query("b", "q")]), "must be unique"),
+    Case(
+        "explore: queries alike",
+        lambda: lab.explore(WORDS, ADA, queries=[lab.Query("a", "q"), lab.Query("b", "q")]),
+        "must be unique",
+    ),
     Case("explore: NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "from 0 to 1"),
-    Case("explore: numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "Weights("),
-    Case("explore: all zero", lambda: lab.explore(WORDS, ADA).but(weights=Weights(0, 0, 0, 0)).stage, "All weights are 0"),
-    Case("explore: an unknown preset", lambda: lab.explore(WORDS, ADA).but(preset="sparce"), "did you mean 'sparse'"),
+    Case(
+        "explore: numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "Weights("
+    ),
+    Case(
+        "explore: all zero",
+        lambda: lab.explore(WORDS, ADA).but(weights=Weights(0, 0, 0, 0)).stage,
+        "All weights are 0",
+    ),
+    Case(
+        "explore: an unknown preset",
+        lambda: lab.explore(WORDS, ADA).but(preset="sparce"),
+        "did you mean 'sparse'",
+    ),
     Case("explore: too many hits", lambda: lab.explore(WORDS, ADA).but(k=10_000), "1 to 50"),
     Case("doctor: an unknown piece", lambda: lab.doctor("nothing"), "unknown"),
     Case("doctor: a number", lambda: lab.doctor(3), "unknown"),
@@ -352,8 +586,16 @@ CASES = [
     Case("plan: another measure", lambda: lab.Plan("bm25", primary="recall@3"), "among the measures"),
     Case("bundled: outside", lambda: bundled("../README.md"), "inside"),
     Case("bundled: none of that name", lambda: bundled("tracez"), "did you mean 'traces'"),
-    Case("bundled: no result of that name", lambda: bundled("benchmarks/results/pass_thru.json"), "look into benchmarks/results"),
-    Case("bundled: outside the results", lambda: bundled("benchmarks/../README.md"), "lie inside the folder benchmarks"),
+    Case(
+        "bundled: no result of that name",
+        lambda: bundled("benchmarks/results/pass_thru.json"),
+        "look into benchmarks/results",
+    ),
+    Case(
+        "bundled: outside the results",
+        lambda: bundled("benchmarks/../README.md"),
+        "lie inside the folder benchmarks",
+    ),
 ]
 
 
@@ -373,7 +615,9 @@ def test_bad_input_is_refused_with_one_clear_sentence(case):
     assert case.says in message
     assert isinstance(refused.value, BadInput | TraceError)
     assert 10 < len(message) < LONGEST and "\n" not in message
-    assert not any(word in message for word in ("Traceback", "TypeError", "AttributeError", "NoneType", "object at 0x"))
+    assert not any(
+        word in message for word in ("Traceback", "TypeError", "AttributeError", "NoneType", "object at 0x")
+    )
 
 
 def test_the_table_has_cases_for_every_kind_of_wrong_input():

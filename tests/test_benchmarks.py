@@ -1,4 +1,6 @@
-"""Every command of benchmarks/ and data/make/ explains itself at once, and one that lacks something says so before it starts."""
+"""Every command of benchmarks/ and data/make/ explains itself at once, and one that lacks something says so
+before it starts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,19 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = sorted([*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "data" / "make").glob("*.py")])
-HEAVY = ("torch", "onnxruntime", "spacy", "scipy", "pandas", "matplotlib", "llama_cpp", "distributed", "faiss", "playwright", "IPython")
+HEAVY = (
+    "torch",
+    "onnxruntime",
+    "spacy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "llama_cpp",
+    "distributed",
+    "faiss",
+    "playwright",
+    "IPython",
+)
 TOLD = f"""
 import runpy, sys
 path = sys.argv[1]
@@ -26,7 +40,9 @@ finally:
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
 def test_a_command_explains_itself_and_loads_nothing_heavy_for_it(path):
-    done = subprocess.run([sys.executable, "-c", TOLD, str(path)], capture_output=True, text=True, timeout=600, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", TOLD, str(path)], capture_output=True, text=True, timeout=600, cwd=ROOT
+    )
     assert done.returncode == 0 and not done.stderr, done.stderr
     usage, _, rest = done.stdout.partition("\n")
     assert usage.startswith(f"usage: {path.name}") and len(rest) > 100
@@ -36,7 +52,9 @@ def test_a_command_explains_itself_and_loads_nothing_heavy_for_it(path):
 @pytest.fixture
 def clone(tmp_path):
     """What a clean clone has of the benchmarks: no traces, no results of this machine."""
-    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    shutil.copytree(
+        ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("results", "__pycache__")
+    )
     (tmp_path / "benchmarks" / "results").mkdir()
     for path in (ROOT / "benchmarks" / "results").glob("hotpotqa_*.jsonl"):
         shutil.copy(path, tmp_path / "benchmarks" / "results")
@@ -44,11 +62,15 @@ def clone(tmp_path):
 
 
 def stopped(command: list[object], *, without: str = "") -> str:
-    """What a command says on standard error when it ends with exit code 2; `without` names a module that is made absent."""
+    """What a command says on standard error when it ends with exit code 2; `without` names a module that is
+    made absent.
+    """
     hide = f"import sys; sys.modules[{without!r}] = None\n" if without else "import sys\n"
     code = hide + "import runpy; del sys.argv[0]; sys.path[0] = sys.argv[0].rpartition('/')[0]\n"
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code, *map(str, command)], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, command)], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count("\n") == 1, "one line, no traceback"
     return done.stderr
@@ -61,7 +83,11 @@ def test_where_lost_says_that_it_needs_the_traces(clone):
 
 @pytest.mark.parametrize(
     ("kind", "module", "extra"),
-    [("cypher_server", "neo4j", "cypher"), ("sparql_embedded", "pyoxigraph", "sparql"), ("postgres", "psycopg", "postgres")],
+    [
+        ("cypher_server", "neo4j", "cypher"),
+        ("sparql_embedded", "pyoxigraph", "sparql"),
+        ("postgres", "psycopg", "postgres"),
+    ],
 )
 def test_statement_attacks_says_which_package_a_store_needs(kind, module, extra):
     said = stopped([ROOT / "benchmarks" / "statement_attacks.py", "--stores", kind], without=module)

@@ -21,7 +21,11 @@ def checkout(tmp_path):
         pytest.skip("git is missing, so nothing is compared")
     (tmp_path / "tests").mkdir()
     shutil.copy(OURS, tmp_path / "tests")
-    shutil.copytree(ROOT / "tests" / "support", tmp_path / "tests" / "support", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "tests" / "support",
+        tmp_path / "tests" / "support",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     (tmp_path / ".gitignore").write_text("__pycache__/\nruns/\n")
     (tmp_path / "kept.txt").write_text("as it was")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = tests\naddopts = -p no:cacheprovider\n")
@@ -42,11 +46,22 @@ def checkout(tmp_path):
     ],
 )
 def test_a_file_left_in_the_checkout_fails_the_run_and_is_named(checkout, processes, leaves, told):
-    code = ("from pathlib import Path", f"path = Path({leaves!r})", "def test_it():", "  path.parent.mkdir(exist_ok=True)")
+    code = (
+        "from pathlib import Path",
+        f"path = Path({leaves!r})",
+        "def test_it():",
+        "  path.parent.mkdir(exist_ok=True)",
+    )
     (checkout / "tests" / "test_it.py").write_text("\n".join((*code, "  path.write_text('x')")))
     subprocess.run(["git", "-C", checkout, "add", "."], check=True)
-    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other plugins take seconds to load, and no part in it
+    alone = os.environ | {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"
+    }  # other plugins take seconds to load, and no part in it
     command = [sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-n", processes]
     ran = subprocess.run(command, cwd=checkout, env=alone, capture_output=True, text=True, timeout=600)
     assert ran.returncode == (1 if told else 0), ran.stdout + ran.stderr
-    assert "1 passed" in ran.stdout and ("left in the checkout" in ran.stdout) is bool(told) and told in ran.stdout
+    assert (
+        "1 passed" in ran.stdout
+        and ("left in the checkout" in ran.stdout) is bool(told)
+        and told in ran.stdout
+    )

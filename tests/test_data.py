@@ -18,10 +18,16 @@ SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", README, flags=re.DOTA
 LISTED = {
     f"{section}/{name}": (int(size.replace(",", "")), sha256)
     for section, text in SECTIONS.items()
-    for name, size, sha256 in re.findall(r"^\| (\S+) \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text, flags=re.MULTILINE)
+    for name, size, sha256 in re.findall(
+        r"^\| (\S+) \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text, flags=re.MULTILINE
+    )
 }
-FILES = [path.relative_to(DATA) for path in DATA.rglob("*") if path.is_file() and not path.name.startswith(".")]
-PRESENT = sorted(path.as_posix() for path in FILES if path.parts[0] != "make")  # what made the data is no data
+FILES = [
+    path.relative_to(DATA) for path in DATA.rglob("*") if path.is_file() and not path.name.startswith(".")
+]
+PRESENT = sorted(
+    path.as_posix() for path in FILES if path.parts[0] != "make"
+)  # what made the data is no data
 
 
 def test_every_file_is_listed_and_every_listed_file_is_there():
@@ -31,7 +37,9 @@ def test_every_file_is_listed_and_every_listed_file_is_there():
 @pytest.mark.parametrize("name", sorted(LISTED))
 def test_size_and_checksum_hold(name):
     content = (DATA / name).read_bytes()
-    assert (len(content), hashlib.sha256(content).hexdigest()) == LISTED[name], "run python data/make/checksums.py"
+    assert (len(content), hashlib.sha256(content).hexdigest()) == LISTED[name], (
+        "run python data/make/checksums.py"
+    )
 
 
 @pytest.mark.parametrize("name", PRESENT)
@@ -50,7 +58,10 @@ def test_rewriting_the_tables_finds_new_files_and_keeps_the_prose(tmp_path):
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "a.txt").write_bytes(b"abc")
     once = script["rewritten"]("# Data\n\nProse.\n", tmp_path)
-    assert "Prose." in once and "| a.txt | 3 | `ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad` |" in once
+    assert (
+        "Prose." in once
+        and "| a.txt | 3 | `ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad` |" in once
+    )
     (tmp_path / "new" / "a.txt").write_bytes(b"abcd")
     twice = script["rewritten"](once, tmp_path)
     assert "| a.txt | 4 |" in twice and "| a.txt | 3 |" not in twice and twice.count("## new") == 1
@@ -60,7 +71,9 @@ def test_rewriting_the_tables_finds_new_files_and_keeps_the_prose(tmp_path):
 def test_the_queries_of_the_cookbook_are_as_they_were_frozen():
     frozen = json.loads((DATA / "cookbook" / "FROZEN.json").read_text(encoding="utf-8"))["sha256"]
     assert set(frozen) == {"queries_tuning.jsonl", "queries_locked.jsonl", "nodes.jsonl", "edges.jsonl"}
-    assert frozen == {name: hashlib.sha256((DATA / "cookbook" / name).read_bytes()).hexdigest() for name in frozen}
+    assert frozen == {
+        name: hashlib.sha256((DATA / "cookbook" / name).read_bytes()).hexdigest() for name in frozen
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,10 +81,25 @@ def test_the_queries_of_the_cookbook_are_as_they_were_frozen():
     [
         ("queries_locked.jsonl", "", "", "nothing is wrong"),
         ("edges.jsonl", '"reduces"', '"enables"', "not as they were frozen"),
-        ("queries_tuning.jsonl", '"intent": "security"', '"intent": "safety"', "benefit-11 names an intent that is unknown"),
-        ("queries_tuning.jsonl", '"strict": ["cost_strategy:', '"strict": ["cost:', "benefit-02 holds strict nodes or steps"),
+        (
+            "queries_tuning.jsonl",
+            '"intent": "security"',
+            '"intent": "safety"',
+            "benefit-11 names an intent that is unknown",
+        ),
+        (
+            "queries_tuning.jsonl",
+            '"strict": ["cost_strategy:',
+            '"strict": ["cost:',
+            "benefit-02 holds strict nodes or steps",
+        ),
         ("queries_locked.jsonl", '"verdict": "no"', '"verdict": "yes"', "benefit-44 is answered by .*'no'"),
-        ("queries_locked.jsonl", "a stolen token", "short-lived bound tokens", "benefit-12 repeats a name or a keyword"),
+        (
+            "queries_locked.jsonl",
+            "a stolen token",
+            "short-lived bound tokens",
+            "benefit-12 repeats a name or a keyword",
+        ),
     ],
     ids=["untouched", "edge", "intent", "strict", "verdict", "name"],
 )
@@ -80,5 +108,10 @@ def test_the_check_of_the_queries_says_what_is_wrong(tmp_path, file, before, aft
         shutil.copytree(DATA / folder, tmp_path / folder)
     changed = tmp_path / "cookbook" / file
     changed.write_text(changed.read_text(encoding="utf-8").replace(before, after, 1), encoding="utf-8")
-    ran = subprocess.run([sys.executable, tmp_path / "make" / "cookbook_queries.py"], capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(
+        [sys.executable, tmp_path / "make" / "cookbook_queries.py"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert re.search(said, ran.stdout) and ran.returncode == (before != after), ran.stdout + ran.stderr

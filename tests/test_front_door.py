@@ -18,7 +18,15 @@ from kgot_lab.bundled import bundled
 from kgot_lab.draw.structure.view import StructureView
 from kgot_lab.draw.table import Table
 from kgot_lab.embedding.lsa import lsa
-from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, ReplayMiss, TraceError, UnknownName
+from kgot_lab.errors import (
+    BadInput,
+    LLMError,
+    ModelMissing,
+    NotInstalled,
+    ReplayMiss,
+    TraceError,
+    UnknownName,
+)
 from kgot_lab.evaluation.reports import report
 from kgot_lab.evaluation.runs import run
 from kgot_lab.llm.model_file import VARIABLE
@@ -37,16 +45,27 @@ QUESTION = "Where was Ada Lovelace born?"
 
 def model(**more):
     """A scripted model that finds the answer in two turns."""
-    replies = {"vote": votes("I", "I", "I", "R"), "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
+    replies = {
+        "vote": votes("I", "I", "I", "R"),
+        "tools": call(),
+        "write": WRITE,
+        "parse": {"answer": "London"},
+    }
     return scripted(**(replies | more))
 
 
 def python(code, *options):
     """What a fresh interpreter printed."""
-    return subprocess.run([sys.executable, *options, *(["-c", code] if code else [])], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, *options, *(["-c", code] if code else [])],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
-# --- the names ------------------------------------------------------------------------------------------------------------
+# --- the names
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", lab.__all__)
@@ -59,9 +78,13 @@ def test_the_table_the_list_the_imports_for_editors_and_dir_say_the_same():
     tree = ast.parse(Path(lab.__file__).read_text(encoding="utf-8"))
     (checking,) = (node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in checking.body if isinstance(node, ast.ImportFrom)]
-    for_editors = {alias.asname or alias.name: (node.module, alias.name) for node in imports for alias in node.names}
+    for_editors = {
+        alias.asname or alias.name: (node.module, alias.name) for node in imports for alias in node.names
+    }
     table = {name: home.partition(":") for name, home in lab._HOMES.items()}
-    assert {name: (f"kgot_lab.{module}", there or name) for name, (module, _, there) in table.items()} == for_editors
+    assert {
+        name: (f"kgot_lab.{module}", there or name) for name, (module, _, there) in table.items()
+    } == for_editors
     assert sorted(lab.__all__) == sorted(table) and set(dir(lab)) == {*lab.__all__, "__version__"}
 
 
@@ -77,7 +100,9 @@ print([name for name in lab.__all__ if isinstance(getattr(lab, name), types.Modu
 
 
 def test_the_import_loads_no_other_module_of_the_package():
-    found = python("import sys, kgot_lab; print([name for name in sys.modules if name.startswith('kgot_lab.')])")
+    found = python(
+        "import sys, kgot_lab; print([name for name in sys.modules if name.startswith('kgot_lab.')])"
+    )
     assert found == "[]\n"
 
 
@@ -100,7 +125,8 @@ def test_python_m_is_the_command_line():
     assert python("", "-m", "kgot_lab", "--version").strip() == lab.__version__
 
 
-# --- ask ------------------------------------------------------------------------------------------------------------------
+# --- ask
+# ------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -114,9 +140,20 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("given", ["folder", "path as text", "documents", "generator", "tool"])
 def test_a_question_is_answered_in_one_line(folder, given):
-    facts = {"folder": folder, "path as text": str(folder), "documents": ADA, "generator": iter(ADA), "tool": lab.search(ADA, bm25(ADA))}
+    facts = {
+        "folder": folder,
+        "path as text": str(folder),
+        "documents": ADA,
+        "generator": iter(ADA),
+        "tool": lab.search(ADA, bm25(ADA)),
+    }
     made = lab.ask(QUESTION, facts[given], model(), preset=FEW)
-    assert isinstance(made, lab.Trace) and made.answer == "London" and made.finished and made.question == QUESTION
+    assert (
+        isinstance(made, lab.Trace)
+        and made.answer == "London"
+        and made.finished
+        and made.question == QUESTION
+    )
     assert lab.Triple("Ada Lovelace", "born in", "London") in graph_after(made.events).to_triples()
 
 
@@ -170,12 +207,17 @@ def test_the_same_call_goes_on_with_a_run_that_stopped_as_the_error_says(folder,
 
         with pytest.raises(LLMError, match="gone") as failed:
             call()
-        assert failed.value.__notes__ == [f"Everything so far is in {tmp_path / 'run.jsonl'}; the same call goes on with it."]
+        assert failed.value.__notes__ == [
+            f"Everything so far is in {tmp_path / 'run.jsonl'}; the same call goes on with it."
+        ]
         kept = lab.load_run(tmp_path / "run.jsonl").events
         assert any(isinstance(event, Wrote) for event in kept)
         assert call().answer == "London"
         lab.ask(QUESTION, facts, whole, preset=FEW)
-        assert stops.asked == whole.asked + 1 and lab.load_run(tmp_path / "run.jsonl").events[: len(kept)] == kept
+        assert (
+            stops.asked == whole.asked + 1
+            and lab.load_run(tmp_path / "run.jsonl").events[: len(kept)] == kept
+        )
         assert lab.verify(lab.load_run(tmp_path / "run.jsonl")) is None
 
 
@@ -186,7 +228,10 @@ def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
         lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path)
     assert "the same call goes on with it" in stopped.value.__notes__[0]
     path.write_text(path.read_text().splitlines(keepends=True)[0])
-    assert lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path).answer == "London" and lab.load_run(path).finished
+    assert (
+        lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path).answer == "London"
+        and lab.load_run(path).finished
+    )
 
 
 def test_a_trace_of_something_else_is_refused_untouched_and_without_a_way_to_go_on(tmp_path):
@@ -211,7 +256,9 @@ def test_a_trace_of_something_else_is_refused_untouched_and_without_a_way_to_go_
 
 
 def test_the_same_recorded_model_answers_as_often_as_it_is_asked(tmp_path):
-    first = lab.ask(QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl")
+    first = lab.ask(
+        QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl"
+    )
     for recording in ("tape.jsonl", "run.jsonl"):
         tape = lab.connect(f"recorded:{tmp_path / recording}")
         for _ in range(3):
@@ -236,8 +283,14 @@ def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_pa
     with lab.open_store() as store:
         lab.ask(QUESTION, ADA, model(), preset=FEW, store=store)
         assert store.schema().edges == 1
-        again = lab.ask(QUESTION, None, model(forced={"statement": "result = facts()"}), preset=FEW, store=store)  # a second question
-        assert again.answer == "London" and lab.graph_after(again.events[:1]) == store.graph() and not again.events[-1].forced
+        again = lab.ask(
+            QUESTION, None, model(forced={"statement": "result = facts()"}), preset=FEW, store=store
+        )  # a second question
+        assert (
+            again.answer == "London"
+            and lab.graph_after(again.events[:1]) == store.graph()
+            and not again.events[-1].forced
+        )
     lab.ask(QUESTION, ADA, model(), preset=FEW, store=tmp_path / "graph.log")
     with lab.open_store(tmp_path / "graph.log") as kept:
         assert kept.schema().edges == 1
@@ -283,15 +336,29 @@ door.lab.ask(door.QUESTION, door.ADA, door.model(), preset=door.FEW).answer
         client.stop_channels()
         manager.shutdown_kernel(now=True)
     assert [message["content"] for message in heard if message["msg_type"] == "error"] == []
-    shown = [message["content"] for message in heard if message["msg_type"] in ("display_data", "update_display_data")]
+    shown = [
+        message["content"]
+        for message in heard
+        if message["msg_type"] in ("display_data", "update_display_data")
+    ]
     texts = [content["data"]["text/plain"] for content in shown]
     assert len({content["transient"]["display_id"] for content in shown}) == 1 < len(texts)
     assert [message["msg_type"] for message in heard].count("display_data") == 1
-    assert QUESTION in texts[0] and "working" in texts[0] and "wrote " in texts[-1] and texts[-1].endswith("finished")
-    assert [message["content"]["data"]["text/plain"] for message in heard if message["msg_type"] == "execute_result"] == ["'London'"]
+    assert (
+        QUESTION in texts[0]
+        and "working" in texts[0]
+        and "wrote " in texts[-1]
+        and texts[-1].endswith("finished")
+    )
+    assert [
+        message["content"]["data"]["text/plain"]
+        for message in heard
+        if message["msg_type"] == "execute_result"
+    ] == ["'London'"]
 
 
-# --- show -----------------------------------------------------------------------------------------------------------------
+# --- show
+# -----------------------------------------------------------------------------------------------------------------
 
 TRIPLES = [lab.Triple("Ada", "born in", "London"), lab.Triple("Ada", "knows", "Charles")]
 DAM = ("The dam held until the water rose.", "The borrower paid until the rates rose.")
@@ -318,7 +385,9 @@ GRAPHS = {
     "edges": lambda: [lab.Edge("Ada", "born in", "London"), lab.Edge("Ada", "knows", "Charles")],
     "frame": lambda: frame(source=["Ada", "Ada"], **ENDS),
     "near names": lambda: frame(Subject=["Ada", "Ada"], Predicate=ENDS["type"], OBJECT=ENDS["target"]),
-    "from and to": lambda: pd.DataFrame({"from": ["Ada", "Ada"], "relation": ENDS["type"], "to": ENDS["target"]}),
+    "from and to": lambda: pd.DataFrame(
+        {"from": ["Ada", "Ada"], "relation": ENDS["type"], "to": ENDS["target"]}
+    ),
 }
 
 
@@ -330,7 +399,9 @@ def test_every_kind_of_graph_is_shown_as_the_same_graph(kind):
 
 
 def test_two_columns_are_edges_without_a_type_and_others_are_properties():
-    (edge, _) = lab.show(frame(source=["Ada", "Ada"], target=["London", "Charles"], year=[1815, 1833])).graph.edges
+    (edge, _) = lab.show(
+        frame(source=["Ada", "Ada"], target=["London", "Charles"], year=[1815, 1833])
+    ).graph.edges
     assert (edge.type, edge.properties) == ("related_to", {"year": 1815})
 
 
@@ -356,7 +427,9 @@ def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
     assert lab.verify(recorded) is None is lab.verify(recorded.events)
 
 
-@pytest.mark.parametrize("given", [bm25(ADA), {"text": bm25(ADA)}, Lanes(text=bm25(ADA))], ids=["stage", "mapping", "lanes"])
+@pytest.mark.parametrize(
+    "given", [bm25(ADA), {"text": bm25(ADA)}, Lanes(text=bm25(ADA))], ids=["stage", "mapping", "lanes"]
+)
 def test_an_explorer_takes_a_stage_a_mapping_or_lanes(given):
     explorer = lab.explore(given, ADA, queries=["Charles Babbage"])
     assert explorer.ranking.ids == bm25(ADA).search("Charles Babbage").ids
@@ -366,7 +439,11 @@ def test_a_ranking_is_shown_with_scores_and_what_made_them():
     ranking = bm25(ADA).search("Where was Charles Babbage born?")
     shown = lab.show(ranking, limit=2)
     (sheet,) = shown.sheets
-    assert isinstance(shown, Table) and [row[1] for row in sheet.rows] == ranking.ids[:2] and sheet.total == len(ranking.hits)
+    assert (
+        isinstance(shown, Table)
+        and [row[1] for row in sheet.rows] == ranking.ids[:2]
+        and sheet.total == len(ranking.hits)
+    )
     assert sheet.rows[0][2] == f"{ranking.hits[0].score:.4g}" and "bm25: score" in sheet.rows[0][3]
 
 
@@ -392,7 +469,8 @@ def test_a_report_is_shown_as_its_tables():
     assert "against half" in gaps.caption and any(cell.endswith("*") for row in reached.rows for cell in row)
 
 
-# --- stores ---------------------------------------------------------------------------------------------------------------
+# --- stores
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,14 @@ for module in pkgutil.walk_packages(kgot_lab.__path__, "kgot_lab."):
 
 def loaded_by(code: str) -> set[str]:
     """The top-level packages in memory after some code ran in a fresh interpreter."""
-    code += "\nimport sys; sys.stdout.write(' '.join(sorted(name for name in sys.modules if '.' not in name)))"
-    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=600).stdout.split())
+    code += (
+        "\nimport sys; sys.stdout.write(' '.join(sorted(name for name in sys.modules if '.' not in name)))"
+    )
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=600
+        ).stdout.split()
+    )
 
 
 def test_importing_the_package_loads_nothing_heavy():

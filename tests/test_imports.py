@@ -33,7 +33,13 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"paths"}],
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room
     [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}, {"experts.delegation"}, {"experts.trials"}],
-    [{"domains.npc"}, {"domains.investment"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
+    [
+        {"domains.npc"},
+        {"domains.investment"},
+        {"experiments.recall"},
+        {"experiments.questions"},
+        {"experiments.stores"},
+    ],
     [{"experiments.beside"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
     [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
@@ -47,7 +53,10 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
         {"experiments.briefings"},
         {"experiments.town"},
     ],  # simulate as competence does; the first changes what pays asks
-    [{"experiments.delta"}, {"experiments.transfer"}],  # walk over the texts of structure, and ask its questions again
+    [
+        {"experiments.delta"},
+        {"experiments.transfer"},
+    ],  # walk over the texts of structure, and ask its questions again
     [{"draw"}, {"toolkit"}],
     [{"experts", "experts.chat"}],  # finds graphs as the toolkit does
     [{"experts.learning"}],
@@ -61,7 +70,12 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"cli", "cli.course", "cli.experts", "cli.query", "__main__"}],  # groups of commands are sub-rooms
     [{"__init__"}],  # the front door may open on every room
 ]
-FLOOR_OF = {name: (floor, room) for floor, rooms in enumerate(FLOORS) for room, names in enumerate(rooms) for name in names}
+FLOOR_OF = {
+    name: (floor, room)
+    for floor, rooms in enumerate(FLOORS)
+    for room, names in enumerate(rooms)
+    for name in names
+}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 HOUSES = {"experiments", "domains"}  # hold rooms and nothing else
 
@@ -84,11 +98,15 @@ def imported(tree: ast.AST, module: str) -> Iterator[tuple[str, bool]]:
             names = [f"{source}.{alias.name}" for alias in node.names]
         else:
             continue
-        yield from ((name, node in for_types) for name in names if name == "kgot_lab" or name.startswith("kgot_lab."))
+        yield from (
+            (name, node in for_types) for name in names if name == "kgot_lab" or name.startswith("kgot_lab.")
+        )
 
 
 def room_of(name: str) -> str:
-    """The room, sub-room or top-level file of a dotted name; what the front door offers belongs to the front door."""
+    """The room, sub-room or top-level file of a dotted name; what the front door offers belongs to the front
+    door.
+    """
     parts = name.split(".")[1:]
     for room in (".".join(parts[:2]), parts[0] if parts else ""):
         if room in FLOOR_OF or (room and (PACKAGE / room.replace(".", "/")).is_dir()):
@@ -101,7 +119,9 @@ def climbs(source: str, module: str) -> list[str]:
     own = room_of(module)
     found = []
     for name, for_types in imported(ast.parse(source), module):
-        if name == "kgot_lab.__version__" or (own.startswith("sandbox") and for_types and name.startswith("kgot_lab.stores.protocol")):
+        if name == "kgot_lab.__version__" or (
+            own.startswith("sandbox") and for_types and name.startswith("kgot_lab.stores.protocol")
+        ):
             continue
         theirs = room_of(name)
         if FLOOR_OF[own] != FLOOR_OF[theirs] and FLOOR_OF[theirs][0] >= FLOOR_OF[own][0]:
@@ -120,7 +140,9 @@ def dotted(path: Path) -> str:
 
 
 def test_imports_only_go_down():
-    assert [climb for path in MODULES for climb in climbs(path.read_text(encoding="utf-8"), dotted(path))] == []
+    assert [
+        climb for path in MODULES for climb in climbs(path.read_text(encoding="utf-8"), dotted(path))
+    ] == []
 
 
 def test_only_the_command_line_prints():
@@ -131,7 +153,11 @@ def test_only_the_command_line_prints():
 def test_what_is_loaded_inside_the_sandbox_imports_nothing_of_the_parent():
     """That nothing else is loaded there is tested inside a real one: tests/sandbox/test_worker.py."""
     inside = [path for path in MODULES if path.parent.name == "inside"]
-    reached = {name for path in inside for name, _ in imported(ast.parse(path.read_text(encoding="utf-8")), dotted(path))}
+    reached = {
+        name
+        for path in inside
+        for name, _ in imported(ast.parse(path.read_text(encoding="utf-8")), dotted(path))
+    }
     assert inside and {name for name in reached if not name.startswith("kgot_lab.sandbox.inside.")} == set()
 
 
@@ -143,7 +169,9 @@ def test_every_room_has_its_place_in_the_order_and_no_file_lies_deeper_than_sub_
 
 
 def test_no_room_holds_more_files_than_one_overlooks():
-    assert {room.name: n for room in {path.parent for path in MODULES} if (n := len(list(room.glob("*.py")))) > 22} == {}
+    assert {
+        room.name: n for room in {path.parent for path in MODULES} if (n := len(list(room.glob("*.py")))) > 22
+    } == {}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +184,10 @@ def test_no_room_holds_more_files_than_one_overlooks():
         ("kgot_lab.memory.extract", "from kgot_lab.tools.search import search"),
         ("kgot_lab.loop.think", "from kgot_lab.viz import svg"),
         ("kgot_lab.loop.think", "from kgot_lab import solve"),
-        ("kgot_lab.llm.local", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kgot_lab.stores.protocol import Schema"),
+        (
+            "kgot_lab.llm.local",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kgot_lab.stores.protocol import Schema",
+        ),
         ("kgot_lab.sandbox.inside.worker", "from kgot_lab.stores.protocol import Execute"),
         ("kgot_lab.sandbox.inside.worker", "from kgot_lab.sandbox.process import Sandbox"),
         ("kgot_lab.stores.kept", "from kgot_lab.stores.cypher.embedded import CypherEmbedded"),
@@ -178,7 +209,10 @@ def test_an_import_that_climbs_is_found(module, source):
         ("kgot_lab.llm.local", "from .tape import Tape\nfrom kgot_lab.types import Prompt\nimport networkx"),
         ("kgot_lab.stores.in_memory", "from kgot_lab.sandbox import run"),
         ("kgot_lab.stores.cypher.embedded", "from kgot_lab.stores.kept import Kept"),
-        ("kgot_lab.sandbox.process", "import typing\nif typing.TYPE_CHECKING:\n    from kgot_lab.stores.protocol import Execute"),
+        (
+            "kgot_lab.sandbox.process",
+            "import typing\nif typing.TYPE_CHECKING:\n    from kgot_lab.stores.protocol import Execute",
+        ),
         ("kgot_lab.viz.page", "from kgot_lab import __version__\nfrom kgot_lab.loop.events import Asked"),
         ("kgot_lab.__init__", "from kgot_lab.loop import think"),
     ],

@@ -1,4 +1,6 @@
-"""The environment that make sets up: by a Python that is new enough, or not at all, and one that is there is looked at first."""
+"""The environment that make sets up: by a Python that is new enough, or not at all, and one that is there is
+looked at first.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def checkout(tmp_path):
 def make(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
     outer = ("MAKE", "MFLAGS", "PYTHON")  # these tests may be run by make
     own = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
-    return subprocess.run(["make", *words], cwd=checkout, env=own, capture_output=True, text=True, timeout=AMPLE, check=False)
+    return subprocess.run(
+        ["make", *words], cwd=checkout, env=own, capture_output=True, text=True, timeout=AMPLE, check=False
+    )
 
 
 def environment(checkout: Path, python: Path) -> None:
@@ -46,8 +50,16 @@ def environment(checkout: Path, python: Path) -> None:
 def test_a_python_that_is_too_old_is_one_line_at_once_and_leaves_no_environment(checkout, target):
     done = make(checkout, target, "PYTHON=./old")
     first, *rest = done.stderr.splitlines()
-    assert first == "kgot_lab needs Python 3.11 or newer, and ./old is 3.10; name a newer one: make PYTHON=python3.12 ..."
-    assert done.returncode == 2 and len(rest) == 1 and rest[0].startswith("make: ") and not (checkout / ".venv").exists()
+    assert (
+        first
+        == "kgot_lab needs Python 3.11 or newer, and ./old is 3.10; name a newer one: make PYTHON=python3.12 ..."
+    )
+    assert (
+        done.returncode == 2
+        and len(rest) == 1
+        and rest[0].startswith("make: ")
+        and not (checkout / ".venv").exists()
+    )
 
 
 def test_an_environment_that_an_older_python_left_is_noticed(checkout):
@@ -78,11 +90,15 @@ def test_make_and_pip_need_the_same_python():
     named = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     major, minor = re.fullmatch(r">=(\d+)\.(\d+)", named).groups()
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert f"sys.version_info >= ({major}, {minor})" in text and f"needs Python {major}.{minor} or newer" in text
+    assert (
+        f"sys.version_info >= ({major}, {minor})" in text and f"needs Python {major}.{minor} or newer" in text
+    )
 
 
 @pytest.mark.parametrize(("typed", "tested"), [(0, 0), (1, 0), (0, 2)])
-def test_make_test_fails_with_types_or_tests_and_runs_the_notebooks_itself_where_no_browser_is(checkout, typed, tested):
+def test_make_test_fails_with_types_or_tests_and_runs_the_notebooks_itself_where_no_browser_is(
+    checkout, typed, tested
+):
     programs = checkout / ".venv" / "bin"
     programs.mkdir(parents=True)
     (checkout / ".venv" / "pyvenv.cfg").write_text("")
@@ -93,4 +109,6 @@ def test_make_test_fails_with_types_or_tests_and_runs_the_notebooks_itself_where
         (programs / name).chmod(0o755)
     done = make(checkout, "test")
     assert (done.returncode == 0) is (typed == tested == 0) and "types were checked" in done.stdout
-    assert ("python -m pytest --nbval-lax notebooks" in done.stdout) is (done.returncode == 0), done.stdout + done.stderr
+    assert ("python -m pytest --nbval-lax notebooks" in done.stdout) is (done.returncode == 0), (
+        done.stdout + done.stderr
+    )

@@ -1,4 +1,6 @@
-"""Every notebook is built alike: a question, the same sections, few imports, small cells, exercises that do no harm, and the way on."""
+"""Every notebook is built alike: a question, the same sections, few imports, small cells, exercises that do
+no harm, and the way on.
+"""
 
 import ast
 import json
@@ -20,13 +22,19 @@ SECTIONS = (
     "## The words we use", "## The smallest case", "## One step at a time", "## At real size",
     "## What it shows, and what it does not", "## Try it", "### Exercises", "## In the package", "**Next:**",
 )  # fmt: skip
-ROOMS = dict.fromkeys(("30_structural_isomorphism", "42_would_it_hold_elsewhere", "50_does_the_graph_help"), 3)  # of all others: two
-ROOMS["60_when_a_source_is_wrong"] = 4  # a memory, what looks at it, and a model that repeats recorded replies
+ROOMS = dict.fromkeys(
+    ("30_structural_isomorphism", "42_would_it_hold_elsewhere", "50_does_the_graph_help"), 3
+)  # of all others: two
+ROOMS["60_when_a_source_is_wrong"] = (
+    4  # a memory, what looks at it, and a model that repeats recorded replies
+)
 ROOMS["65_what_an_npc_knows"] = 4  # a world, a town and its evening to put into it, and what looks at it
 ROOMS["67_news_that_matters"] = 3  # a graph of investments, and a month of news with its reader and its score
 ROOMS["72_a_newcomer_to_code"] = 4  # a folder read, questions by name, and an editor
 ROOMS["70_asking_a_graph"] = 4  # the methods, their search, and what puts claims to locked queries
-ROOMS["75_an_expert"] = 4  # trials of two configurations, a model that is a script, and how "I do not know" is counted
+ROOMS["75_an_expert"] = (
+    4  # trials of two configurations, a model that is a script, and how "I do not know" is counted
+)
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -70,10 +78,14 @@ def test_a_notebook_imports_from_the_front_door_and_one_room(path):
 def test_cells_and_functions_are_short_and_words_outweigh_code(path):
     code = [source for source, _ in cells(path, "code")]
     assert median(map(size, code)) <= 3 and max(map(size, code)) <= 15
-    functions = [node for source in code for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    functions = [
+        node for source in code for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)
+    ]
     assert all(node.end_lineno - node.lineno < 10 for node in functions)
     assert len(words(path).split()) >= 8 * sum(map(size, code))
-    assert not [source for source in code if re.search(r"^\s*(%|!)|\bsys\.path|\bprint\(", source, re.MULTILINE)]
+    assert not [
+        source for source in code if re.search(r"^\s*(%|!)|\bsys\.path|\bprint\(", source, re.MULTILINE)
+    ]
 
 
 @each_notebook
@@ -85,11 +97,16 @@ def test_no_cell_finds_a_file_by_the_folder_it_is_run_in(path):
 def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     named = re.findall(
-        r'bundled_file\("(benchmarks/[^"]+)"\)', "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code"))
+        r'bundled_file\("(benchmarks/[^"]+)"\)',
+        "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code")),
     )
     assert len(named) == 13 and all(bundled(name).exists() for name in named)
-    monkeypatch.setattr("kgot_lab.bundled._CHECKOUT", tmp_path)  # as where the package is installed without its checkout
-    with pytest.raises(BadInput, match="comes with a checkout of the project and not with the installed package: clone it"):
+    monkeypatch.setattr(
+        "kgot_lab.bundled._CHECKOUT", tmp_path
+    )  # as where the package is installed without its checkout
+    with pytest.raises(
+        BadInput, match="comes with a checkout of the project and not with the installed package: clone it"
+    ):
         bundled(named[0])
 
 
@@ -109,7 +126,9 @@ def test_every_link_leads_to_a_file(path):
 
 
 def test_the_way_on_goes_through_all_notebooks_in_their_order():
-    following = [re.search(r"\*\*Next:\*\*.*?\(([^)]+)\)", words(path), re.DOTALL).group(1) for path in NOTEBOOKS]
+    following = [
+        re.search(r"\*\*Next:\*\*.*?\(([^)]+)\)", words(path), re.DOTALL).group(1) for path in NOTEBOOKS
+    ]
     assert following == [*(path.name for path in NOTEBOOKS[1:]), "../README.md"]
 
 
@@ -119,7 +138,8 @@ def test_outputs_hold_no_folder_of_a_computer_and_no_place_in_memory(path):
     assert not re.search(r"\bat 0x[0-9a-f]{6}|/home/|/root/|/Users/|/tmp/", shown)
 
 
-# --- a course: minutes, exercises, solutions --------------------------------------------------------------------------
+# --- a course: minutes, exercises, solutions
+# --------------------------------------------------------------------------
 
 
 MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "lesson_minutes.py"))
@@ -141,13 +161,17 @@ WRONG = (
 @each_notebook
 def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exercises(path):
     told = MINUTES["lesson"](path)
-    assert told.reading <= told.stated <= 1.5 * told.reading + 5, f"set them with python benchmarks/lesson_minutes.py --set: {told}"
+    assert told.reading <= told.stated <= 1.5 * told.reading + 5, (
+        f"set them with python benchmarks/lesson_minutes.py --set: {told}"
+    )
 
 
 @each_notebook
 def test_each_exercise_has_a_name_in_order_a_hint_and_one_solution(path):
     asked = list(exercise_cells(path))
-    assert [each.name for each in asked] == [f"{path.name[:2]}.{number}" for number in range(1, len(asked) + 1)]
+    assert [each.name for each in asked] == [
+        f"{path.name[:2]}.{number}" for number in range(1, len(asked) + 1)
+    ]
     assert all(each.hint for each in asked) and {each.name for each in asked} <= set(SOLVED)
     assert not [each.name for each in asked if SOLVED[each.name].strip("\"'") in each.hint.split()]
 
@@ -161,7 +185,13 @@ def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_a
     exercises = Exercises(path)
     for each in exercises.cells:
         said = {repr(wrong)[:20]: exercises.say(each, wrong) for wrong in WRONG}
-        assert [kind for kind, told in said.items() if not told.startswith("not yet: ") or not told.endswith(each.hint)] == []
-        assert "right" not in {exercises.say(each, True), exercises.say(each, False)} or SOLVED[each.name] in ("True", "False")
+        assert [
+            kind
+            for kind, told in said.items()
+            if not told.startswith("not yet: ") or not told.endswith(each.hint)
+        ] == []
+        assert "right" not in {exercises.say(each, True), exercises.say(each, False)} or SOLVED[
+            each.name
+        ] in ("True", "False")
         assert exercises.say(each, ...).startswith("not yet: put your answer"), "three dots begin anew"
         assert exercises.say(each, exercises.value(SOLVED[each.name])) == "right", each.name

@@ -1,4 +1,6 @@
-"""The table of what the published system does: 73 rows, each with a state, and every test that it names exists."""
+"""The table of what the published system does: 73 rows, each with a state, and every test that it names
+exists.
+"""
 
 import re
 from collections import Counter

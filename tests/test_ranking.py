@@ -21,13 +21,18 @@ def found(rows=(2, 0, 3), scores=(0.5, 0.25, -1.0), kind=np.float32) -> Found:
     return Found(IDS, np.array(rows, np.int64), np.array(scores, kind))
 
 
-# --- hits in columns --------------------------------------------------------------------------------------------------
+# --- hits in columns
+# --------------------------------------------------------------------------------------------------
 
 
 def test_hits_in_columns_equal_the_tuple_of_the_same_hits():
     for one, other in ((found(), TUPLE), (TUPLE, found()), (found(), found(kind=np.float64))):
         assert one == other
-    assert found() != TUPLE[:2] and found() != found(scores=(0.5, 0.25, -2.0)) and found() != found(rows=(2, 1, 3))
+    assert (
+        found() != TUPLE[:2]
+        and found() != found(scores=(0.5, 0.25, -2.0))
+        and found() != found(rows=(2, 1, 3))
+    )
     assert hash(found()) == hash(TUPLE) and {found(): 1}[TUPLE] == 1
     assert repr(found()) == repr(TUPLE)
 
@@ -55,15 +60,27 @@ def test_a_place_that_is_not_there_is_refused(index):
         found()[index]
 
 
-@pytest.mark.parametrize("part", [slice(2), slice(0), slice(1, None), slice(-1, None), slice(None, None, -1), slice(0, 9, 2), slice(9, 9)])
+@pytest.mark.parametrize(
+    "part",
+    [slice(2), slice(0), slice(1, None), slice(-1, None), slice(None, None, -1), slice(0, 9, 2), slice(9, 9)],
+)
 def test_a_slice_is_as_that_of_a_tuple_and_stays_in_columns(part):
-    assert isinstance(found()[part], Found) and found()[part] == TUPLE[part] and len(found()[part]) == len(TUPLE[part])
+    assert (
+        isinstance(found()[part], Found)
+        and found()[part] == TUPLE[part]
+        and len(found()[part]) == len(TUPLE[part])
+    )
 
 
 def test_hits_in_columns_can_be_read_like_a_tuple():
     hits = found()
     assert list(hits) == list(TUPLE) and list(reversed(hits)) == list(reversed(TUPLE))
-    assert Hit("a", 0.25) in hits and Hit("a", 0.5) not in hits and hits.index(Hit("d", -1.0)) == 2 and hits.count(Hit("c", 0.5)) == 1
+    assert (
+        Hit("a", 0.25) in hits
+        and Hit("a", 0.5) not in hits
+        and hits.index(Hit("d", -1.0)) == 2
+        and hits.count(Hit("c", 0.5)) == 1
+    )
 
 
 def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():
@@ -72,13 +89,16 @@ def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():
     assert len(pickle.dumps(Found([str(n) for n in range(10_000)], np.array([7]), np.array([1.0])))) < 200
 
 
-# --- rankings ---------------------------------------------------------------------------------------------------------
+# --- rankings
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_rankings_of_the_same_hits_are_equal_however_they_are_kept():
     query = Query("?", "q")
     columned, plain = Ranking(query, found(), "s"), Ranking(query, TUPLE, "s")
-    assert columned == plain and hash(columned) == hash(plain) and columned.ids == plain.ids == ["c", "a", "d"]
+    assert (
+        columned == plain and hash(columned) == hash(plain) and columned.ids == plain.ids == ["c", "a", "d"]
+    )
     assert columned != replace(columned, hits=found()[:2]) and columned != replace(columned, system="t")
     assert pickle.loads(pickle.dumps(columned)) == columned and best(columned, 2) == best(plain, 2)
     assert replace(columned, hits=columned.hits[:1]).ids == ["c"]
@@ -99,7 +119,8 @@ def test_a_reason_names_score_and_rank_of_a_hit_in_columns():
     assert Ranking(Query("?"), found(), "lane").why("b") == ()
 
 
-# --- columns joined ---------------------------------------------------------------------------------------------------
+# --- columns joined
+# ---------------------------------------------------------------------------------------------------
 
 
 def ranking_of(hits, system="lane") -> Ranking:
@@ -112,7 +133,10 @@ def test_rows_and_scores_are_the_same_from_columns_and_from_hits():
         rows, scores = columns(ranking, IDS)
         assert [IDS[row] for row in rows] == ranking.ids and scores.tolist() == [hit.score for hit in hits]
         assert (rows.dtype, scores.dtype) == (np.int64, np.float64)
-        assert rows.tolist() == hit_rows(ranking, list(IDS)).tolist() and scores.tolist() == scores_of(ranking).tolist()
+        assert (
+            rows.tolist() == hit_rows(ranking, list(IDS)).tolist()
+            and scores.tolist() == scores_of(ranking).tolist()
+        )
 
 
 def test_a_hit_that_is_no_document_is_refused_by_name():
@@ -133,7 +157,10 @@ def test_gathered_rows_lead_back_to_every_hit(seed):
     ids, lists = gathered(rankings)
     assert set(ids) == {id for ranking in rankings for id in ranking.ids} and len(set(ids)) == len(ids)
     for ranking, (rows, scores) in zip(rankings, lists, strict=True):
-        assert tuple(Hit(ids[row], score) for row, score in zip(rows, scores.tolist(), strict=True)) == ranking.hits
+        assert (
+            tuple(Hit(ids[row], score) for row, score in zip(rows, scores.tolist(), strict=True))
+            == ranking.hits
+        )
 
 
 def test_nothing_is_gathered_from_nothing():
@@ -151,12 +178,17 @@ def test_a_fused_ranking_is_sorted_by_score_and_then_by_id(seed):
 
 
 def test_columns_and_hits_fuse_to_the_same_ranking():
-    columned, plain = (Stage("lane", lambda ranking, hits=hits: Ranking(ranking.query, hits)) for hits in (found(), TUPLE))
+    columned, plain = (
+        Stage("lane", lambda ranking, hits=hits: Ranking(ranking.query, hits)) for hits in (found(), TUPLE)
+    )
     other = Stage("other", lambda ranking: ranked(ranking.query, {"b": 2, "c": 1}))
-    assert weighted((0.7, columned), (0.3, other)).search("?") == weighted((0.7, plain), (0.3, other)).search("?")
+    assert weighted((0.7, columned), (0.3, other)).search("?") == weighted((0.7, plain), (0.3, other)).search(
+        "?"
+    )
 
 
-# --- the nearest ------------------------------------------------------------------------------------------------------
+# --- the nearest
+# ------------------------------------------------------------------------------------------------------
 
 
 class Compass:
@@ -167,13 +199,18 @@ class Compass:
 
     def embed(self, texts):
         turns = [(ord(text[0]) + len(text)) % 8 / 4 * np.pi if text.strip(". ") else None for text in texts]
-        return np.array([[0, 0] if turn is None else [np.cos(turn), np.sin(turn)] for turn in turns], np.float32).reshape(len(texts), 2)
+        return np.array(
+            [[0, 0] if turn is None else [np.cos(turn), np.sin(turn)] for turn in turns], np.float32
+        ).reshape(len(texts), 2)
 
 
 def of_chance(seed: int) -> list[Document]:
     chance = random.Random(seed)
     sizes = [chance.randint(0, 4) for _ in range(chance.randint(1, 30))]
-    texts = [" ".join(chance.choice("ABCDEFGH") * chance.randint(1, 4) + chance.choice(".!?") for _ in range(size)) for size in sizes]
+    texts = [
+        " ".join(chance.choice("ABCDEFGH") * chance.randint(1, 4) + chance.choice(".!?") for _ in range(size))
+        for size in sizes
+    ]
     return [Document(f"d{n}", text, chance.choice(["", "", "T" * n])) for n, text in enumerate(texts)]
 
 
@@ -183,7 +220,9 @@ def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
     documents = of_chance(seed)
     for question in ("A", "BCD", "what?"):
         everything = lane(documents, Compass()).search(question).hits
-        assert [hit.id for hit in everything] == sorted((hit.id for hit in everything), key=lambda id: (-dict(everything)[id], id))
+        assert [hit.id for hit in everything] == sorted(
+            (hit.id for hit in everything), key=lambda id: (-dict(everything)[id], id)
+        )
         assert len(everything) == len(documents)
         for keep in range(1, len(documents) + 3):
             assert lane(documents, Compass(), keep=keep).search(question).hits == everything[:keep]
@@ -205,7 +244,11 @@ def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(s
 
 def test_a_blank_question_is_near_nothing_and_keeping_none_is_refused():
     for lane in (meaning, best_sentence):
-        assert lane(of_chance(0), Compass()).search(" \n").hits == () == lane(of_chance(0), Compass(), keep=2).search("").hits
+        assert (
+            lane(of_chance(0), Compass()).search(" \n").hits
+            == ()
+            == lane(of_chance(0), Compass(), keep=2).search("").hits
+        )
         assert repr(lane(of_chance(0), Compass(), keep=2)) == f"<{lane(of_chance(0), Compass()).name} % 2>"
         with pytest.raises(BadInput, match="1 or more"):
             lane(of_chance(0), Compass(), keep=0)
@@ -223,11 +266,18 @@ def test_the_sentences_of_real_passages_are_told_apart_and_none_is_lost():
             return super().embed(texts)
 
     best_sentence([Document("a", text, "Ada")], Asked())
-    parts = ["Ada wrote.", '"So it is", or not?', "(Not so) Then, at 3 p.m. she left the U.S.", "20 years on!", "Fin"]
+    parts = [
+        "Ada wrote.",
+        '"So it is", or not?',
+        "(Not so) Then, at 3 p.m. she left the U.S.",
+        "20 years on!",
+        "Fin",
+    ]
     assert asked == [f"Ada. {part}" for part in parts]
 
 
-# --- in print ---------------------------------------------------------------------------------------------------------
+# --- in print
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hits", [TUPLE, found()], ids=["tuple", "columns"])
@@ -242,4 +292,7 @@ def test_of_a_long_ranking_the_rest_is_counted_and_texts_of_others_stay_on_their
     made = repr(Ranking(Query(evil), tuple(Hit(f"{evil}{n}", float(n)) for n in range(2000)), evil))
     assert made.endswith("\n     … and 1,995 more") and len(made.splitlines()) == 7
     assert all(line.isprintable() for line in made.split("\n")) and "\\x1b[2J" in made
-    assert repr(Ranking(Query("q"), (Hit("one", float("nan")),))) == "<Ranking: 1 hit for “q”>\n  1        nan  one"
+    assert (
+        repr(Ranking(Query("q"), (Hit("one", float("nan")),)))
+        == "<Ranking: 1 hit for “q”>\n  1        nan  one"
+    )

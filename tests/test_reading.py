@@ -1,4 +1,6 @@
-"""A text in UTF-16 or UTF-32, with a mark of its byte order or without, is read as what it says or refused by name."""
+"""A text in UTF-16 or UTF-32, with a mark of its byte order or without, is read as what it says or refused by
+name.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ FILES = {
 
 
 @pytest.mark.parametrize("encoding", WIDE)
-@pytest.mark.parametrize("text", (PLAIN, SPOKEN, "a", PLAIN * 1_000 + "𝔸" * 10), ids=("english", "european", "one letter", "long"))
+@pytest.mark.parametrize(
+    "text", (PLAIN, SPOKEN, "a", PLAIN * 1_000 + "𝔸" * 10), ids=("english", "european", "one letter", "long")
+)
 def test_a_text_is_told_by_its_mark_or_by_its_zeros(text, encoding):
     assert text.encode(encoding).decode(wide_encoding(text.encode(encoding))) == text
 
@@ -53,7 +57,10 @@ def test_what_is_neither_is_taken_for_neither(data):
 def test_a_file_of_ours_in_another_encoding_is_refused_by_name(tmp_path, name, encoding):
     text, read = FILES[name]
     (tmp_path / name).write_bytes(text.encode(encoding))
-    with pytest.raises(BadInput, match=rf"{name} is a text in {encoding[:6].upper()}, and only UTF-8 is read: save it as UTF-8"):
+    with pytest.raises(
+        BadInput,
+        match=rf"{name} is a text in {encoding[:6].upper()}, and only UTF-8 is read: save it as UTF-8",
+    ):
         read(tmp_path / name)
     (tmp_path / name).write_bytes(text.encode("utf-8" if name == "settings.yaml" else "utf-8-sig"))
     assert read(tmp_path / name)
@@ -83,7 +90,9 @@ def test_a_data_set_in_another_encoding_is_refused_by_name(tmp_path, encoding, e
     pack = gzip.compress if ending else bytes
     for odd in parts:
         for name, text in parts.items():
-            (tmp_path / f"{name}{ending}").write_bytes(pack(text.encode(encoding if name == odd else "utf-8")))
+            (tmp_path / f"{name}{ending}").write_bytes(
+                pack(text.encode(encoding if name == odd else "utf-8"))
+            )
         with pytest.raises(BadInput, match=f"is a text in {encoding[:6].upper()}"):
             from_beir(tmp_path)
 
@@ -98,7 +107,9 @@ def test_a_document_is_read_as_what_it_says(extension, encoding):
 
 @pytest.mark.parametrize("encoding", ("utf-16-le", "utf-16-be"))
 def test_a_document_that_no_rule_can_tell_is_refused(encoding):
-    with pytest.raises(BadInput, match=r"in no character set that can be told: save it as UTF-8|binary, not text"):
+    with pytest.raises(
+        BadInput, match=r"in no character set that can be told: save it as UTF-8|binary, not text"
+    ):
         text_from(ASIAN.encode(encoding), ".txt")
 
 

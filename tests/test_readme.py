@@ -1,4 +1,6 @@
-"""The README and the pages of docs/ against the program: their Python runs, and every command, file and extra they name exists."""
+"""The README and the pages of docs/ against the program: their Python runs, and every command, file and extra
+they name exists.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from kgot_lab.draw.loop_drawing import loop_drawing
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "benchmarks" / "results").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "benchmarks" / "results").rglob("*.md")),
+]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 RUN = {
     "README.md",
@@ -27,7 +33,9 @@ RUN = {
     *(f"docs/{page}.md" for page in ("stores", "structure", "tools", "views", "worlds")),
 }  # pages with Python
 _GROUP = typer.main.get_command(app)
-COMMANDS = {name: _GROUP.get_command(None, name) for name in _GROUP.list_commands(None)}  # `query` is made when it is asked for
+COMMANDS = {
+    name: _GROUP.get_command(None, name) for name in _GROUP.list_commands(None)
+}  # `query` is made when it is asked for
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
 
@@ -38,7 +46,11 @@ def blocks(text: str, language: str = r"\w*") -> list[str]:
 
 def code_lines(text: str) -> list[str]:
     """The lines of all blocks that are not Python, and the code inside sentences."""
-    fenced = [line for block in re.findall(r"^```(?!python)\w*\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()]
+    fenced = [
+        line
+        for block in re.findall(r"^```(?!python)\w*\n(.*?)^```", text, re.M | re.S)
+        for line in block.splitlines()
+    ]
     return fenced + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
 
 
@@ -53,18 +65,28 @@ def wrong_commands(text: str) -> list[str]:
     wrong = []
     for line in code_lines(text):
         words = line.split("#")[0].strip()
-        wrong += [f"make {target}" for target in re.findall(r"(?:^|[;&|] ?|\$ )make ([a-z-]+)", words) if target not in TARGETS]
+        wrong += [
+            f"make {target}"
+            for target in re.findall(r"(?:^|[;&|] ?|\$ )make ([a-z-]+)", words)
+            if target not in TARGETS
+        ]
         for name, rest in re.findall(r"kgot-lab ([a-z]+)(.*)", words):
             options = options_of(COMMANDS[name]) if name in COMMANDS else set()
             wrong += [f"kgot-lab {name}"] if name not in COMMANDS else []
-            wrong += [f"kgot-lab {name} {option}" for option in re.findall(r"(?<!\S)--[a-z-]+", rest) if option not in options | {"--help"}]
+            wrong += [
+                f"kgot-lab {name} {option}"
+                for option in re.findall(r"(?<!\S)--[a-z-]+", rest)
+                if option not in options | {"--help"}
+            ]
     return wrong
 
 
 @pytest.mark.parametrize("name", sorted(RUN))
 def test_the_python_of_a_page_runs(name, tmp_path):
     code = "\n".join(blocks((ROOT / name).read_text(encoding="utf-8"), "python"))
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -81,20 +103,30 @@ def test_every_command_that_a_page_names_exists(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_file_that_a_page_links_to_exists(name):
     links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / name).read_text(encoding="utf-8"))
-    assert [link for link in links if "://" not in link and not (ROOT / name).parent.joinpath(link.partition("#")[0]).exists()] == []
+    assert [
+        link
+        for link in links
+        if "://" not in link and not (ROOT / name).parent.joinpath(link.partition("#")[0]).exists()
+    ] == []
 
 
 def test_every_extra_that_a_page_names_exists():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    named = {extra.strip() for some in re.findall(r"kgot_lab\[([\w, ]+)\]", text) for extra in some.split(",")}
+    named = {
+        extra.strip() for some in re.findall(r"kgot_lab\[([\w, ]+)\]", text) for extra in some.split(",")
+    }
     assert named and named <= set(extras)
 
 
 def test_the_readme_is_short_and_shows_what_it_is_before_anything_else():
     assert len(README) < 12_000 and README.count("\n") <= 130
     first = README.splitlines()[:12]
-    assert any(line.startswith("![") for line in first) and {"make run", "make test"} <= {line.split("  ")[0] for line in first}
+    assert any(line.startswith("![") for line in first) and {"make run", "make test"} <= {
+        line.split("  ")[0] for line in first
+    }
 
 
 def test_every_room_is_named():
@@ -108,7 +140,9 @@ def test_the_pictures_of_the_readme_are_what_the_command_draws(monkeypatch):
     drawn = runpy.run_path(str(ROOT / "benchmarks" / "readme_picture.py"))["picture"]().svg
     on_file = (ROOT / "docs" / "graph.svg").read_text(encoding="utf-8")
     assert on_file == drawn, "run python benchmarks/readme_picture.py"
-    assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop_drawing().svg, "run python benchmarks/readme_picture.py"
+    assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop_drawing().svg, (
+        "run python benchmarks/readme_picture.py"
+    )
     assert {"Botswana", "Ayesha Quraishi", "Southern Africa"} <= {
         text.text for text in ET.fromstring(on_file).iter("{http://www.w3.org/2000/svg}text")
     }

@@ -50,7 +50,9 @@ def test_the_numbers_on_file_are_those_that_the_receipts_give(reports):
 
 
 @pytest.mark.parametrize("name", MULTI_HOP)
-def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_the_locked_questions(reports, name):
+def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_the_locked_questions(
+    reports, name
+):
     report = reports[name]
     whole, locked = (report.comparisons[part][report.plan.expected] for part in ("all", "locked"))
     assert whole.difference.low > 0 and whole.p_holm < 0.05
@@ -65,7 +67,10 @@ def test_the_aims_are_reached(reports, name, aim):
 @pytest.mark.parametrize("name", MULTI_HOP)
 def test_with_shuffled_links_the_gain_is_gone(reports, name):
     report = reports[name]
-    for system, control in (("follow", "control: names shuffled"), ("pagerank, titles", "control: titles shuffled")):
+    for system, control in (
+        ("follow", "control: names shuffled"),
+        ("pagerank, titles", "control: titles shuffled"),
+    ):
         assert report.row(control).mean < report.row(system).mean - 0.04
         assert report.row(control).mean <= report.row("convex").mean + 0.01
 
@@ -110,7 +115,9 @@ REPORTS = (
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_report_of_a_topic_says_what_the_receipts_say(scripts, name):
     assert set(scripts[1].PAGES) == set(REPORTS)
-    assert scripts[1].PAGES[name]() + "\n" == (RESULTS / name).read_text(encoding="utf-8"), "run make receipts"
+    assert scripts[1].PAGES[name]() + "\n" == (RESULTS / name).read_text(encoding="utf-8"), (
+        "run make receipts"
+    )
 
 
 def test_a_graph_of_284_178_edges_opened_in_a_browser_in_under_5_s():
@@ -128,6 +135,13 @@ def test_each_lane_stood_once_before_each_gate():
 
 def test_the_pass_through_figures_follow_from_the_values_of_the_questions():
     result = json.loads((RESULTS / "pass_through.json").read_text(encoding="utf-8"))
-    bare = [{name: row[name] for name in row if name not in {"mean", "low", "high", "n"}} for row in result["systems"]]
+    bare = [
+        {name: row[name] for name in row if name not in {"mean", "low", "high", "n"}}
+        for row in result["systems"]
+    ]
     rows, gaps = pass_through_figures(bare)
-    assert json.loads(json.dumps([rows, gaps, pass_through_primary(gaps)])) == [result["systems"], result["differences"], result["primary"]]
+    assert json.loads(json.dumps([rows, gaps, pass_through_primary(gaps)])) == [
+        result["systems"],
+        result["differences"],
+        result["primary"],
+    ]

@@ -1,4 +1,6 @@
-"""What travels together is a value: no public function takes more than seven parameters, but for a short list with reasons."""
+"""What travels together is a value: no public function takes more than seven parameters, but for a short list
+with reasons.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -36,7 +38,9 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return names[names[:1] in (["self"], ["cls"]) :]
 
 
-def public_functions(body: list[ast.stmt], owner: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def public_functions(
+    body: list[ast.stmt], owner: str = ""
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Every public function and method of a module; a class stands for what makes its instances."""
     for node in body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

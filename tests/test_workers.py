@@ -38,7 +38,9 @@ def test_an_error_of_ours_comes_back_as_it_is_and_any_other_with_what_to_do(addr
     with workers_at(address) as client:
         with pytest.raises(BadInput, match="only numbers from 0"):
             swept(squared, [1, -2], client=client)
-        with pytest.raises(LabError, match=r"a worker could not do its part \(TypeError.*install the same kgot_lab"):
+        with pytest.raises(
+            LabError, match=r"a worker could not do its part \(TypeError.*install the same kgot_lab"
+        ):
             swept(squared, ["x"], client=client)
 
 
@@ -58,7 +60,10 @@ def test_what_is_no_address_of_a_scheduler_is_refused(address):
 
 def test_a_scheduler_that_does_not_answer_is_said_with_how_to_start_one():
     pytest.importorskip("distributed")
-    with pytest.raises(BadInput, match="dask scheduler"), workers_at(f"tcp://127.0.0.1:{free_port()}", seconds=0.5):
+    with (
+        pytest.raises(BadInput, match="dask scheduler"),
+        workers_at(f"tcp://127.0.0.1:{free_port()}", seconds=0.5),
+    ):
         pass
 
 
@@ -90,7 +95,11 @@ def test_a_bar_is_drawn_a_few_times_a_second_and_at_the_end():
     bar = Shown(lambda: next(seconds))
     for done in range(1, 11):
         bar.tell(done, 10)
-    assert len(bar.texts) < 10 and bar.texts[0].startswith("reading: [###...") and bar.texts[-1].endswith("10 of 10, 1 s")
+    assert (
+        len(bar.texts) < 10
+        and bar.texts[0].startswith("reading: [###...")
+        and bar.texts[-1].endswith("10 of 10, 1 s")
+    )
     assert bar.texts[-1].count("#") == 30
 
 
@@ -115,4 +124,6 @@ def test_a_worker_that_went_away_is_no_reason_to_install_anything():
     class FutureCancelledError(Exception):
         """As dask.distributed has one."""
 
-    assert "went away" in str(part_failed(FutureCancelledError("already forgotten"))) and "install" in str(part_failed(TypeError("x")))
+    assert "went away" in str(part_failed(FutureCancelledError("already forgotten"))) and "install" in str(
+        part_failed(TypeError("x"))
+    )

@@ -1,4 +1,6 @@
-"""Files that are written whole or not at all: on a disk that takes no more, over a link, a device, and files of every room."""
+"""Files that are written whole or not at all: on a disk that takes no more, over a link, a device, and files
+of every room.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +72,23 @@ def writes_in_place(source: str) -> list[str]:
 
 
 def _writes(call: ast.Call) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    name = (
+        call.func.attr
+        if isinstance(call.func, ast.Attribute)
+        else call.func.id
+        if isinstance(call.func, ast.Name)
+        else ""
+    )
     given = [*call.args, *(each.value for each in call.keywords if each.arg in {"mode", "file", "path"})]
     first = ast.unparse(given[0]) if given else ""
     if name == "open":
-        modes = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        modes = [
+            each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        ]
         return any(set(mode) <= set("rwxabt+") and set(mode) & set("wx") for mode in modes)
-    return name in {"write_text", "write_bytes"} or (name in {"savefig", "savez", "savez_compressed", "write_graphml"} and "path" in first)
+    return name in {"write_text", "write_bytes"} or (
+        name in {"savefig", "savez", "savez_compressed", "write_graphml"} and "path" in first
+    )
 
 
 def write_page(path: Path) -> None:
@@ -142,7 +154,11 @@ def test_a_file_keeps_its_rights_and_a_link_its_file(tmp_path: Path) -> None:
     file.chmod(0o640)
     link.symlink_to(file)
     assert write_whole(link, "after \ud800", "the page") == link
-    assert link.is_symlink() and file.read_text() == "after \\ud800" and stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert (
+        link.is_symlink()
+        and file.read_text() == "after \\ud800"
+        and stat.S_IMODE(file.stat().st_mode) == 0o640
+    )
 
 
 def test_a_pipe_stays_a_pipe_and_is_written_to(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Rewrite the tables of files in data/README.md: size and sha256 of everything in each folder, between its markers.
+"""Rewrite the tables of files in data/README.md: size and sha256 of everything in each folder, between its
+markers.
 
 A folder without markers gets a section at the end, to be completed by hand with source and licence.
 """
@@ -40,12 +41,19 @@ def rewritten(text: str, root: Path = DATA) -> str:
         start, end = f"<!-- files {name} -->", f"<!-- end {name} -->"
         if name not in described:
             text = f"{text.rstrip()}\n\n## {name}\n- Source: to be written.\n- Licence: to be written.\n\n{start}\n{end}\n"
-        text = re.sub(f"{re.escape(start)}.*?{re.escape(end)}", f"{start}\n{table(root / name)}\n{end}", text, flags=re.DOTALL)
+        text = re.sub(
+            f"{re.escape(start)}.*?{re.escape(end)}",
+            f"{start}\n{table(root / name)}\n{end}",
+            text,
+            flags=re.DOTALL,
+        )
     return text
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     README.write_text(rewritten(README.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"{README.name}: {sum(len(files_of(folder)) for folder in folders(DATA))} files")
 

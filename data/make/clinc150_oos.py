@@ -1,4 +1,6 @@
-"""Pack the questions of clinc150 that are outside of its intents, from its own file data_small.json, into data/clinc150-oos."""
+"""Pack the questions of clinc150 that are outside of its intents, from its own file data_small.json, into
+data/clinc150-oos.
+"""
 
 import argparse
 import gzip
@@ -12,7 +14,9 @@ SPLITS = ("oos_train", "oos_val", "oos_test")
 
 def packed(given: dict[str, list[list[str]]]) -> bytes:
     """The questions of the three splits as gzipped JSON lines; the same file gives the same bytes."""
-    rows = [{"split": split.removeprefix("oos_"), "text": text} for split in SPLITS for text, _ in given[split]]
+    rows = [
+        {"split": split.removeprefix("oos_"), "text": text} for split in SPLITS for text, _ in given[split]
+    ]
     whole = io.BytesIO()
     with gzip.GzipFile(filename="", fileobj=whole, mode="wb", mtime=0) as file:
         file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
@@ -20,7 +24,9 @@ def packed(given: dict[str, list[list[str]]]) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path, help="data/data_small.json of the repository clinc/oos-eval")
     TARGET.write_bytes(packed(json.loads(parser.parse_args().file.read_text(encoding="utf-8"))))
     print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")

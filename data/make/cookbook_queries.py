@@ -1,7 +1,8 @@
-"""Check the queries of data/cookbook and say how many words they share with their gold; with --freeze, split them and fix them by hash.
+"""Check the queries of data/cookbook and say how many words they share with their gold; with --freeze, split
+them and fix them by hash.
 
-The form is that of QUERIES.md. What is wrong is printed, and the exit status is then 1. --freeze splits all queries that are there, and
-writes the two halves and FROZEN.json, which it does not replace.
+The form is that of QUERIES.md. What is wrong is printed, and the exit status is then 1. --freeze splits all
+queries that are there, and writes the two halves and FROZEN.json, which it does not replace.
 """
 
 import argparse
@@ -19,17 +20,25 @@ from cookbook import COOKBOOK, LEVELS, Row, rows, table, twice
 SEED = 20261124
 HALVES = ("queries_tuning.jsonl", "queries_locked.jsonl")
 FIXED = (*HALVES, "nodes.jsonl", "edges.jsonl")
-STOP = set("a an and are as at be but by can do does for from get go has have how i if in is it its me my no not of on or our so".split())
-STOP |= set("than that the them then they thing this to up us want we what when where which who will with without you".split())
+STOP = set(
+    "a an and are as at be but by can do does for from get go has have how i if in is it its me my no not of on or our so".split()
+)
+STOP |= set(
+    "than that the them then they thing this to up us want we what when where which who will with without you".split()
+)
 
 
-def of_query(query: Row, nodes: dict[str, Row], joined: dict[str, dict[str, list[str]]], intents: set[str]) -> Iterator[str]:
+def of_query(
+    query: Row, nodes: dict[str, Row], joined: dict[str, dict[str, list[str]]], intents: set[str]
+) -> Iterator[str]:
     """What is wrong with one query; `joined` holds the targets of each edge type by source."""
     strict, lenient, plan = query["strict"], query["lenient"], query.get("plan", [])
     known, out = query["level"] in [*LEVELS, "out_of_scope"], query["level"] == "out_of_scope"
     if not (known and query["text"].strip()):
         yield "has no text, or the level is unknown"
-    if not {query["intent"], *query["other_intents"]} <= intents | {"none"} or twice([query["intent"], *query["other_intents"]]):
+    if not {query["intent"], *query["other_intents"]} <= intents | {"none"} or twice(
+        [query["intent"], *query["other_intents"]]
+    ):
         yield "names an intent that is unknown, or one twice"
     if not {*lenient, *plan} <= nodes.keys() or twice(strict) or twice(lenient) or twice(plan):
         yield "names a node that is not there, or one twice"
@@ -37,7 +46,9 @@ def of_query(query: Row, nodes: dict[str, Row], joined: dict[str, dict[str, list
         yield "holds strict nodes or steps that are not among the lenient ones"
     elif not (0 if out else 1) <= len(strict) <= (0 if out else 5) or len(lenient) > (0 if out else 20):
         yield "has too few or too many gold nodes"
-    elif query["level"] in ("goal", "benefit") and (said := said_outright(query["text"], [nodes[id] for id in strict])):
+    elif query["level"] in ("goal", "benefit") and (
+        said := said_outright(query["text"], [nodes[id] for id in strict])
+    ):
         yield f"repeats a name or a keyword: {', '.join(said)}"
     if "plan" in query and not (query["level"] == "goal" and 2 <= len(plan) <= 5):
         yield "has a plan of fewer than 2 or more than 5 steps, or is no goal"
@@ -82,7 +93,9 @@ def stems(text: str) -> set[str]:
 
 
 def overlap(queries: list[Row], nodes: dict[str, Row]) -> Iterator[str]:
-    """For each level, the mean share of a query's words that its strict nodes have in their names, keywords and descriptions."""
+    """For each level, the mean share of a query's words that its strict nodes have in their names, keywords
+    and descriptions.
+    """
     for level in LEVELS:
         shares = defaultdict(list)
         for query in (query for query in queries if query["level"] == level):
@@ -99,7 +112,9 @@ def overlap(queries: list[Row], nodes: dict[str, Row]) -> Iterator[str]:
 
 
 def halves(queries: list[Row]) -> tuple[list[Row], list[Row]]:
-    """Of each two of like level, kind of gold and intent, one by chance for tuning and the other to be locked."""
+    """Of each two of like level, kind of gold and intent, one by chance for tuning and the other to be
+    locked.
+    """
     draw, parts, alike = random.Random(SEED), ([], []), defaultdict(list)
     for query in sorted(queries, key=lambda query: (query["intent"], query["id"])):
         alike[query["level"], "plan" in query, "can_it" in query].append(query)
@@ -128,7 +143,10 @@ def faults() -> Iterator[str]:
     for field in ("id", "text"):
         yield from (f"there twice: {value}" for value in twice(query[field].casefold() for query in queries))
     if (COOKBOOK / "FROZEN.json").exists():
-        if json.loads((COOKBOOK / "FROZEN.json").read_text(encoding="utf-8")) != {"seed": SEED, "sha256": hashes()}:
+        if json.loads((COOKBOOK / "FROZEN.json").read_text(encoding="utf-8")) != {
+            "seed": SEED,
+            "sha256": hashes(),
+        }:
             yield "not as they were frozen"
         if tuple(parts) != halves(queries):
             yield "not split by the seed"
@@ -138,12 +156,18 @@ def freeze() -> None:
     """Write both halves and FROZEN.json."""
     queries = [query for name in HALVES if (COOKBOOK / name).exists() for query in rows(name)]
     for name, part in zip(HALVES, halves(queries), strict=True):
-        (COOKBOOK / name).write_text("".join(json.dumps(query, ensure_ascii=False) + "\n" for query in part), encoding="utf-8")
-    (COOKBOOK / "FROZEN.json").write_text(json.dumps({"seed": SEED, "sha256": hashes()}, indent=1) + "\n", encoding="utf-8")
+        (COOKBOOK / name).write_text(
+            "".join(json.dumps(query, ensure_ascii=False) + "\n" for query in part), encoding="utf-8"
+        )
+    (COOKBOOK / "FROZEN.json").write_text(
+        json.dumps({"seed": SEED, "sha256": hashes()}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--freeze", action="store_true", help="split the queries and fix them by hash")
     if (asked := parser.parse_args().freeze) and (COOKBOOK / "FROZEN.json").exists():
         sys.exit("they are frozen")
@@ -152,10 +176,19 @@ def main() -> None:
         freeze()
     parts = {name: rows(name) for name in HALVES if (COOKBOOK / name).exists()}
     for name, part in parts.items():
-        print(f"{name}: {', '.join(f'{count} {level}' for level, count in Counter(query['level'] for query in part).items())}")
+        print(
+            f"{name}: {', '.join(f'{count} {level}' for level, count in Counter(query['level'] for query in part).items())}"
+        )
     if not found:
         print("words shared with the gold:")
-        print("\n".join(overlap([query for part in parts.values() for query in part], {node["id"]: node for node in rows("nodes.jsonl")})))
+        print(
+            "\n".join(
+                overlap(
+                    [query for part in parts.values() for query in part],
+                    {node["id"]: node for node in rows("nodes.jsonl")},
+                )
+            )
+        )
     print("\n".join(found) or "nothing is wrong")
     sys.exit(bool(found))
 

@@ -1,12 +1,19 @@
-"""Compute the delta edges between the passages of MuSiQue once: writes delta_edges.jsonl.gz into their folder.
+"""Compute the delta edges between the passages of MuSiQue once: writes delta_edges.jsonl.gz into their
+folder.
 
-Skeletons by the linguistic maker, a whole passage each: an edge joins passages, not sentences. Decided on develop questions:
-- The specified thresholds pass 73 % of all pairs, 687 edges a passage. They were set for another embedder; such a graph says nothing.
-- So the thresholds are calibrated on develop texts of ParallelPARC, which are paragraphs too, and the verifier may veto.
-- That leaves about 8 edges a passage, but most of them at a few plain descriptions ("something is something on something of something"),
-  some 160 at one. So an edge stays only where it is among the ten highest deltas of both its passages: none has more than ten.
-With every choice tried the walk finds fewer passages than without delta edges, or as many where hardly an edge is left (printed, and kept
-in the head of the file as `tried`). The edges taken are those that the rule above gives, not those that cost least: none would.
+Skeletons by the linguistic maker, a whole passage each: an edge joins passages, not sentences. Decided on
+develop questions:
+- The specified thresholds pass 73 % of all pairs, 687 edges a passage. They were set for another embedder;
+such a graph says nothing.
+- So the thresholds are calibrated on develop texts of ParallelPARC, which are paragraphs too, and the
+verifier may veto.
+- That leaves about 8 edges a passage, but most of them at a few plain descriptions ("something is something
+on something of something"),
+  some 160 at one. So an edge stays only where it is among the ten highest deltas of both its passages: none
+  has more than ten.
+With every choice tried the walk finds fewer passages than without delta edges, or as many where hardly an
+edge is left (printed, and kept in the head of the file as `tried`). The edges taken are those that the rule
+above gives, not those that cost least: none would.
 """
 
 from __future__ import annotations
@@ -71,16 +78,32 @@ def stricter(edges: Sequence[Edge], least: float) -> list[Edge]:
 
 
 def tried(data: Dataset, options: dict[str, Sequence[Edge]], embedder: Embedder) -> list[Json]:
-    """What each choice of edges does to the recall@5 of a walk over titles, and how many gold passages of a question it joins."""
+    """What each choice of edges does to the recall@5 of a walk over titles, and how many gold passages of a
+    question it joins.
+    """
     remembered = Remembered(embedder)
     remembered.remember([query.text for query in data.queries])
     reached = mean_recall(data)
-    rows: list[Json] = [{"edges": "none", "count": 0, "recall@5": round(reached(systems(data, remembered)["neighbours, turns"]()), 4)}]
+    rows: list[Json] = [
+        {
+            "edges": "none",
+            "count": 0,
+            "recall@5": round(reached(systems(data, remembered)["neighbours, turns"]()), 4),
+        }
+    ]
     gold = {tuple(sorted((a, b))) for grades in data.qrels.values() for a in grades for b in grades if a != b}
     for said, edges in options.items():
         walk = systems(replace(data, isomorphic=tuple(edges)), remembered)["neighbours, turns + delta"]()
         joined = len(gold & {(edge.source, edge.target) for edge in edges})
-        rows.append({"edges": said, "count": len(edges), "recall@5": round(reached(walk), 4), "gold_pairs": joined, "of": len(gold)})
+        rows.append(
+            {
+                "edges": said,
+                "count": len(edges),
+                "recall@5": round(reached(walk), 4),
+                "gold_pairs": joined,
+                "of": len(gold),
+            }
+        )
     return rows
 
 
@@ -95,7 +118,9 @@ def written(edges: Sequence[Edge], head: dict[str, Json]) -> bytes:
     """A head, and a line for each edge; the same edges give the same bytes."""
     rows: list[Json] = [head]
     for edge in edges:
-        numbers = {name: round(float(edge.properties[name]), DIGITS) for name in ("weight", "raw", "skeleton")}
+        numbers = {
+            name: round(float(edge.properties[name]), DIGITS) for name in ("weight", "raw", "skeleton")
+        }
         rows.append({"source": edge.source, "target": edge.target, **numbers})
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:
@@ -106,12 +131,16 @@ def written(edges: Sequence[Edge], head: dict[str, Json]) -> bytes:
 def thresholds_for(embedder: Embedder) -> Calibrated:
     """Calibrated on paragraphs of the develop part of ParallelPARC."""
     part = pairs("parallelparc pairs").develop
-    return calibration(part, skeletons([document.text for document in part.documents], Linguistic()), embedder)
+    return calibration(
+        part, skeletons([document.text for document in part.documents], Linguistic()), embedder
+    )
 
 
 def main() -> None:
     """Compute, try on develop questions, and write."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     need_structure()
     if not FILE.exists():
         FILE.write_bytes(written([], {}))  # the data set is not read without the file
@@ -126,14 +155,23 @@ def main() -> None:
     print(f"{found}\n  at one passage up to {max(busy(found.edges).values())}")
     unverified = [*found.edges, *found.vetoed]
     chosen = own_best(found.edges)
-    options: dict[str, Sequence[Edge]] = {"calibrated": unverified, "calibrated, ten each": own_best(unverified)}
+    options: dict[str, Sequence[Edge]] = {
+        "calibrated": unverified,
+        "calibrated, ten each": own_best(unverified),
+    }
     options |= {"calibrated, verified": found.edges, "calibrated, verified, ten each (taken)": chosen}
-    options |= {f"verified, skeletons >= {least}": stricter(found.edges, least) for least in (0.85, 0.9, 0.95)}
+    options |= {
+        f"verified, skeletons >= {least}": stricter(found.edges, least) for least in (0.85, 0.9, 0.95)
+    }
     rows = tried(data, options, embedder)
     print("\n".join(map(str, rows)))
     head = {"maker": made.maker, "embedder": embedder.name, "embedder_digest": embedder.digest}
     head |= {"thresholds": {"skeleton": own.skeleton, "delta": own.delta}, "calibrated": str(own)}
-    head |= {"verifier": f"Aligner, {aligner.weights}, {aligner.limits}", "vetoed": len(found.vetoed), "most": MOST}
+    head |= {
+        "verifier": f"Aligner, {aligner.weights}, {aligner.limits}",
+        "vetoed": len(found.vetoed),
+        "most": MOST,
+    }
     head |= {"edges": len(chosen), "at_one_passage_before": max(busy(found.edges).values())}
     FILE.write_bytes(written(chosen, {**head, "tried": rows}))
     print(f"{FILE.name}: {FILE.stat().st_size:,} bytes")

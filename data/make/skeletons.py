@@ -1,9 +1,10 @@
-"""Have the local model make skeletons of the analogy texts and keep them: writes data/skeletons/local-model.jsonl.gz.
+"""Have the local model make skeletons of the analogy texts and keep them: writes
+data/skeletons/local-model.jsonl.gz.
 
-All sentences of AnaloBench, then stories of StoryAnalogy, question after question in the order of a hash, so that however many there was
-time for, they are a fair sample; with --long, before StoryAnalogy, AnaloBench's situations as told in ten and in thirty sentences, a
-question of each in turn.
-Stops after `--minutes`; run it again and it goes on: what the file holds is kept. Needs `make model`.
+All sentences of AnaloBench, then stories of StoryAnalogy, question after question in the order of a hash, so
+that however many there was time for, they are a fair sample; with --long, before StoryAnalogy, AnaloBench's
+situations as told in ten and in thirty sentences, a question of each in turn. Stops after `--minutes`; run it
+again and it goes on: what the file holds is kept. Needs `make model`.
 """
 
 import argparse
@@ -36,7 +37,9 @@ def in_order_of_a_hash(name: str) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=120, help="when to stop")
     parser.add_argument("--long", action="store_true", help="the stories of ten and of thirty sentences too")
     wanted = parser.parse_args()
@@ -49,7 +52,9 @@ def main() -> None:
         kept = stored(FILE)
         before = str(kept.head.get("model", ""))
         engine = before if engine in before else f"{before}; then {engine}" if before else engine
-        made |= skeletons([text for texts in lots(long=True) for text in texts if text in kept], kept, cache=False)
+        made |= skeletons(
+            [text for texts in lots(long=True) for text in texts if text in kept], kept, cache=False
+        )
     for texts in lots(wanted.long):
         found = skeletons([text for text in texts if text not in made], maker)
         made |= found

@@ -1,14 +1,15 @@
 """Fix, before anything was designed on them, which bundled questions serve what.
 
-locked: 40 questions of each set, the first by hash of their id; the retrieval benchmark opens them once. The rest is for developing.
-Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop benchmark, so prompts may be tuned on the other 30 only.
-Of the analogy sets about a third is locked, in whole groups, so that no cluster, subject or pair of systems stands on both sides; a locked
-item that shares a text or a subject with one to develop on is not locked.
-Of the sets of the question benchmark 150 questions each are drawn by another seed and locked, in the order in which they are asked: of
-2wiki none that shares a gold passage with the first 101, which were used before; of musique-498 as many of each number of hops, in turn.
-For the retrieval benchmark both are cut in another way ("search"): by hash a third of the groups to develop on, a group being all questions
-that share a gold passage, or a step, and, of 2wiki, the groups of the first 101 too; the others are locked.
-Run it again and the files are the same.
+locked: 40 questions of each set, the first by hash of their id; the retrieval benchmark opens them once. The
+rest is for developing. Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop
+benchmark, so prompts may be tuned on the other 30 only. Of the analogy sets about a third is locked, in whole
+groups, so that no cluster, subject or pair of systems stands on both sides; a locked item that shares a text
+or a subject with one to develop on is not locked. Of the sets of the question benchmark 150 questions each
+are drawn by another seed and locked, in the order in which they are asked: of 2wiki none that shares a gold
+passage with the first 101, which were used before; of musique-498 as many of each number of hops, in turn.
+For the retrieval benchmark both are cut in another way ("search"): by hash a third of the groups to develop
+on, a group being all questions that share a gold passage, or a step, and, of 2wiki, the groups of the first
+101 too; the others are locked. Run it again and the files are the same.
 """
 
 import argparse
@@ -51,7 +52,9 @@ def three_parts(folder: str) -> dict[str, list[str]]:
 
 
 def drawn_apart() -> dict[str, list[str]]:
-    """Of 2wiki: questions drawn by seed, the others that share no gold passage with those used before, and those to develop on."""
+    """Of 2wiki: questions drawn by seed, the others that share no gold passage with those used before, and
+    those to develop on.
+    """
     gold: dict[str, set[str]] = {}
     for line in (DATA / "2wiki-1000" / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         question, document, _ = line.split("\t")
@@ -62,11 +65,17 @@ def drawn_apart() -> dict[str, list[str]]:
     rest = [id for id in ids if not gold[id] & known]
     random.Random(DRAW_SEED).shuffle(rest)
     develop = two_parts("2wiki-fastgraphrag-101")["develop"]
-    return {"locked": rest[:DRAWN], "test": sorted(rest[DRAWN:]), "develop": [id for id in ids if id in set(develop)]}
+    return {
+        "locked": rest[:DRAWN],
+        "test": sorted(rest[DRAWN:]),
+        "develop": [id for id in ids if id in set(develop)],
+    }
 
 
 def drawn_by_hops() -> dict[str, list[str]]:
-    """Of musique-498: as many of each number of hops, drawn by seed and put in turn, and the others; none is to develop on."""
+    """Of musique-498: as many of each number of hops, drawn by seed and put in turn, and the others; none is
+    to develop on.
+    """
     by_hops: dict[str, list[str]] = {}
     for row in lines("musique-498/queries.jsonl.gz"):
         by_hops.setdefault(str(row["hops"]), []).append(row["_id"])
@@ -78,7 +87,9 @@ def drawn_by_hops() -> dict[str, list[str]]:
 
 
 def cut_for_search() -> dict[str, dict[str, list[str]]]:
-    """Of 2wiki and musique-498: the questions that retrieval is developed on, and those it opens last, in whole groups."""
+    """Of 2wiki and musique-498: the questions that retrieval is developed on, and those it opens last, in
+    whole groups.
+    """
     shares = {
         folder: {row["_id"]: sorted(set(of(row))) for row in lines(f"{folder}/queries.jsonl.gz")}
         for folder, of in (
@@ -92,7 +103,9 @@ def cut_for_search() -> dict[str, dict[str, list[str]]]:
         used = {group_of[id] for id in held if folder == "2wiki-1000" and int(id[1:]) < USED}
         rest = {id: group for id, group in group_of.items() if group not in used}
         parts = {"develop": [id for id in held if id not in rest], "locked": []}
-        thirds = sorted(set(rest.values()), key=lambda group: hashlib.sha256(f"search {group}".encode()).hexdigest())
+        thirds = sorted(
+            set(rest.values()), key=lambda group: hashlib.sha256(f"search {group}".encode()).hexdigest()
+        )
         open_ = set(thirds[: len(thirds) // 3])
         for id, group in rest.items():
             parts["develop" if group in open_ else "locked"].append(id)
@@ -121,7 +134,13 @@ def apart(parts: dict[str, list[str]], shared: Mapping[str, frozenset[str]]) -> 
     seen = {id for id in parts["locked"] if shared[id] & known}
     if not seen:
         return parts
-    return apart({"locked": [id for id in parts["locked"] if id not in seen], "develop": [*parts["develop"], *sorted(seen)]}, shared)
+    return apart(
+        {
+            "locked": [id for id in parts["locked"] if id not in seen],
+            "develop": [*parts["develop"], *sorted(seen)],
+        },
+        shared,
+    )
 
 
 def shared() -> dict[str, Mapping[str, frozenset[str]]]:
@@ -129,13 +148,19 @@ def shared() -> dict[str, Mapping[str, frozenset[str]]]:
     stories = lines("storyanalogy-mc/mc.jsonl.gz")
     processes = [*lines("parallelparc/gold.jsonl.gz"), *lines("parallelparc/silver.jsonl.gz")]
     return {
-        "storyanalogy-mc": {row["_id"]: frozenset((row["source"], row["choices"][int(row["answer"])])) for row in stories},
-        "parallelparc": {row["_id"]: frozenset((row["source_subject"], row["target_subject"])) for row in processes},
+        "storyanalogy-mc": {
+            row["_id"]: frozenset((row["source"], row["choices"][int(row["answer"])])) for row in stories
+        },
+        "parallelparc": {
+            row["_id"]: frozenset((row["source_subject"], row["target_subject"])) for row in processes
+        },
     }
 
 
 def analogies() -> dict[str, Mapping[str, str]]:
-    """For each analogy set, which group each item is in: itself, its cluster, its source subject, its pair of systems."""
+    """For each analogy set, which group each item is in: itself, its cluster, its source subject, its pair of
+    systems.
+    """
     with (DATA / "scan-analogies" / "SCAN_dataset.csv").open(encoding="utf-8") as file:
         pairs = [f"{row['target']} | {row['source']}" for row in csv.DictReader(file)]
     processes = [*lines("parallelparc/gold.jsonl.gz"), *lines("parallelparc/silver.jsonl.gz")]
@@ -148,13 +173,17 @@ def analogies() -> dict[str, Mapping[str, str]]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     for folder in ("musique-train-100", "2wiki-fastgraphrag-101"):
         (DATA / folder / "split.json").write_text(json.dumps(two_parts(folder), indent=1) + "\n")
     name = "hotpotqa-train-100"
     (DATA / name / "split.json").write_text(json.dumps({"seed": SEED, **three_parts(name)}, indent=1) + "\n")
     for folder, drawn in (("2wiki-1000", drawn_apart()), ("musique-498", drawn_by_hops())):
-        (DATA / folder / "split.json").write_text(json.dumps({"seed": DRAW_SEED, **drawn, **cut_for_search()[folder]}, indent=1) + "\n")
+        (DATA / folder / "split.json").write_text(
+            json.dumps({"seed": DRAW_SEED, **drawn, **cut_for_search()[folder]}, indent=1) + "\n"
+        )
     for folder, group_of in analogies().items():
         parts = apart(grouped(group_of), shared().get(folder, dict.fromkeys(group_of, frozenset())))
         (DATA / folder / "split.json").write_text(json.dumps(parts, indent=1) + "\n")

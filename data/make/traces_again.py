@@ -1,6 +1,8 @@
-"""Work the events of the recorded runs out again from recorded replies and tool results, after the loop has changed, without a model.
+"""Work the events of the recorded runs out again from recorded replies and tool results, after the loop has
+changed, without a model.
 
-The replies stay those of the model that gave them. A run whose prompts have changed cannot be worked out so: record it again.
+The replies stay those of the model that gave them. A run whose prompts have changed cannot be worked out so:
+record it again.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ TRACES = Path(__file__).parent.parent / "traces"
 
 
 def work_out(path: Path) -> int:
-    """Write a trace anew, and return how many of its events changed; the store is a real one. Raises ReplayMiss."""
+    """Write a trace anew, and return how many of its events changed; the store is a real one. Raises
+    ReplayMiss.
+    """
     run = load_run(path)
     begun, recording, fresh = started(run.events), Recording.of(run.events), path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
@@ -28,9 +32,13 @@ def work_out(path: Path) -> int:
         walk = walk_again(run.events, recording, remembered(recording, run.events, store))
         now = list(record(walk, fresh, run=run.run, about={**run.about, "worked_out": str(date.today())}))
     head, *lines = fresh.read_text(encoding="utf-8").splitlines(keepends=True)
-    head = json.dumps(json.loads(head) | {"created": run.created}, ensure_ascii=False, separators=(",", ":"))  # when it was recorded
+    head = json.dumps(
+        json.loads(head) | {"created": run.created}, ensure_ascii=False, separators=(",", ":")
+    )  # when it was recorded
     fresh.write_text("".join([f"{head}\n", *lines]), encoding="utf-8")
-    changed = sum(was != event for was, event in zip(run.events, now, strict=False)) + abs(len(now) - len(run.events))
+    changed = sum(was != event for was, event in zip(run.events, now, strict=False)) + abs(
+        len(now) - len(run.events)
+    )
     if changed:
         fresh.replace(path)
     fresh.unlink(missing_ok=True)

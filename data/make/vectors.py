@@ -1,4 +1,5 @@
-"""Embed the passages of the bundled data sets once, so that nobody has to wait for it: writes vectors.npz into their folders.
+"""Embed the passages of the bundled data sets once, so that nobody has to wait for it: writes vectors.npz
+into their folders.
 
 python data/make/vectors.py [hotpotqa] [musique] [2wiki] [musique-498]
 """
@@ -27,13 +28,19 @@ def write(name: str) -> Path:
     folder, bits = FILES[name]
     documents = musique_dev().documents if name == "musique-498" else load_dataset(name).documents
     path = DATA / folder / "vectors.npz"
-    Vectors.of([document.id for document in documents], [full_text(document) for document in documents], MiniLM()).save(path, bits)
+    Vectors.of(
+        [document.id for document in documents], [full_text(document) for document in documents], MiniLM()
+    ).save(path, bits)
     return path
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(FILES), help=f"of {', '.join(FILES)}; all of them unless named")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", default=list(FILES), help=f"of {', '.join(FILES)}; all of them unless named"
+    )
     names = parser.parse_args().names
     if unknown := [name for name in names if name not in FILES]:
         parser.error(f"there is no data set {unknown[0]}; known: {', '.join(FILES)}")

@@ -1,4 +1,6 @@
-"""How well the telling of one text runs along that of another: their sentences and events are paired in order, whatever they are about."""
+"""How well the telling of one text runs along that of another: their sentences and events are paired in
+order, whatever they are about.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ AT_ONCE = 200_000  # similarities held at a time; their forms take some 60 times
 
 @dataclass(frozen=True)
 class AlignmentWeights:
-    """What the parts of a score count. Chosen once for all data on develop parts, in the middle of where they hardly matter.
+    """What the parts of a score count. Chosen once for all data on develop parts, in the middle of where they
+    hardly matter.
 
-    The score is (1 - events) x sentences + events x events, both aligned in order. Two sentences are similar by
-    (1 - form) x cosine of their masked texts + form x cosine of their forms, less the share `denial` when one denies and one does not.
+    The score is (1 - events) x sentences + events x events, both aligned in order. Two sentences are similar
+    by (1 - form) x cosine of their masked texts + form x cosine of their forms, less the share `denial` when
+    one denies and one does not.
     """
 
     form: float = 0.3
@@ -51,11 +55,13 @@ class Units:
 
 
 class Aligner:
-    """Scores and shows how well one text's structure answers another's; it knows nothing of what they are about.
+    """Scores and shows how well one text's structure answers another's; it knows nothing of what they are
+    about.
 
-    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align` always keeps it. With
-    `connectives` words such as "then" and "finally" are read too, which measures what the list of them adds.
-    `similarity` is the fast score, `align` shows everything behind it and says whether an edge between the two texts stands.
+    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align`
+    always keeps it. With `connectives` words such as "then" and "finally" are read too, which measures what
+    the list of them adds. `similarity` is the fast score, `align` shows everything behind it and says whether
+    an edge between the two texts stands.
     """
 
     def __init__(
@@ -85,20 +91,34 @@ class Aligner:
         """
         fresh = [text for text in dict.fromkeys(embeddable(texts)) if text not in self._units]
         found = analyse(fresh, connectives=self._connectives)
-        lines = sorted({line for each in found for line in (*(sentence.masked for sentence in each.units), *_lines(each))})
+        lines = sorted(
+            {
+                line
+                for each in found
+                for line in (*(sentence.masked for sentence in each.units), *_lines(each))
+            }
+        )
         rows = {line: row for row, line in enumerate(lines)}
-        vectors = unit(self._embedder.embed(lines), self._embedder.name) if lines else np.zeros((0, self._embedder.dimension), np.float32)
+        vectors = (
+            unit(self._embedder.embed(lines), self._embedder.name)
+            if lines
+            else np.zeros((0, self._embedder.dimension), np.float32)
+        )
         for text, each in zip(fresh, found, strict=True):
             sentences = vectors[[rows[sentence.masked] for sentence in each.units]]
             denied = np.array([sentence.denied for sentence in each.units], bool)
-            self._units[text] = Units(sentences, denied, *self._forms(each.units), vectors[[rows[line] for line in _lines(each)]])
+            self._units[text] = Units(
+                sentences, denied, *self._forms(each.units), vectors[[rows[line] for line in _lines(each)]]
+            )
 
     def similarity(self, source: str, candidates: Sequence[str]) -> Vector:
-        """The score of a text against each candidate, shape (len(candidates),), from 0 to 1; 0 where one has no unit, 1 for the same text.
+        """The score of a text against each candidate, shape (len(candidates),), from 0 to 1; 0 where one has
+        no unit, 1 for the same text.
 
-        score = 2 x best / (n + k) for n units against k, where best is the largest sum of similarities over pairs of units taken in
-        order: the longest common subsequence (Wagner and Fischer 1974) with similarities for matches, which is the global alignment
-        of Needleman and Wunsch (1970) without a cost for gaps. Negative similarities count as 0. It is symmetric.
+        score = 2 x best / (n + k) for n units against k, where best is the largest sum of similarities over
+        pairs of units taken in order: the longest common subsequence (Wagner and Fischer 1974) with
+        similarities for matches, which is the global alignment of Needleman and Wunsch (1970) without a cost
+        for gaps. Negative similarities count as 0. It is symmetric.
         """
         source, candidates = whole(source), embeddable(candidates)
         self.prepare([source, *candidates])
@@ -107,16 +127,25 @@ class Aligner:
         for some in _blocks(one, others):
             part = [others[index] for index in some]
             events = one.events @ np.concatenate([each.events for each in part]).T
-            of_sentences, of_events = [len(each.sentences) for each in part], [len(each.events) for each in part]
+            of_sentences, of_events = (
+                [len(each.sentences) for each in part],
+                [len(each.events) for each in part],
+            )
             scores[some] = self._blend(self._sentences(one, part), events, of_sentences, of_events)
         same = [bool(text.strip()) and text.split() == source.split() for text in candidates]
         return np.where(same, 1.0, scores)
 
     def align(self, source: str, target: str) -> Alignment:
-        """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what speaks against an edge."""
+        """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what
+        speaks against an edge.
+        """
         source, target = embeddable([source, target])
         score = float(self.similarity(source, [target])[0])
-        (one, other), ours, theirs = analyse([source, target], connectives=self._connectives), self._units[source], self._units[target]
+        (one, other), ours, theirs = (
+            analyse([source, target], connectives=self._connectives),
+            self._units[source],
+            self._units[target],
+        )
         sentences, events = self._sentences(ours, [theirs]), ours.events @ theirs.events.T
         told = all(text.units and text.events for text in (one, other))
         alignment = Alignment(
@@ -125,12 +154,18 @@ class Aligner:
             tuple(Match(i, j, float(sentences[i, j])) for i, j in matched(sentences)),
             tuple(Match(i, j, float(events[i, j])) for i, j in matched(events)) if told else (),
             score,
-            float(self._blend(sentences[:, ::-1], events[:, ::-1], [len(theirs.sentences)], [len(theirs.events)])[0]),
+            float(
+                self._blend(
+                    sentences[:, ::-1], events[:, ::-1], [len(theirs.sentences)], [len(theirs.events)]
+                )[0]
+            ),
             agreement(events if told and min(events.shape) > 1 else sentences),
         )
         return judged(alignment, self.limits)
 
-    def _blend(self, sentences: Matrix, events: Matrix, of_sentences: Sequence[int], of_events: Sequence[int]) -> Vector:
+    def _blend(
+        self, sentences: Matrix, events: Matrix, of_sentences: Sequence[int], of_events: Sequence[int]
+    ) -> Vector:
         """The scores of a text against others whose similarities lie side by side."""
         scores = _in_order if self.ordered else _in_any_order
         told = self.weights.events * scores(events, of_events)
@@ -144,13 +179,20 @@ class Aligner:
         return np.asarray(blend * np.where(clash, 1 - self.weights.denial, 1), np.float32)
 
     def _same_form(self, one: Units, others: Sequence[Units]) -> Matrix:
-        """The cosines of the n-gram counts of a text's sentences with those of others, side by side: (n, sum of theirs)."""
+        """The cosines of the n-gram counts of a text's sentences with those of others, side by side: (n, sum
+        of theirs).
+        """
         own = np.unique(one.grams)
         table = np.zeros((len(own), len(one.sentences)), np.float32)
         table[np.searchsorted(own, one.grams), one.owners] = one.counts
         starts = np.cumsum([0, *(len(each.sentences) for each in others)])
-        owners = np.concatenate([each.owners + start for each, start in zip(others, starts[:-1], strict=True)])
-        grams, counts = np.concatenate([each.grams for each in others]), np.concatenate([each.counts for each in others])
+        owners = np.concatenate(
+            [each.owners + start for each, start in zip(others, starts[:-1], strict=True)]
+        )
+        grams, counts = (
+            np.concatenate([each.grams for each in others]),
+            np.concatenate([each.counts for each in others]),
+        )
         shared = np.isin(grams, own)
         grams, counts, owners = np.searchsorted(own, grams[shared]), counts[shared], owners[shared]
         cosines = np.zeros((starts[-1], len(one.sentences)), np.float32)
@@ -160,12 +202,16 @@ class Aligner:
         return cosines.T
 
     def _forms(self, sentences: Sequence[Sentence]) -> tuple[_Numbers, Matrix, _Numbers]:
-        """The n-grams of the forms of some sentences, of 1 to 3 words: which, how often by the length of the row, and whose."""
+        """The n-grams of the forms of some sentences, of 1 to 3 words: which, how often by the length of the
+        row, and whose.
+        """
         grams: list[int] = []
         counts: list[float] = []
         owners: list[int] = []
         for owner, sentence in enumerate(sentences):
-            found = Counter(sentence.form[at : at + n] for n in (1, 2, 3) for at in range(len(sentence.form) - n + 1))
+            found = Counter(
+                sentence.form[at : at + n] for n in (1, 2, 3) for at in range(len(sentence.form) - n + 1)
+            )
             length = sum(times**2 for times in found.values()) ** 0.5
             grams += [self._grams.setdefault(gram, len(self._grams)) for gram in found]
             counts += [times / length for times in found.values()]
@@ -177,24 +223,31 @@ class Aligner:
 
 
 def in_order(similarities: Matrix) -> Vector:
-    """The largest sum of similarities over pairs taken in order, for each of several matrices: (several, n, k) to (several,).
+    """The largest sum of similarities over pairs taken in order, for each of several matrices: (several, n,
+    k) to (several,).
 
-    D[i + 1] = cumulative maximum over j of max(D[i, j + 1], D[i, j] + m[i, j]): all of a row and all matrices at once. Columns of
-    zeros change nothing, so matrices of unequal width are padded with them.
+    D[i + 1] = cumulative maximum over j of max(D[i, j + 1], D[i, j] + m[i, j]): all of a row and all matrices
+    at once. Columns of zeros change nothing, so matrices of unequal width are padded with them.
     """
     several, rows, columns = similarities.shape
     best = np.zeros((several, columns + 1))
     for row in range(rows):
-        best[:, 1:] = np.maximum.accumulate(np.maximum(best[:, 1:], best[:, :-1] + np.maximum(similarities[:, row], 0)), axis=1)
+        best[:, 1:] = np.maximum.accumulate(
+            np.maximum(best[:, 1:], best[:, :-1] + np.maximum(similarities[:, row], 0)), axis=1
+        )
     return np.asarray(best[:, -1])
 
 
 def matched(similarities: Matrix) -> list[tuple[int, int]]:
-    """The pairs (row, column) behind `in_order` for one matrix; of equal ways the one that pairs earlier units."""
+    """The pairs (row, column) behind `in_order` for one matrix; of equal ways the one that pairs earlier
+    units.
+    """
     rows, columns = similarities.shape
     best = np.zeros((rows + 1, columns + 1))
     for row in range(rows):
-        best[row + 1, 1:] = np.maximum.accumulate(np.maximum(best[row, 1:], best[row, :-1] + np.maximum(similarities[row], 0)))
+        best[row + 1, 1:] = np.maximum.accumulate(
+            np.maximum(best[row, 1:], best[row, :-1] + np.maximum(similarities[row], 0))
+        )
     pairs = []
     while rows and columns:
         if best[rows, columns] == best[rows - 1, columns]:
@@ -208,7 +261,8 @@ def matched(similarities: Matrix) -> list[tuple[int, int]]:
 
 
 def agreement(similarities: Matrix) -> float:
-    """Kendall's tau between the order of the rows and that of their best columns: 1 in order, -1 turned round; 1 for fewer than two rows.
+    """Kendall's tau between the order of the rows and that of their best columns: 1 in order, -1 turned
+    round; 1 for fewer than two rows.
 
     Two rows whose best column is the same count 0 (tau-a).
     """
@@ -229,7 +283,9 @@ def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
 
 
 def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
-    """The mean similarity of all units, of either text, to the one most like it in the other; negative ones count as 0."""
+    """The mean similarity of all units, of either text, to the one most like it in the other; negative ones
+    count as 0.
+    """
     rows, starts = similarities.shape[0], np.cumsum([0, *widths])
     parts = [np.maximum(similarities[:, start:end], 0) for start, end in pairwise(starts.tolist())]
     sums = [part.max(axis=1).sum() + part.max(axis=0).sum() if part.size else 0.0 for part in parts]
@@ -237,7 +293,9 @@ def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
 
 
 def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
-    """The candidates in blocks of like length, so that little is padded and no block holds too many similarities."""
+    """The candidates in blocks of like length, so that little is padded and no block holds too many
+    similarities.
+    """
     order = sorted(range(len(others)), key=lambda index: (len(others[index].events), index))
     rows = max(1, len(one.sentences), len(one.events))
     block: list[int] = []

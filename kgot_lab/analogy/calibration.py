@@ -16,11 +16,13 @@ from kgot_lab.pairs.bands import DIGITS, Cosines, Pair, Thresholds
 
 @dataclass(frozen=True)
 class Aim:
-    """What thresholds are chosen for: the largest F_beta, or the largest precision at a recall of at least `least_recall`.
+    """What thresholds are chosen for: the largest F_beta, or the largest precision at a recall of at least
+    `least_recall`.
 
-    F_beta = (1 + b^2) P R / (b^2 P + R) (van Rijsbergen 1979), P being the precision and R the recall. `prevalence` is the share of
-    analogous pairs where the thresholds will be used: P = p R / (p R + (1 - p) F), with F the share of the other pairs that pass;
-    without it P is that among the pairs given. Raises BadInput for numbers out of range.
+    F_beta = (1 + b^2) P R / (b^2 P + R) (van Rijsbergen 1979), P being the precision and R the recall.
+    `prevalence` is the share of analogous pairs where the thresholds will be used: P = p R / (p R + (1 - p)
+    F), with F the share of the other pairs that pass; without it P is that among the pairs given. Raises
+    BadInput for numbers out of range.
     """
 
     beta: float = 1.0
@@ -49,13 +51,21 @@ class Aim:
         return (1 + squared) * precision * recall / np.maximum(squared * precision + recall, 1e-300)
 
     def __str__(self) -> str:
-        aim = f"F{self.beta:g}" if self.least_recall is None else f"precision at a recall of {self.least_recall:g} or more"
-        return aim if self.prevalence is None else f"{aim}, {self.prevalence:.1%} of the pairs being analogous"
+        aim = (
+            f"F{self.beta:g}"
+            if self.least_recall is None
+            else f"precision at a recall of {self.least_recall:g} or more"
+        )
+        return (
+            aim if self.prevalence is None else f"{aim}, {self.prevalence:.1%} of the pairs being analogous"
+        )
 
 
 @dataclass(frozen=True, repr=False)
 class Calibrated(Thresholds):
-    """Thresholds that did best on some labelled pairs: for what aim, with which precision and recall on those same pairs."""
+    """Thresholds that did best on some labelled pairs: for what aim, with which precision and recall on those
+    same pairs.
+    """
 
     aim: str = ""
     pairs: int = 0
@@ -66,7 +76,9 @@ class Calibrated(Thresholds):
     maker: str = ""
 
     def told(self, embedder: Embedder) -> str:
-        """The thresholds and where they come from in words, with a warning where they were chosen for another embedder."""
+        """The thresholds and where they come from in words, with a warning where they were chosen for another
+        embedder.
+        """
         return str(self) + f", not for {embedder.name}: calibrate again" * (embedder.name != self.embedder)
 
     def __str__(self) -> str:
@@ -79,20 +91,34 @@ class Calibrated(Thresholds):
 
 
 def calibrated_thresholds(
-    pairs: Sequence[Pair], labels: Sequence[bool], *, embedder: str, maker: str, aim: Aim = Aim(), steps: int = 50
+    pairs: Sequence[Pair],
+    labels: Sequence[bool],
+    *,
+    embedder: str,
+    maker: str,
+    aim: Aim = Aim(),
+    steps: int = 50,
 ) -> Calibrated:
-    """The two thresholds that serve an aim best on pairs of a tuning split, of which one knows whether they are analogous.
+    """The two thresholds that serve an aim best on pairs of a tuning split, of which one knows whether they
+    are analogous.
 
-    Tried are `steps` + 1 quantiles of the skeleton similarities that occur, each with as many of the deltas. Of equal ones the stricter
-    wins: the fewer pairs pass, then the higher skeleton, then the higher delta. Precision and recall are those on the same pairs, which
-    flatters. Raises BadInput for labels that do not fit the pairs or are all alike.
+    Tried are `steps` + 1 quantiles of the skeleton similarities that occur, each with as many of the deltas.
+    Of equal ones the stricter wins: the fewer pairs pass, then the higher skeleton, then the higher delta.
+    Precision and recall are those on the same pairs, which flatters. Raises BadInput for labels that do not
+    fit the pairs or are all alike.
     """
     wanted = _checked(pairs, labels)
     if steps < 1:
         raise BadInput(f"the quantiles are cut into 1 step or more, not {steps}")
-    skeleton, delta = np.round([pair.skeleton for pair in pairs], DIGITS), np.array([pair.delta for pair in pairs])
+    skeleton, delta = (
+        np.round([pair.skeleton for pair in pairs], DIGITS),
+        np.array([pair.delta for pair in pairs]),
+    )
     tried_skeleton, tried_delta = _quantiles(skeleton, steps), _quantiles(delta, steps)
-    alike, hidden = (skeleton[:, None] >= tried_skeleton).astype(float), (delta[:, None] >= tried_delta).astype(float)
+    alike, hidden = (
+        (skeleton[:, None] >= tried_skeleton).astype(float),
+        (delta[:, None] >= tried_delta).astype(float),
+    )
     right, wrong = (alike * wanted[:, None]).T @ hidden, (alike * ~wanted[:, None]).T @ hidden
     analogous = int(wanted.sum())
     recall, precision = right / analogous, aim.precision(right, wrong, (analogous, len(pairs) - analogous))
@@ -111,7 +137,9 @@ def calibrated_thresholds(
 
 
 def _best(value: Cosines, passing: Cosines) -> tuple[int, int]:
-    """The place of the largest value in a table; of equal ones that with the fewest passing, then the last row, then the last column."""
+    """The place of the largest value in a table; of equal ones that with the fewest passing, then the last
+    row, then the last column.
+    """
     rows, columns = np.indices(value.shape)
     order = np.lexsort((columns.ravel(), rows.ravel(), -passing.ravel(), value.ravel()))
     s, d = np.unravel_index(order[-1], value.shape)
@@ -130,8 +158,12 @@ def _checked(pairs: Sequence[Pair], labels: Sequence[bool]) -> NDArray[np.bool_]
         raise BadInput(f"a label says whether a pair is analogous, True or False, not {odd[0]!r}")
     if unknown := [pair for pair in pairs if not math.isfinite(pair.delta)]:
         named = f"{unknown[0].source[:40]!r} and {unknown[0].target[:40]!r}"
-        raise BadInput(f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number; the first is that of {named}")
+        raise BadInput(
+            f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number; the first is that of {named}"
+        )
     wanted = np.array(labels, dtype=bool)
     if wanted.all() or not wanted.any():
-        raise BadInput(f"thresholds need pairs that are analogous and pairs that are not: {int(wanted.sum())} of {len(pairs)} are")
+        raise BadInput(
+            f"thresholds need pairs that are analogous and pairs that are not: {int(wanted.sum())} of {len(pairs)} are"
+        )
     return wanted

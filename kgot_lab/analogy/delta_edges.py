@@ -9,7 +9,13 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.expected import MEASURED_SHARES, MEASURED_WITH, PREVALENCE, BandShares, expected_precision
+from kgot_lab.analogy.expected import (
+    MEASURED_SHARES,
+    MEASURED_WITH,
+    PREVALENCE,
+    BandShares,
+    expected_precision,
+)
 from kgot_lab.analogy.material import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
@@ -41,10 +47,11 @@ class Forewarned(Verifier, Protocol):
 
 @dataclass(frozen=True, repr=False)
 class FoundEdges:
-    """Computed edges of one type, by source and target: one for each pair, from the lower id to the higher, to be read both ways.
+    """Computed edges of one type, by source and target: one for each pair, from the lower id to the higher,
+    to be read both ways.
 
-    The vetoed ones are no edges of the graph; the reason is their `veto`. `candidates` counts, by the band of their delta, all pairs
-    looked at whose skeletons are alike enough.
+    The vetoed ones are no edges of the graph; the reason is their `veto`. `candidates` counts, by the band of
+    their delta, all pairs looked at whose skeletons are alike enough.
     """
 
     type: str
@@ -62,8 +69,12 @@ class FoundEdges:
         return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
 
     def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
-        """The share of the edges of each band to expect right where this share of all pairs is analogous; see `expected_precision`."""
-        return expected_precision(self.kept, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares)
+        """The share of the edges of each band to expect right where this share of all pairs is analogous; see
+        `expected_precision`.
+        """
+        return expected_precision(
+            self.kept, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares
+        )
 
     def _expected_in_words(self, name: str, share: float) -> str:
         """One digit, since no more than the order of magnitude held; in the band middle not even that."""
@@ -79,15 +90,20 @@ class FoundEdges:
         return len(self.edges)
 
     def __repr__(self) -> str:
-        found = (
-            f"<{len(self):,} {self.type} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
-        )
+        found = f"<{len(self):,} {self.type} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
         lines = [found, f"  {self.rule}"]
         if self.type == DELTA:
-            lines.append(f"  edges: {_spoken(self.kept)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}")
+            lines.append(
+                f"  edges: {_spoken(self.kept)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}"
+            )
             if self.edges:
-                told = ", ".join(f"{name} {self._expected_in_words(name, share)}" for name, share in self.expected().items())
-                lines.append(f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {told}")
+                told = ", ".join(
+                    f"{name} {self._expected_in_words(name, share)}"
+                    for name, share in self.expected().items()
+                )
+                lines.append(
+                    f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {told}"
+                )
         return "\n".join([*lines, f"  {self.counts}"])
 
 
@@ -101,12 +117,13 @@ def delta_edges(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """An edge for each two nodes whose skeletons are alike enough, and enough more alike than their texts, unless a verifier objects.
+    """An edge for each two nodes whose skeletons are alike enough, and enough more alike than their texts,
+    unless a verifier objects.
 
-    delta = cosine of the skeletons - cosine of the texts; it is the weight of the edge. Nodes without a text, a skeleton or a word the
-    embedder knows have no edge, nor have two nodes of one text; all are counted. A pair that equals a threshold passes.
-    `effort` is that of `join.delta_pairs`.
-    Raises BadInput for NaN in a vector, for a memory that is too small, and where more than `most` pairs pass: none is left out unsaid.
+    delta = cosine of the skeletons - cosine of the texts; it is the weight of the edge. Nodes without a text,
+    a skeleton or a word the embedder knows have no edge, nor have two nodes of one text; all are counted. A
+    pair that equals a threshold passes. `effort` is that of `join.delta_pairs`. Raises BadInput for NaN in a
+    vector, for a memory that is too small, and where more than `most` pairs pass: none is left out unsaid.
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
@@ -124,16 +141,20 @@ def updated(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """All delta edges of a graph that has them, after some nodes are new or have another text or skeleton: these against all, no more.
+    """All delta edges of a graph that has them, after some nodes are new or have another text or skeleton:
+    these against all, no more.
 
-    The edges are those that `delta_edges` would find, provided that `ids` names every node that is new or changed, that the embedder gives
-    a text the same vector as before, and that the verifier is the same. The vetoed ones, candidates and counts are of the pairs looked at.
-    Raises BadInput as `delta_edges` does, and for edges that were made by another rule or from other skeletons; UnknownName.
+    The edges are those that `delta_edges` would find, provided that `ids` names every node that is new or
+    changed, that the embedder gives a text the same vector as before, and that the verifier is the same. The
+    vetoed ones, candidates and counts are of the pairs looked at. Raises BadInput as `delta_edges` does, and
+    for edges that were made by another rule or from other skeletons; UnknownName.
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     changed = _known(graph, ids)
     material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
-    old = [edge for edge in graph.edges if edge.type == DELTA and changed.isdisjoint((edge.source, edge.target))]
+    old = [
+        edge for edge in graph.edges if edge.type == DELTA and changed.isdisjoint((edge.source, edge.target))
+    ]
     rule.check(old, material)
     looked = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
     found = rule.found(material, counts, looked, options)
@@ -148,7 +169,8 @@ def similarity_edges(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """An edge for each two nodes whose texts have a cosine of at least the threshold, two nodes of one text included.
+    """An edge for each two nodes whose texts have a cosine of at least the threshold, two nodes of one text
+    included.
 
     The cosine is its weight. Options and errors are those of `delta_edges`.
     """
@@ -159,14 +181,21 @@ def similarity_edges(
     made = {"embedder": embedder.name, "embedder_digest": embedder.digest[:16], "threshold": float(threshold)}
     edges = [
         Edge(material.ids[i], SIMILARITY, material.ids[j], {"weight": weight, **made})
-        for i, j, weight in zip(found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True)
+        for i, j, weight in zip(
+            found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True
+        )
     ]
     counts = replace(counts, pairs=len(material) * (len(material) - 1) // 2)
-    return FoundEdges(SIMILARITY, _in_order(edges), counts=counts, rule=f"cosine >= {threshold:g}, {embedder.name}")
+    return FoundEdges(
+        SIMILARITY, _in_order(edges), counts=counts, rule=f"cosine >= {threshold:g}, {embedder.name}"
+    )
 
 
-def compare_texts(a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None) -> Pair:
-    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever the thresholds.
+def compare_texts(
+    a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
+) -> Pair:
+    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever
+    the thresholds.
 
     Raises what `compare_pairs` raises.
     """
@@ -174,11 +203,16 @@ def compare_texts(a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, v
 
 
 def compare_pairs(
-    pairs: Sequence[tuple[str, str]], skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
+    pairs: Sequence[tuple[str, str]],
+    skeletons: Skeletons,
+    embedder: Embedder,
+    *,
+    verifier: Verifier | None = None,
 ) -> tuple[Pair, ...]:
     """Each pair of texts side by side, the texts being embedded together.
 
-    Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows no word, and for NaN.
+    Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows
+    no word, and for NaN.
     """
     _check(skeletons, embedder, verifier)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -186,31 +220,51 @@ def compare_pairs(
         require(text, str, "texts are compared")
     if missing := [text for text in texts if not skeletons.by_text.get(text, "").strip()]:
         reason = skeletons.failed.get(missing[0], "none was made")
-        raise BadInput(f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}")
+        raise BadInput(
+            f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}"
+        )
     raw, skeleton = vectors(embedder, texts, [skeletons.by_text[text] for text in texts])
     known = raw.any(axis=1) & skeleton.any(axis=1)
     if not known.all():
-        raise BadInput(f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton; leave that text out")
+        raise BadInput(
+            f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton; leave that text out"
+        )
     place = {text: row for row, text in enumerate(texts)}
     first, second = (np.array([place[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
-    measured = zip(cosines(raw[first], raw[second]).tolist(), cosines(skeleton[first], skeleton[second]).tolist(), strict=True)
+    measured = zip(
+        cosines(raw[first], raw[second]).tolist(),
+        cosines(skeleton[first], skeleton[second]).tolist(),
+        strict=True,
+    )
     return tuple(
-        Pair(a, b, near, alike, (skeletons.by_text[a], skeletons.by_text[b]), verifier.align(a, b) if verifier is not None else None)
+        Pair(
+            a,
+            b,
+            near,
+            alike,
+            (skeletons.by_text[a], skeletons.by_text[b]),
+            verifier.align(a, b) if verifier is not None else None,
+        )
         for (a, b), (near, alike) in zip(pairs, measured, strict=True)
     )
 
 
-# --- edges in a graph -------------------------------------------------------------------------------------------------
+# --- edges in a graph
+# -------------------------------------------------------------------------------------------------
 
 
 def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -> PropertyGraph:
-    """The graph with these computed edges in place of those of their type that it had; curated edges stay as they are.
+    """The graph with these computed edges in place of those of their type that it had; curated edges stay as
+    they are.
 
-    Raises BadInput for edges of another type, for a type that is not computed, and for an edge that ends at no node.
+    Raises BadInput for edges of another type, for a type that is not computed, and for an edge that ends at
+    no node.
     """
     edges = tuple(edges)
     if type not in COMPUTED:
-        raise BadInput(f"{type!r} edges may be somebody's own; only {' and '.join(sorted(COMPUTED))} edges are replaced")
+        raise BadInput(
+            f"{type!r} edges may be somebody's own; only {' and '.join(sorted(COMPUTED))} edges are replaced"
+        )
     if others := {edge.type for edge in edges} - {type}:
         raise BadInput(f"these are to be {type} edges; some are of type {sorted(others)[0]!r}")
     return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])
@@ -224,13 +278,20 @@ def without_nodes(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
 
 def _check(skeletons: object, embedder: object, verifier: object = None) -> None:
     """Raise BadInput unless texts can be compared with these."""
-    require(skeletons, Skeletons, "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)")
+    require(
+        skeletons,
+        Skeletons,
+        "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)",
+    )
     checked_embedder(embedder)
     if verifier is not None:
-        require_parts(verifier, ("align",), "a verifier is an object that aligns two texts, as Aligner(embedder) does")
+        require_parts(
+            verifier, ("align",), "a verifier is an object that aligns two texts, as Aligner(embedder) does"
+        )
 
 
-# --- how edges are found ----------------------------------------------------------------------------------------------
+# --- how edges are found
+# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -245,23 +306,50 @@ class _Rule:
     def __post_init__(self) -> None:
         _check(self.skeletons, self.embedder, self.verifier)
 
-    def found(self, material: Material, counts: Counts, looked: _Rows | None, options: Mapping[str, Any]) -> FoundEdges:
+    def found(
+        self, material: Material, counts: Counts, looked: _Rows | None, options: Mapping[str, Any]
+    ) -> FoundEdges:
         """The edges with an end among the rows looked at, all edges for None."""
-        found = _whole(delta_pairs(material.raw, material.skeleton, self.thresholds, new=looked, groups=material.groups, **options))
+        found = _whole(
+            delta_pairs(
+                material.raw,
+                material.skeleton,
+                self.thresholds,
+                new=looked,
+                groups=material.groups,
+                **options,
+            )
+        )
         columns = found.rows.tolist(), found.columns.tolist(), found.raw.tolist(), found.skeleton.tolist()
         self._prepare(material.texts[i] for i in dict.fromkeys([*columns[0], *columns[1]]))
         pairs = [self._pair(material, *numbers) for numbers in zip(*columns, strict=True)]
-        kept, vetoed = (_in_order(self._edge(pair) for pair in pairs if bool(pair.veto) is refused) for refused in (False, True))
+        kept, vetoed = (
+            _in_order(self._edge(pair) for pair in pairs if bool(pair.veto) is refused)
+            for refused in (False, True)
+        )
         candidates = dict(zip(BANDS, found.candidates, strict=True))
         looked_at, rule = _looked(counts, material, looked), self.thresholds.told(self.embedder)
-        return FoundEdges(DELTA, kept, vetoed, candidates, looked_at, rule, self._shares, _looked(counts, material, None).pairs)
+        return FoundEdges(
+            DELTA,
+            kept,
+            vetoed,
+            candidates,
+            looked_at,
+            rule,
+            self._shares,
+            _looked(counts, material, None).pairs,
+        )
 
     @property
     def _shares(self) -> BandShares | None:
         """What was measured for this rule, if it was."""
-        measured = self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
+        measured = (
+            self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
+        )
         asked = self.verifier is not None
-        usual = not asked or getattr(self.verifier, "usual", False) is True  # an Aligner as it is without settings
+        usual = (
+            not asked or getattr(self.verifier, "usual", False) is True
+        )  # an Aligner as it is without settings
         return MEASURED_SHARES[asked] if measured and usual and self.thresholds == SPECIFIED else None
 
     def check(self, edges: Iterable[Edge], material: Material) -> None:
@@ -269,15 +357,26 @@ class _Rule:
         skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._stamp
         for edge in edges:
             said, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
-            if {name: said.get(name) for name in stamp} != stamp or ("alignment" in said) != (self.verifier is not None):
+            if {name: said.get(name) for name in stamp} != stamp or ("alignment" in said) != (
+                self.verifier is not None
+            ):
                 others = "another embedder, maker, verifier or thresholds"
                 raise BadInput(f"the edge between {pair} was made by {others}: make all anew by delta_edges")
-            if [said.get("source_skeleton"), said.get("target_skeleton")] != [skeleton.get(edge.source), skeleton.get(edge.target)]:
-                raise BadInput(f"the edge between {pair} was made from other skeletons: name the nodes that changed, or make all anew")
+            if [said.get("source_skeleton"), said.get("target_skeleton")] != [
+                skeleton.get(edge.source),
+                skeleton.get(edge.target),
+            ]:
+                raise BadInput(
+                    f"the edge between {pair} was made from other skeletons: name the nodes that changed, or make all anew"
+                )
 
     @property
     def _stamp(self) -> dict[str, Json]:
-        thresholds = {"skeleton": self.thresholds.skeleton, "delta": self.thresholds.delta, "words": self.thresholds.words}
+        thresholds = {
+            "skeleton": self.thresholds.skeleton,
+            "delta": self.thresholds.delta,
+            "words": self.thresholds.words,
+        }
         embedder = {"embedder": self.embedder.name, "embedder_digest": self.embedder.digest[:16]}
         return {**embedder, "maker": self.skeletons.maker, "thresholds": thresholds}
 
@@ -286,8 +385,17 @@ class _Rule:
             self.verifier.prepare(list(texts))
 
     def _pair(self, material: Material, i: int, j: int, raw: float, alike: float) -> Pair:
-        alignment = self.verifier.align(material.texts[i], material.texts[j]) if self.verifier is not None else None
-        return Pair(material.ids[i], material.ids[j], raw, alike, (material.skeletons[i], material.skeletons[j]), alignment)
+        alignment = (
+            self.verifier.align(material.texts[i], material.texts[j]) if self.verifier is not None else None
+        )
+        return Pair(
+            material.ids[i],
+            material.ids[j],
+            raw,
+            alike,
+            (material.skeletons[i], material.skeletons[j]),
+            alignment,
+        )
 
     def _edge(self, pair: Pair) -> Edge:
         return Edge(pair.source, DELTA, pair.target, {**pair.properties(), **self._stamp})
@@ -321,7 +429,9 @@ def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
 
 
 def _whole(found: _Found) -> _Found:
-    """What was found, none of it left out; raises BadInput where some was, for a part of the edges would depend on what else there is."""
+    """What was found, none of it left out; raises BadInput where some was, for a part of the edges would
+    depend on what else there is.
+    """
     if found.dropped:
         passed = f"{len(found) + found.dropped:,} pairs pass, and most={len(found):,} are allowed"
         raise BadInput(f"{passed}: raise the thresholds, calibrate them, or allow more")

@@ -16,7 +16,9 @@ from kgot_lab.errors import BadInput
 from kgot_lab.text.stems import POSSESSIVE, stem
 
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
-SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")  # what stands before a word that has to have a capital
+SENTENCE_START = re.compile(
+    r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$"
+)  # what stands before a word that has to have a capital
 TOLD_APART = 3.0  # nats: a word of fewer than 1 text in 20
 
 FUNCTION_WORDS = frozenset(
@@ -57,10 +59,11 @@ GENERAL_WORDS = frozenset(  # what a skeleton is written with, so that saying "p
 class LeakCheck:
     """Counts the words of a text that its skeleton may not hold.
 
-    A content word is a domain word when idf(w) = ln(N / df(w)) >= min(cut, ln N), where N is the number of texts, df(w) the number of
-    them that hold w or another ending of it, at least 1; so a word of a single text always is one, and the cut is in nats.
-    Names (capitals in mid-sentence that are capitals again) and numbers leak however common they are; `common` words never do.
-    It sees words, not meanings: what a skeleton says by a synonym goes unseen, so the count is a lower bound.
+    A content word is a domain word when idf(w) = ln(N / df(w)) >= min(cut, ln N), where N is the number of
+    texts, df(w) the number of them that hold w or another ending of it, at least 1; so a word of a single
+    text always is one, and the cut is in nats. Names (capitals in mid-sentence that are capitals again) and
+    numbers leak however common they are; `common` words never do. It sees words, not meanings: what a
+    skeleton says by a synonym goes unseen, so the count is a lower bound.
     """
 
     texts: int
@@ -69,21 +72,38 @@ class LeakCheck:
     common: frozenset[str] = field(default=frozenset(), repr=False)  # by `stem`
 
     @classmethod
-    def of(cls, texts: Iterable[str], *, cut: float = TOLD_APART, common: Iterable[str] = FUNCTION_WORDS | GENERAL_WORDS) -> LeakCheck:
-        """The check for skeletons of texts like these; for a stricter count let `common` be FUNCTION_WORDS. Raises BadInput."""
+    def of(
+        cls,
+        texts: Iterable[str],
+        *,
+        cut: float = TOLD_APART,
+        common: Iterable[str] = FUNCTION_WORDS | GENERAL_WORDS,
+    ) -> LeakCheck:
+        """The check for skeletons of texts like these; for a stricter count let `common` be FUNCTION_WORDS.
+        Raises BadInput.
+        """
         if isinstance(texts, str):
             raise BadInput(f"give a list of texts, not one text: LeakCheck.of([{texts[:40]!r}])")
         held = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
         if not held:
             raise BadInput("a leak check learns from texts which words are common; give it at least one")
-        return cls(len(held), Counter(word for some in held for word in some), _sound(cut), frozenset(map(stem, common)))
+        return cls(
+            len(held),
+            Counter(word for some in held for word in some),
+            _sound(cut),
+            frozenset(map(stem, common)),
+        )
 
     def idf(self, word: str) -> float:
-        """ln(N / df) of a word, in nats: 0 for one that stands in every text, ln N for one that stands in a single text or in none."""
+        """ln(N / df) of a word, in nats: 0 for one that stands in every text, ln N for one that stands in a
+        single text or in none.
+        """
         return math.log(self.texts / max(self.frequency.get(stem(word), 1), 1))
 
     def check(self, text: str, skeleton: str) -> tuple[str, ...]:
-        """The words of the text that leaked into its skeleton, in small letters, each once, in the order of the skeleton."""
+        """The words of the text that leaked into its skeleton, in small letters, each once, in the order of
+        the skeleton.
+        """
         held, names = {stem(word) for word in TOKEN.findall(text)}, _names(text)
         found = {}
         for word in TOKEN.findall(skeleton):
@@ -92,19 +112,28 @@ class LeakCheck:
                 found[plain] = POSSESSIVE.sub("", word.casefold())
         return tuple(found.values())
 
-    def calibrated(self, texts: Sequence[str], skeletons: Sequence[str], *, share: float = 0.01, seed: int = 0) -> LeakCheck:
-        """The same check with the lowest cut at which at most `share` of the skeletons of *other* texts seem to leak.
+    def calibrated(
+        self, texts: Sequence[str], skeletons: Sequence[str], *, share: float = 0.01, seed: int = 0
+    ) -> LeakCheck:
+        """The same check with the lowest cut at which at most `share` of the skeletons of *other* texts seem
+        to leak.
 
-        What a text has in common with the skeleton of another is language, not leakage: each text is held against up to 20
-        others, drawn by the seed. Give it texts of a develop split. Raises BadInput for lists of unlike length or below 2.
+        What a text has in common with the skeleton of another is language, not leakage: each text is held
+        against up to 20 others, drawn by the seed. Give it texts of a develop split. Raises BadInput for
+        lists of unlike length or below 2.
         """
         if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
             told = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
-            raise BadInput(f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {told}")
+            raise BadInput(
+                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {told}"
+            )
         open_check = replace(self, cut=0.0)
         shifts = random.Random(seed).sample(range(1, len(texts)), min(20, len(texts) - 1))
         rarest = sorted(
-            max((self.idf(word) for word in open_check.check(text, skeletons[(row + shift) % len(texts)])), default=-1.0)
+            max(
+                (self.idf(word) for word in open_check.check(text, skeletons[(row + shift) % len(texts)])),
+                default=-1.0,
+            )
             for shift in shifts
             for row, text in enumerate(texts)
         )
@@ -134,7 +163,8 @@ def _names(text: str) -> set[str]:
     return {
         stem(match.group())
         for match in TOKEN.finditer(text)
-        if match.group()[0].isupper() and not SENTENCE_START.search(text[max(match.start() - 20, 0) : match.start()])
+        if match.group()[0].isupper()
+        and not SENTENCE_START.search(text[max(match.start() - 20, 0) : match.start()])
     }
 
 

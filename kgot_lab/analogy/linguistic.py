@@ -1,4 +1,6 @@
-"""What a text tells once its nouns are taken out: sentences, events and function words, read by spaCy; no language model."""
+"""What a text tells once its nouns are taken out: sentences, events and function words, read by spaCy; no
+language model.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,15 @@ _RULES = "2"  # to be raised when a change of the rules here or in roles.py chan
 _KEPT = 20_000  # texts remembered
 _LONGEST = 1_000_000  # characters, spaCy's own bound
 STYLES = {"masked": "its sentences, every noun phrase masked", "events": "its events, verbs with their roles"}
-_NAMED = frozenset({"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"})
+_NAMED = frozenset(
+    {"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"}
+)
 FUNCTION = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
 _REFERENCE = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
 
-# Connectives are dropped: they say little about what happens and much about who wrote it. In ParallelPARC they open 40 % of the
-# sentences of a distractor but 10 % of those of an analogy, so an aligner that heeds them finds out how the set was made.
+# Connectives are dropped: they say little about what happens and much about who wrote it. In ParallelPARC
+# they open 40 % of the sentences of a distractor but 10 % of those of an analogy, so an aligner that heeds
+# them finds out how the set was made.
 CONNECTIVES = frozenset(
     "then finally lastly eventually afterward afterwards subsequently consequently therefore thus hence however also additionally "
     "furthermore moreover meanwhile initially".split()
@@ -35,18 +40,57 @@ JOINTS = frozenset("and but or so yet".split())
 BEFORE_A_COMMA = (
     CONNECTIVES
     | JOINTS
-    | frozenset("first firstly second secondly third thirdly last next later now soon still immediately instead otherwise overall".split())
+    | frozenset(
+        "first firstly second secondly third thirdly last next later now soon still immediately instead otherwise overall".split()
+    )
     | frozenset("ultimately nevertheless nonetheless besides accordingly similarly likewise indeed".split())
-    | {"as a result", "as a consequence", "in turn", "in the end", "in addition", "in contrast", "in conclusion", "in fact", "at first"}
-    | {"at last", "after that", "after this", "before that", "before this", "following this", "following that", "immediately after"}
-    | {"because of this", "because of that", "due to this", "for this reason", "for example", "for instance", "on the other hand"}
-    | {"over time", "at the same time", "in other words", "after a while", "during this time", "during this process", "at this point"}
+    | {
+        "as a result",
+        "as a consequence",
+        "in turn",
+        "in the end",
+        "in addition",
+        "in contrast",
+        "in conclusion",
+        "in fact",
+        "at first",
+    }
+    | {
+        "at last",
+        "after that",
+        "after this",
+        "before that",
+        "before this",
+        "following this",
+        "following that",
+        "immediately after",
+    }
+    | {
+        "because of this",
+        "because of that",
+        "due to this",
+        "for this reason",
+        "for example",
+        "for instance",
+        "on the other hand",
+    }
+    | {
+        "over time",
+        "at the same time",
+        "in other words",
+        "after a while",
+        "during this time",
+        "during this process",
+        "at this point",
+    }
 )
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence: as it stands, with "something" for each noun phrase, and its form: function words, and tags in place of the others."""
+    """A sentence: as it stands, with "something" for each noun phrase, and its form: function words, and tags
+    in place of the others.
+    """
 
     text: str
     masked: str  # "" when nothing but noun phrases is left
@@ -74,20 +118,27 @@ _LOCK = Lock()  # a pipeline of spaCy is not made for two threads
 
 
 def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
-    """Each text, read; one that was read before is not read again. With `connectives` these are kept, to measure what the list adds.
+    """Each text, read; one that was read before is not read again. With `connectives` these are kept, to
+    measure what the list adds.
 
-    The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million characters.
+    The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million
+    characters.
     """
     kept = embeddable(texts)
     if too_long := next((text for text in kept if len(text) > _LONGEST), None):
-        raise BadInput(f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_LONGEST:,}")
+        raise BadInput(
+            f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_LONGEST:,}"
+        )
     with _LOCK:
         known = {text: _MEMORY[text, connectives] for text in kept if (text, connectives) in _MEMORY}
         fresh = list(dict.fromkeys(text for text in kept if text not in known))
         if some := [text for text in fresh if text.strip()]:
             plain = [" ".join(_REFERENCE.sub(" ", text).split()) for text in some]
             documents = _pipeline().pipe(plain, batch_size=64)
-            known.update((text, _read(text, document, connectives)) for text, document in zip(some, documents, strict=True))
+            known.update(
+                (text, _read(text, document, connectives))
+                for text, document in zip(some, documents, strict=True)
+            )
         known.update((text, Analysis(text)) for text in fresh if not text.strip())
         _MEMORY.update(((text, connectives), known[text]) for text in fresh)
         for each in list(islice(_MEMORY, max(0, len(_MEMORY) - _KEPT))):
@@ -96,10 +147,12 @@ def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis
 
 
 class Linguistic:
-    """A maker of skeletons that asks no language model: one line per text, without nouns, names and numbers, in the order of the text.
+    """A maker of skeletons that asks no language model: one line per text, without nouns, names and numbers,
+    in the order of the text.
 
-    "masked" keeps the sentences and puts "something" for every noun phrase; "events" keeps only the verbs and what belongs to them.
-    It reads English alone. A blank text, and one with nothing but nouns, gets no skeleton: "". Raises UnknownName for another style.
+    "masked" keeps the sentences and puts "something" for every noun phrase; "events" keeps only the verbs and
+    what belongs to them. It reads English alone. A blank text, and one with nothing but nouns, gets no
+    skeleton: "". Raises UnknownName for another style.
     """
 
     def __init__(self, style: str = "masked") -> None:
@@ -115,7 +168,9 @@ class Linguistic:
     def digest(self) -> str:
         """SHA-256 of what decides a skeleton: spaCy, its model, the rules and the style. Raises NotInstalled."""
         meta = _pipeline().meta
-        return hashlib.sha256(f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES} {self.style}".encode()).hexdigest()
+        return hashlib.sha256(
+            f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES} {self.style}".encode()
+        ).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """One skeleton per text. Raises NotInstalled, and BadInput for a text that is too long."""
@@ -137,18 +192,29 @@ def _pipeline() -> Any:
 
 
 def _read(text: str, document: Any, connectives: bool) -> Analysis:
-    chunks = {chunk.start: chunk.end for chunk in document.noun_chunks if len(chunk) > 1 or chunk.root.pos_ != "PRON"}
+    chunks = {
+        chunk.start: chunk.end
+        for chunk in document.noun_chunks
+        if len(chunk) > 1 or chunk.root.pos_ != "PRON"
+    }
     sentences: list[Sentence] = []
     events: list[Predication] = []
     for number, span in enumerate(document.sents):
         tokens = list(span) if connectives else _told(list(span))
         sentences.append(Sentence(span.text, _masked(tokens, chunks), tuple(_form(tokens)), denies(tokens)))
         events += events_in(tokens, number)
-    return Analysis(text, tuple(sentences), tuple(events), frozenset(token.lemma_.lower() for token in document if token.pos_ in NAME_TAGS))
+    return Analysis(
+        text,
+        tuple(sentences),
+        tuple(events),
+        frozenset(token.lemma_.lower() for token in document if token.pos_ in NAME_TAGS),
+    )
 
 
 def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
-    """A sentence without its connectives: phrases and joints at its head, adverbs anywhere, and the comma after each."""
+    """A sentence without its connectives: phrases and joints at its head, adverbs anywhere, and the comma
+    after each.
+    """
     while length := _opener(tokens):
         tokens = tokens[length:]
     dropped = [token.pos_ == "ADV" and token.lower_ in CONNECTIVES for token in tokens]
@@ -157,15 +223,22 @@ def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
 
 
 def _opener(tokens: list[SpacyToken]) -> int:
-    """How many tokens at the head of a sentence are a connective, its comma included; 0 when it opens with none."""
+    """How many tokens at the head of a sentence are a connective, its comma included; 0 when it opens with
+    none.
+    """
     for length in range(min(5, len(tokens) - 1), 0, -1):
-        if tokens[length].text == "," and " ".join(token.lower_ for token in tokens[:length]) in BEFORE_A_COMMA:
+        if (
+            tokens[length].text == ","
+            and " ".join(token.lower_ for token in tokens[:length]) in BEFORE_A_COMMA
+        ):
             return length + 1
     return int(bool(tokens) and tokens[0].pos_ == "CCONJ" and tokens[0].lower_ in JOINTS)
 
 
 def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
-    """A sentence with "something" for every noun phrase, name and number; "" when no other word is left. Pronouns stay."""
+    """A sentence with "something" for every noun phrase, name and number; "" when no other word is left.
+    Pronouns stay.
+    """
     parts: list[str] = []
     covered = 0  # where the noun phrase ends that was masked last
     masked = left = False
@@ -185,7 +258,12 @@ def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
 
 def _names(token: SpacyToken) -> bool:
     """Whether a token outside every noun phrase is a noun, a name or a number all the same."""
-    return token.pos_ in NAME_TAGS or token.pos_ == "NUM" or token.is_digit or (token.ent_type_ in _NAMED and token.pos_ == "ADJ")
+    return (
+        token.pos_ in NAME_TAGS
+        or token.pos_ == "NUM"
+        or token.is_digit
+        or (token.ent_type_ in _NAMED and token.pos_ == "ADJ")
+    )
 
 
 def _form(tokens: list[SpacyToken]) -> Iterator[str]:

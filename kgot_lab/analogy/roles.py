@@ -1,4 +1,6 @@
-"""Who does what in a sentence, as events with roles; and which filler of a role answers to which in two tellings."""
+"""Who does what in a sentence, as events with roles; and which filler of a role answers to which in two
+tellings.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ SpacyToken = Any  # of spaCy, which may be missing
 SOMETHING = "something"
 NAME_TAGS = frozenset({"NOUN", "PROPN"})
 DENIALS = frozenset("no not n't never nobody nothing none neither nor nowhere without hardly cannot".split())
-PREDICATES = frozenset({"ROOT", "ccomp", "advcl", "conj", "relcl"})  # where a form of "be" is the verb, not a helper
+PREDICATES = frozenset(
+    {"ROOT", "ccomp", "advcl", "conj", "relcl"}
+)  # where a form of "be" is the verb, not a helper
 SUBJECTS = frozenset({"nsubj", "csubj", "expl"})
 OBJECTS = frozenset({"dobj", "attr", "nsubjpass", "csubjpass"})
 COMPLEMENTS = frozenset({"prt", "acomp", "oprd", "advmod"})
@@ -19,7 +23,9 @@ COMPLEMENTS = frozenset({"prt", "acomp", "oprd", "advmod"})
 
 @dataclass(frozen=True)
 class Role:
-    """One role of an event: "subject", "object" or a preposition, and the head noun that fills it, "" for a pronoun or a clause."""
+    """One role of an event: "subject", "object" or a preposition, and the head noun that fills it, "" for a
+    pronoun or a clause.
+    """
 
     name: str
     noun: str
@@ -27,7 +33,9 @@ class Role:
 
 @dataclass(frozen=True)
 class Predication:
-    """A verb with what belongs to it. A passive is told as the active: what is done to is the object, "by" names the subject."""
+    """A verb with what belongs to it. A passive is told as the active: what is done to is the object, "by"
+    names the subject.
+    """
 
     verb: str  # as in a dictionary
     roles: tuple[Role, ...]
@@ -53,13 +61,17 @@ class Predication:
 
 
 def events_in(tokens: Sequence[SpacyToken], sentence: int) -> Iterator[Predication]:
-    """The events that some tokens of one sentence tell, in their order; what lies outside these tokens is not told."""
+    """The events that some tokens of one sentence tell, in their order; what lies outside these tokens is not
+    told.
+    """
     within = {token.i for token in tokens}
     for token in tokens:
         if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ in PREDICATES):
             children = [child for child in token.children if child.i in within]
             words = tuple(child.lemma_.lower() for child in children if _describes(child))
-            yield Predication(token.lemma_.lower(), tuple(_roles(token, children)), words, denies(children), sentence)
+            yield Predication(
+                token.lemma_.lower(), tuple(_roles(token, children)), words, denies(children), sentence
+            )
 
 
 def _describes(token: SpacyToken) -> bool:
@@ -101,7 +113,9 @@ def _meant(filler: SpacyToken, verb: SpacyToken) -> SpacyToken:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """A noun of one text and the noun that fills the same role in the other, with how often; `agrees` if the one-to-one mapping has it."""
+    """A noun of one text and the noun that fills the same role in the other, with how often; `agrees` if the
+    one-to-one mapping has it.
+    """
 
     source: str
     target: str
@@ -127,22 +141,30 @@ class RoleMap:
 
     @property
     def consistency(self) -> float:
-        """The share of votes that agree with a mapping of one noun to one noun, as analogy asks for; 1 without votes.
+        """The share of votes that agree with a mapping of one noun to one noun, as analogy asks for; 1
+        without votes.
 
-        Source of the demand: one-to-one correspondence in Gentner, Structure-mapping, Cognitive Science 7 (1983).
+        Source of the demand: one-to-one correspondence in Gentner, Structure-mapping, Cognitive Science 7
+        (1983).
         """
-        return sum(each.times for each in self.counterparts if each.agrees) / self.votes if self.votes else 1.0
+        return (
+            sum(each.times for each in self.counterparts if each.agrees) / self.votes if self.votes else 1.0
+        )
 
 
 def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
-    """The mapping of nouns that aligned events imply: subject to subject, object to object, preposition to the same preposition.
+    """The mapping of nouns that aligned events imply: subject to subject, object to object, preposition to
+    the same preposition.
 
-    Each shared role is a vote. The one-to-one mapping takes the pairs with most votes first, equal ones by name (greedy).
+    Each shared role is a vote. The one-to-one mapping takes the pairs with most votes first, equal ones by
+    name (greedy).
     """
     votes: Counter[tuple[str, str]] = Counter()
     for one, other in pairs:
         theirs = {role.name: role.noun for role in other.roles if role.noun}
-        votes.update((role.noun, theirs[role.name]) for role in one.roles if role.noun and role.name in theirs)
+        votes.update(
+            (role.noun, theirs[role.name]) for role in one.roles if role.noun and role.name in theirs
+        )
     sources: set[str] = set()
     targets: set[str] = set()
     found = []

@@ -87,11 +87,13 @@ AGAIN_EXAMPLES = (
 
 @dataclass(frozen=True)
 class ModelSkeletons:
-    """Skeletons by a language model: rules, examples, then the text, so that a model which keeps what it has read reads only the text.
+    """Skeletons by a language model: rules, examples, then the text, so that a model which keeps what it has
+    read reads only the text.
 
-    `examples` are texts, each with its skeleton; `max_tokens` limits a reply, `temperature` 0 is greedy. With `leaks`, a skeleton that
-    holds words of the text's field is given back once to be said without them, by itself, so that the text cannot leak again; of the two
-    the one with fewer such words stays, or else the first.
+    `examples` are texts, each with its skeleton; `max_tokens` limits a reply, `temperature` 0 is greedy. With
+    `leaks`, a skeleton that holds words of the text's field is given back once to be said without them, by
+    itself, so that the text cannot leak again; of the two the one with fewer such words stays, or else the
+    first.
     """
 
     llm: LLM
@@ -108,13 +110,23 @@ class ModelSkeletons:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the model, its file and engine where it tells them, of all it is asked with, and of the leak check."""
-        model = [self.llm.name, *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", ""))]
-        asked = [prompt_to_json(prompt) for prompt in (self._prompt(""), *([self._again("", ())] if self.leaks else []))]
+        """SHA-256 of the model, its file and engine where it tells them, of all it is asked with, and of the
+        leak check.
+        """
+        model = [
+            self.llm.name,
+            *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", "")),
+        ]
+        asked = [
+            prompt_to_json(prompt)
+            for prompt in (self._prompt(""), *([self._again("", ())] if self.leaks else []))
+        ]
         return _sha256(json.dumps([model, asked, LONGEST, self.leaks.digest if self.leaks else ""]))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """A skeleton for each text, at most 60 words long. Raises LLMError, and BadReply when a reply holds no skeleton."""
+        """A skeleton for each text, at most 60 words long. Raises LLMError, and BadReply when a reply holds
+        no skeleton.
+        """
         return [self._skeleton(text) for text in texts]
 
     def _skeleton(self, text: str) -> str:
@@ -133,7 +145,9 @@ class ModelSkeletons:
 
     def _prompt(self, text: str) -> Prompt:
         """The prompt that asks for the skeleton of a text."""
-        return self._conversation(RULES, [(f"Text: {given}", made) for given, made in self.examples], f"Text: {text}")
+        return self._conversation(
+            RULES, [(f"Text: {given}", made) for given, made in self.examples], f"Text: {text}"
+        )
 
     def _again(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
         """The prompt that asks for a skeleton without the words that leaked."""
@@ -141,7 +155,9 @@ class ModelSkeletons:
         return self._conversation(AGAIN_RULES, told, _without(skeleton, ", ".join(leaked)))
 
     def _conversation(self, rules: str, examples: Sequence[tuple[str, str]], last: str) -> Prompt:
-        turns = [Message(*turn) for asked, said in examples for turn in (("user", asked), ("assistant", said))]
+        turns = [
+            Message(*turn) for asked, said in examples for turn in (("user", asked), ("assistant", said))
+        ]
         seed = 0 if self.temperature else None
         messages = Message("system", rules), *turns, Message("user", last)
         return Prompt(messages, temperature=self.temperature, seed=seed, max_tokens=self.max_tokens)
@@ -151,7 +167,9 @@ class ModelSkeletons:
 
 
 class StoredSkeletons:
-    """Skeletons made earlier: a file that `save` wrote, or a mapping from text to skeleton. Raises BadInput for a text without one."""
+    """Skeletons made earlier: a file that `save` wrote, or a mapping from text to skeleton. Raises BadInput
+    for a text without one.
+    """
 
     def __init__(self, source: str | Path | Mapping[str, str], *, name: str = "stored") -> None:
         if isinstance(source, Mapping):
@@ -177,7 +195,9 @@ class StoredSkeletons:
     def _skeleton(self, text: str) -> str:
         key = _sha256(text)
         if key not in self._lines:
-            raise BadInput(f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…): have a model make it and save it")
+            raise BadInput(
+                f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…): have a model make it and save it"
+            )
         return self._lines[key]
 
     def __contains__(self, text: object) -> bool:
@@ -192,9 +212,11 @@ class StoredSkeletons:
 
 
 def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str = "") -> None:
-    """Write skeletons as JSON lines, by the hash of their text: the same bytes for the same skeletons; gzipped if the path ends in .gz.
+    """Write skeletons as JSON lines, by the hash of their text: the same bytes for the same skeletons;
+    gzipped if the path ends in .gz.
 
-    First the head {"skeletons": 1, "maker", "model", "date"}, then {"text_sha256", "skeleton"} for each, in the order of the hashes.
+    First the head {"skeletons": 1, "maker", "model", "date"}, then {"text_sha256", "skeleton"} for each, in
+    the order of the hashes.
     """
     head = {"skeletons": 1, "maker": skeletons.maker, "model": model, "date": date}
     lines = sorted((_sha256(text), skeleton) for text, skeleton in skeletons.items())
@@ -205,12 +227,16 @@ def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str =
 
 
 def stored(path: str | Path) -> StoredSkeletons:
-    """The maker that gives back what `save` wrote; raises BadInput, with the line, for a file that cannot be read."""
+    """The maker that gives back what `save` wrote; raises BadInput, with the line, for a file that cannot be
+    read.
+    """
     return StoredSkeletons(path)
 
 
 def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
-    """The head of a file of skeletons, and its skeletons by the hash of their text; a line may give the text itself instead."""
+    """The head of a file of skeletons, and its skeletons by the hash of their text; a line may give the text
+    itself instead.
+    """
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
@@ -219,7 +245,9 @@ def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
     rows = [_row(path, number, line) for number, line in enumerate(text.strip("\n").split("\n"), start=1)]
     head = rows[0]
     if head.get("skeletons") != 1 or not isinstance(head.get("maker"), str):
-        raise BadInput(f'{path} does not begin with the head of a file of skeletons, {{"skeletons": 1, "maker": …}}')
+        raise BadInput(
+            f'{path} does not begin with the head of a file of skeletons, {{"skeletons": 1, "maker": …}}'
+        )
     return head, dict(_entry(path, number, row) for number, row in enumerate(rows[1:], start=2))
 
 
@@ -236,7 +264,9 @@ def _row(path: Path, number: int, line: str) -> Mapping[str, Json]:
 def _entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
     key = row.get("text_sha256") or (_sha256(row["text"]) if isinstance(row.get("text"), str) else None)
     if not isinstance(key, str) or not isinstance(row.get("skeleton"), str):
-        raise BadInput(f'line {number} of {path} is not {{"text_sha256": …, "skeleton": …}}, nor with "text" instead of its hash')
+        raise BadInput(
+            f'line {number} of {path} is not {{"text_sha256": …, "skeleton": …}}, nor with "text" instead of its hash'
+        )
     return key, row["skeleton"]
 
 

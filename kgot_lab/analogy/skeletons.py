@@ -19,7 +19,8 @@ _log = logging.getLogger(__name__)
 
 LOT = 8  # texts made between two writes: what an interruption can lose
 LABEL = re.compile(
-    r"^[\W_]*(?:here is |the |its |abstract |structural )*(?:skeleton|mechanism|summary|answer|output)[*_\s]*[:=][*_\s]*", re.I
+    r"^[\W_]*(?:here is |the |its |abstract |structural )*(?:skeleton|mechanism|summary|answer|output)[*_\s]*[:=][*_\s]*",
+    re.I,
 )
 BULLET = re.compile(r"^(?:[-•>#]+|\*|\d+[.)])\s+")
 _SKELETONS = CacheTable("skeletons-1.sqlite", "skeletons", "skeleton", "TEXT", "skeleton")
@@ -27,7 +28,9 @@ QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # what open
 
 
 class Maker(Protocol):
-    """Anything that turns texts into skeletons, one for each. Of two makers with the same `digest`, each makes what the other would."""
+    """Anything that turns texts into skeletons, one for each. Of two makers with the same `digest`, each
+    makes what the other would.
+    """
 
     @property
     def name(self) -> str: ...
@@ -44,7 +47,9 @@ class Skeletons(Mapping[str, str]):
     maker: str
     blank: tuple[str, ...] = ()  # texts without a letter, as often as they came
     failed: Mapping[str, str] = field(default_factory=dict)  # text: why it has no skeleton
-    leaks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # text: its words that its skeleton still holds
+    leaks: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # text: its words that its skeleton still holds
 
     def __getitem__(self, text: str) -> str:
         return self.by_text[text]
@@ -69,15 +74,21 @@ def skeletons(
     progress: Callable[[int, int], None] | None = None,
     leaks: LeakCheck | None = None,
 ) -> Skeletons:
-    """The skeletons of some texts: those kept from earlier, and the others made now, a few at a time, each lot written at once.
+    """The skeletons of some texts: those kept from earlier, and the others made now, a few at a time, each
+    lot written at once.
 
-    Kept in `folder` (the user's cache folder by default) under a hash of maker and text, so a run that was interrupted goes on where it
-    stopped. When a lot fails, each text of it is tried alone, and one that fails again is in `failed` with the reason, to be tried anew
-    next time. A blank text gets none. Before the first and after each lot `progress(done, total)` counts the texts that were missing.
-    Raises BadInput for what are no texts or no maker; NotInstalled, ModelMissing and OverBudget, because no text could then be made.
+    Kept in `folder` (the user's cache folder by default) under a hash of maker and text, so a run that was
+    interrupted goes on where it stopped. When a lot fails, each text of it is tried alone, and one that fails
+    again is in `failed` with the reason, to be tried anew next time. A blank text gets none. Before the first
+    and after each lot `progress(done, total)` counts the texts that were missing. Raises BadInput for what
+    are no texts or no maker; NotInstalled, ModelMissing and OverBudget, because no text could then be made.
     """
     texts = _checked(texts)
-    require_parts(maker, ("name", "digest", "__call__"), "a maker is called with texts and has a name and a digest, as Linguistic() does")
+    require_parts(
+        maker,
+        ("name", "digest", "__call__"),
+        "a maker is called with texts and has a name and a digest, as Linguistic() does",
+    )
     wanted = {text: text_key(maker.digest, text) for text in texts if not _blank(text)}
     kept = _Kept(folder) if cache else None
     known = kept.read(list(wanted.values())) if kept else {}
@@ -94,12 +105,19 @@ def skeletons(
     by_text = {text: known[key] for text, key in wanted.items() if key in known}
     leaked = {text: leaks.check(text, skeleton) for text, skeleton in by_text.items()} if leaks else {}
     blank = tuple(text for text in texts if _blank(text))
-    return Skeletons(by_text, maker.name, blank, failed, {text: words for text, words in leaked.items() if words})
+    return Skeletons(
+        by_text, maker.name, blank, failed, {text: words for text, words in leaked.items() if words}
+    )
 
 
 def one_line(reply: str) -> str:
-    """The skeleton in a reply: its first line with words, without label, bullet and quotes. Raises BadReply if there is none."""
-    lines = ["".join(letter if letter.isprintable() else " " for letter in line).strip() for line in reply.splitlines()]
+    """The skeleton in a reply: its first line with words, without label, bullet and quotes. Raises BadReply
+    if there is none.
+    """
+    lines = [
+        "".join(letter if letter.isprintable() else " " for letter in line).strip()
+        for line in reply.splitlines()
+    ]
     more = [line for line in lines if not line.endswith(":")]  # "Here it is:" is not it
     for line in more or lines:
         skeleton = _bare(LABEL.sub("", _bare(BULLET.sub("", line.strip()))))
@@ -109,12 +127,16 @@ def one_line(reply: str) -> str:
 
 
 def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Each text with its skeleton; texts that fail together are tried one by one, and one that fails alone is noted in `failed`."""
+    """Each text with its skeleton; texts that fail together are tried one by one, and one that fails alone is
+    noted in `failed`.
+    """
     try:
         lines = _lines(maker, texts)
     except (NotInstalled, ModelMissing, OverBudget):  # no other text would fare better
         raise
-    except Exception as error:  # a maker may be anyone's, and hours of others' work must not be lost to one text
+    except (
+        Exception
+    ) as error:  # a maker may be anyone's, and hours of others' work must not be lost to one text
         if len(texts) > 1:
             for text in texts:
                 yield from _made(maker, [text], failed)
@@ -126,12 +148,18 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
 
 
 def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
-    """What a maker makes of some texts, one line for each; raises BadInput if it gives more or fewer, or an empty one."""
+    """What a maker makes of some texts, one line for each; raises BadInput if it gives more or fewer, or an
+    empty one.
+    """
     made = maker([whole(text) for text in texts])
     if len(made) != len(texts):
-        raise BadInput(f"{maker.name} made {len(made)} skeletons of {len(texts)} texts; a maker gives one for each")
+        raise BadInput(
+            f"{maker.name} made {len(made)} skeletons of {len(texts)} texts; a maker gives one for each"
+        )
     if any(map(_blank, made)):
-        raise BadInput(f"{maker.name} found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read")
+        raise BadInput(
+            f"{maker.name} found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read"
+        )
     return [whole(one_line(skeleton)) for skeleton in made]
 
 
@@ -158,7 +186,9 @@ def _checked(texts: Iterable[str]) -> list[str]:
         raise BadInput(f"give a list of texts, not one text: skeletons([{texts[:40]!r}], maker)")
     texts = list(texts)
     if odd := [text for text in texts if not isinstance(text, str)]:
-        raise BadInput(f"{len(odd)} of {len(texts)} are not texts, the first is {odd[0]!r}; give '' for a thing without a description")
+        raise BadInput(
+            f"{len(odd)} of {len(texts)} are not texts, the first is {odd[0]!r}; give '' for a thing without a description"
+        )
     return texts
 
 

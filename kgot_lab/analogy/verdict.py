@@ -20,7 +20,9 @@ _WIDE = 48  # characters of a column
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with all-MiniLM; the others are set."""
+    """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with
+    all-MiniLM; the others are set.
+    """
 
     partners: float = 0.25  # a smaller share of the events, of the text with fewer, finds a partner
     turned: float = 0.03  # by more than this the two line up better when one is read backwards
@@ -43,11 +45,13 @@ class Match:
 
 @dataclass(frozen=True, repr=False)
 class Alignment:
-    """Two texts side by side: which sentences and which events answer each other, and what that says of their nouns.
+    """Two texts side by side: which sentences and which events answer each other, and what that says of their
+    nouns.
 
-    `score` is the similarity that `Aligner` gives; `backward` is the same with the target's units read from the last to the first.
-    `order` is Kendall's tau between the source's units and their best matches: 1 in order, -1 turned round. The units are events where
-    both texts tell several, else sentences. `veto` says what speaks against an edge; it is "" when the edge stands.
+    `score` is the similarity that `Aligner` gives; `backward` is the same with the target's units read from
+    the last to the first. `order` is Kendall's tau between the source's units and their best matches: 1 in
+    order, -1 turned round. The units are events where both texts tell several, else sentences. `veto` says
+    what speaks against an edge; it is "" when the edge stands.
     """
 
     source: Analysis
@@ -62,7 +66,9 @@ class Alignment:
     @cached_property
     def roles(self) -> RoleMap:
         """Which noun answers to which, as fillers of the same role in aligned events."""
-        return role_map((self.source.events[match.source], self.target.events[match.target]) for match in self.events)
+        return role_map(
+            (self.source.events[match.source], self.target.events[match.target]) for match in self.events
+        )
 
     @property
     def fewer(self) -> int:
@@ -85,14 +91,20 @@ class Alignment:
         lines = [f"<Alignment {self.score:.2f}, order {self.order:+.2f}: {self.veto or 'the edge stands'}>"]
         texts = (self.source, self.target)
         lines += _columns(
-            [[unit.text for unit in text.units] for text in texts], [(each, "!" * self._clash(each)) for each in self.sentences]
+            [[unit.text for unit in text.units] for text in texts],
+            [(each, "!" * self._clash(each)) for each in self.sentences],
         )
         if self.events:
             lines.append("events")
-            lines += _columns([[event.told for event in text.events] for text in texts], [(each, "") for each in self.events])
+            lines += _columns(
+                [[event.told for event in text.events] for text in texts],
+                [(each, "") for each in self.events],
+            )
         roles = self.roles
         if roles.votes:
-            lines.append(f"roles: {roles.consistency:.0%} agree one to one, {roles.same} of {roles.votes} with the same noun")
+            lines.append(
+                f"roles: {roles.consistency:.0%} agree one to one, {roles.same} of {roles.votes} with the same noun"
+            )
         for noun in roles.counterparts:
             lines += _row(noun.source, f"{noun.times}x" if noun.agrees else f"({noun.times}x)", noun.target)
         return "\n".join(line.rstrip() for line in lines)
@@ -112,13 +124,23 @@ def _settled(alignment: Alignment) -> str:
     for place, text in texts.items():
         if not text.text.strip():
             return f"the {place} text is blank"
-    if " ".join(alignment.source.text.casefold().split()) == " ".join(alignment.target.text.casefold().split()):
+    if " ".join(alignment.source.text.casefold().split()) == " ".join(
+        alignment.target.text.casefold().split()
+    ):
         return "the same text"
     bare = [place for place, text in texts.items() if not text.units]
-    return f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned" if bare else ""
+    return (
+        f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned"
+        if bare
+        else ""
+    )
 
 
-_LEAST = ("partners", "consistency", "score")  # limits that a measure must not fall below; the others it must not pass
+_LEAST = (
+    "partners",
+    "consistency",
+    "score",
+)  # limits that a measure must not fall below; the others it must not pass
 
 
 def _measured(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:
@@ -157,7 +179,9 @@ def _denied(alignment: Alignment, limits: Cutoffs) -> bool:
 
 
 def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
-    """The units of two texts in two columns: a match on one line with its similarity and mark, the others alone, where they stand."""
+    """The units of two texts in two columns: a match on one line with its similarity and mark, the others
+    alone, where they stand.
+    """
     (ours, theirs), left, right = units, 0, 0
     for match, mark in matches:
         yield from (line for unit in ours[left : match.source] for line in _row(unit, "", ""))
@@ -176,7 +200,9 @@ def _row(one: str, middle: str, other: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Chosen:
-    """One calibrated limit: its value, and the shares of analogies and of other pairs that it vetoes by itself."""
+    """One calibrated limit: its value, and the shares of analogies and of other pairs that it vetoes by
+    itself.
+    """
 
     limit: str
     value: float
@@ -199,9 +225,14 @@ class Calibration:
         return (self.kept + self.vetoed) / 2
 
     def __repr__(self) -> str:
-        lines = [f"<Calibration: balanced accuracy {self.balanced_accuracy:.3f}; {self.kept:.1%} kept, {self.vetoed:.1%} vetoed>"]
+        lines = [
+            f"<Calibration: balanced accuracy {self.balanced_accuracy:.3f}; {self.kept:.1%} kept, {self.vetoed:.1%} vetoed>"
+        ]
         lines.append(f"  {'limit':12} {'value':>5}  vetoed analogies  others")
-        lines += [f"  {each.limit:12} {each.value:5.2f} {each.analogies:17.1%} {each.others:7.1%}" for each in self.chosen]
+        lines += [
+            f"  {each.limit:12} {each.value:5.2f} {each.analogies:17.1%} {each.others:7.1%}"
+            for each in self.chosen
+        ]
         return "\n".join(lines)
 
 
@@ -215,17 +246,24 @@ GRIDS: dict[str, tuple[float, ...]] = {  # from one that vetoes nothing to the s
 
 
 def calibrated_verdict(
-    alignments: Sequence[Alignment], analogous: Sequence[bool], *, harm: float = 0.03, start: Cutoffs | None = None
+    alignments: Sequence[Alignment],
+    analogous: Sequence[bool],
+    *,
+    harm: float = 0.03,
+    start: Cutoffs | None = None,
 ) -> Calibration:
     """The limits for an embedder, from aligned pairs of which it is known whether they are analogous.
 
-    Each of the first four limits becomes the strictest of its grid that by itself vetoes at most the share `harm` of the analogies, and
-    a larger share of the other pairs; the score then becomes the one with the highest balanced accuracy together with them, the lowest
-    of equal ones. The rest stays as in `start`. Raises BadInput unless there are pairs of both kinds.
+    Each of the first four limits becomes the strictest of its grid that by itself vetoes at most the share
+    `harm` of the analogies, and a larger share of the other pairs; the score then becomes the one with the
+    highest balanced accuracy together with them, the lowest of equal ones. The rest stays as in `start`.
+    Raises BadInput unless there are pairs of both kinds.
     """
     truth = np.asarray(analogous, bool)
     if len(truth) != len(alignments) or not 0 < truth.sum() < len(truth):
-        raise BadInput(f"calibrating takes pairs of both kinds and a word on each; {truth.sum()} of {len(alignments)} are analogous")
+        raise BadInput(
+            f"calibrating takes pairs of both kinds and a word on each; {truth.sum()} of {len(alignments)} are analogous"
+        )
     limits = start or Cutoffs()
     measured = [_measured(alignment, limits) for alignment in alignments]
     gone = np.array([bool(_settled(each)) or _denied(each, limits) for each in alignments])
@@ -237,7 +275,9 @@ def calibrated_verdict(
         gone = gone | vetoes[value]
         chosen[name] = Chosen(name, value, *_shares(vetoes[value], truth))
     partners, turned, same, consistency, score = (each.value for each in chosen.values())
-    limits = replace(limits, partners=partners, turned=turned, same=same, consistency=consistency, score=score)
+    limits = replace(
+        limits, partners=partners, turned=turned, same=same, consistency=consistency, score=score
+    )
     analogies, others = _shares(gone, truth)
     return Calibration(limits, tuple(chosen.values()), 1 - analogies, others)
 
@@ -252,8 +292,12 @@ def _strictest(vetoes: dict[float, NDArray[np.bool_]], truth: NDArray[np.bool_],
     return value
 
 
-def _most_exact(vetoes: dict[float, NDArray[np.bool_]], truth: NDArray[np.bool_], gone: NDArray[np.bool_]) -> float:
-    """The limit with the highest balanced accuracy together with what is vetoed already; the first of equal ones."""
+def _most_exact(
+    vetoes: dict[float, NDArray[np.bool_]], truth: NDArray[np.bool_], gone: NDArray[np.bool_]
+) -> float:
+    """The limit with the highest balanced accuracy together with what is vetoed already; the first of equal
+    ones.
+    """
 
     def gain(limit: float) -> float:
         analogies, others = _shares(vetoes[limit] | gone, truth)

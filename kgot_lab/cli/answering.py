@@ -27,7 +27,9 @@ _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execu
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a run leaves: its trace, a tape of replies, a page, its graph in a file, and its end as text or as JSON."""
+    """What a run leaves: its trace, a tape of replies, a page, its graph in a file, and its end as text or as
+    JSON.
+    """
 
     trace: Path | None = None
     tape: Path | None = None
@@ -47,14 +49,20 @@ class QuestionTask:
     attached: Sequence[Path] = ()
 
 
-def answer_question(question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> None:
+def answer_question(
+    question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs
+) -> None:
     """Answer a question as a configuration says; whatever can be refused is refused before a model is asked."""
     with remembering.memory_of(configuration, question) as memory:
         _answer_with(memory, question, configuration, attached, outputs)
 
 
 def _answer_with(
-    memory: AskedMemory | None, question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs
+    memory: AskedMemory | None,
+    question: str,
+    configuration: Configuration,
+    attached: Sequence[Path],
+    outputs: Outputs,
 ) -> None:
     from kgot_lab.loop.again.replay import Resources
 
@@ -63,7 +71,9 @@ def _answer_with(
     begins = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     if not (documents or attached or begins or chosen.web or chosen.mirror or chosen.names != "auto"):
         more = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
-        raise BadInput(f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {more}")
+        raise BadInput(
+            f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {more}"
+        )
     if outputs.tape is not None and configuration.execution_model:
         raise BadInput(_ONE_MODEL)
     path = outputs.trace or terminal.new_trace()
@@ -81,14 +91,20 @@ def _answer_with(
     limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
     passages = terminal.read_folder(documents) if documents else []
     graph = asking.graph_to_begin(choice)
-    planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=configuration.models)
+    planning = terminal.connect_model(
+        configuration.model, spending, outputs.tape, models=configuration.models
+    )
     other = configuration.execution_model
     execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
     at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
     asking.check_prices(configuration, planning, execution, at_hand.vision)
-    alone = begins and not (documents or attached) and chosen == type(chosen)()  # nothing to fetch with: the graph is asked as it is
+    alone = (
+        begins and not (documents or attached) and chosen == type(chosen)()
+    )  # nothing to fetch with: the graph is asked as it is
     if alone and graph is not None and not len(graph):
-        raise BadInput(f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR")
+        raise BadInput(
+            f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR"
+        )
     tools = [] if alone else asking.tools_here(at_hand, configuration, limits)
     if memory is not None:
         tools, graph = memory.tools(tools), memory.begun.graph if memory.begun.facts else None
@@ -98,7 +114,9 @@ def _answer_with(
         configuration = configuration.with_flags({"store.namespace": named})
     page = asking.told_configuration(configuration, limits)
     asking.told_beforehand(planning, limits)
-    task = QuestionTask(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
+    task = QuestionTask(
+        question, Resources(tools, planning, execution), limits, {"configuration": page}, attached
+    )
     walked(
         task,
         store,
@@ -109,7 +127,9 @@ def _answer_with(
     )
 
 
-def _given_again(configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> dict[str, object]:
+def _given_again(
+    configuration: Configuration, attached: Sequence[Path], outputs: Outputs
+) -> dict[str, object]:
     """What `resume` is given to go on with a run."""
     choice, chosen, budget = configuration.store, configuration.tools, configuration.budget
     return {
@@ -145,7 +165,15 @@ def walked(
         if configuration is not None:
             kept = saving.with_snapshots(kept, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
-        seen = finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify)
+        seen = finish(
+            kept,
+            outputs.trace,
+            again,
+            html=outputs.html,
+            as_json=outputs.as_json,
+            memory=memory,
+            certify=certify,
+        )
         if configuration is not None:
             _kept_in_the_end(opened, configuration.store, outputs, seen)
 
@@ -154,7 +182,9 @@ def _kept_in_the_end(store: Store, choice: StoreChoice, outputs: Outputs, events
     """Save the graph where that is told, and say where the store holds another than the run made."""
     place = outputs.saved
     if place is not None and outputs.trace is not None:
-        with made_again(outputs.trace, command("resume", outputs.trace, save_graph=place.another if place.taken else None)):
+        with made_again(
+            outputs.trace, command("resume", outputs.trace, save_graph=place.another if place.taken else None)
+        ):
             saving.keep_graph(store.graph(), events, place)
     asking.told_if_shared(store, choice, events)
 
@@ -192,20 +222,27 @@ def _go_on_with(
 
     run, begun = terminal.run_of(trace)
     begun_as = configuration_of(run.about)
-    choice, documents = configuration.store, Path(configuration.documents) if configuration.documents else None
+    choice, documents = (
+        configuration.store,
+        Path(configuration.documents) if configuration.documents else None,
+    )
     terminal.check_apart(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution,
         save_graph=choice.save,
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
-    spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])  # what stands before a fork, its run has paid
+    spending = asking.spending_of(
+        configuration, run.events[max(by_hand(run), 0) :]
+    )  # what stands before a fork, its run has paid
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
         "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
     }  # fmt: skip
     if run.finished:
-        idle = " and ".join(f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None)
+        idle = " and ".join(
+            f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None
+        )
         terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
@@ -219,7 +256,13 @@ def _go_on_with(
             saving.keep_graph_again(run.events, Path(choice.save), asked=asked)
         return
     begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
-    other = execution or (configuration.execution_model if begun_so else begun.execution if begun.execution != begun.planning else None)
+    other = execution or (
+        configuration.execution_model
+        if begun_so
+        else begun.execution
+        if begun.execution != begun.planning
+        else None
+    )
     if outputs.tape is not None and other:
         raise BadInput(_ONE_MODEL)
     connect = terminal.connect_model if model or begun_so else terminal.connect_again
@@ -244,8 +287,16 @@ def _go_on_with(
     tools = tools if memory is None else memory.tools(tools)
     saved = saving.place_again(choice, begun.start)
     saving.check_snapshots(configuration.snapshots, begins=False)
-    place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
-    opened = store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace) if place else terminal.store_of(begun, choice.unsafe)
+    place = (
+        (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None)
+        if choice.kind or choice.at
+        else None
+    )
+    opened = (
+        store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace)
+        if place
+        else terminal.store_of(begun, choice.unsafe)
+    )
     with closing(opened) as store:
         asking.told_namespace(store)
         try:
@@ -254,8 +305,12 @@ def _go_on_with(
             if place is None or not store.schema().nodes:
                 raise
             elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
-            raise BadInput(f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is") from error
+            raise BadInput(
+                f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is"
+            ) from error
         kept = saving.with_snapshots(walk, configuration.snapshots, trace)
         certify = configuration.certify
-        seen = finish(kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify)
+        seen = finish(
+            kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify
+        )
         _kept_in_the_end(store, choice, replace(outputs, trace=trace, saved=saved), seen)

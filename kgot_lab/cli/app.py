@@ -1,4 +1,6 @@
-"""The command line: ask, demo, extract, query, resume, show, verify, certify, memory, invest, bench, model, doctor."""
+"""The command line: ask, demo, extract, query, resume, show, verify, certify, memory, invest, bench, model,
+doctor.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,29 @@ from kgot_lab.cli.experts.withdrawing import list_tokens, revoke_tenant
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.investing import investments
-from kgot_lab.cli.meanings import declare_relation, list_names, list_relations, merge_names, tell_changes, unmerge_name
+from kgot_lab.cli.meanings import (
+    declare_relation,
+    list_names,
+    list_relations,
+    merge_names,
+    tell_changes,
+    unmerge_name,
+)
 from kgot_lab.cli.query.serving import serve_mcp
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.remembering import memories
 from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.cli.vouching import certify_run, list_answers
-from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, OutOfMemory, wants_memory, without_secrets
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    ModelMissing,
+    NotInstalled,
+    OutOfMemory,
+    wants_memory,
+    without_secrets,
+)
 from kgot_lab.llm.env_file import load_env
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import as_typed
@@ -53,7 +70,9 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name != "query":
             return super().get_command(ctx, cmd_name)
-        from kgot_lab.cli.query.all_commands import queries  # only now: a command for each question needs all of them
+        from kgot_lab.cli.query.all_commands import (
+            queries,
+        )  # only now: a command for each question needs all of them
 
         group = typer.main.get_group(queries)
         group.name = cmd_name
@@ -63,12 +82,16 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if isinstance(said := getattr(error, "message", None), str):  # an error of usage, whose class has no public name
+            if isinstance(
+                said := getattr(error, "message", None), str
+            ):  # an error of usage, whose class has no public name
                 error.message = without_secrets(said)  # type: ignore[attr-defined]
             raise
 
 
-app = typer.Typer(cls=_Commands, add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
+app = typer.Typer(
+    cls=_Commands, add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP
+)
 
 
 def main() -> None:
@@ -77,7 +100,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
     with warnings.catch_warnings(), _ended_by_signals():
-        warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")  # without the line of code it comes from
+        warnings.showwarning = lambda message, *_: terminal.say(
+            f"note: {message}"
+        )  # without the line of code it comes from
         try:
             load_env()
             app()
@@ -101,7 +126,9 @@ def main() -> None:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """What ends a program, or a closed terminal, is heard as Ctrl-C is, once; the exit code tells which it was, as shells have it."""
+    """What ends a program, or a closed terminal, is heard as Ctrl-C is, once; the exit code tells which it
+    was, as shells have it.
+    """
     heard: list[int] = []
 
     def stop(number: int, _: object) -> None:
@@ -112,7 +139,9 @@ def _ended_by_signals() -> Iterator[None]:
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in (getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)):
-            if signal.getsignal(number) is signal.SIG_DFL:  # nohup has a program ignore what a closed terminal sends
+            if (
+                signal.getsignal(number) is signal.SIG_DFL
+            ):  # nohup has a program ignore what a closed terminal sends
                 before[number] = signal.signal(number, stop)
     try:
         yield
@@ -126,7 +155,9 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _lost(stream: TextIO | None) -> bool:
-    """Whether a stream takes nothing more; if so it leads nowhere from now on, or Python would complain again at its end."""
+    """Whether a stream takes nothing more; if so it leads nowhere from now on, or Python would complain again
+    at its end.
+    """
     if stream is None:
         return False
     try:
@@ -140,7 +171,9 @@ def _lost(stream: TextIO | None) -> bool:
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="print the version and stop")] = False) -> None:
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="print the version and stop")] = False,
+) -> None:
     if version:
         typer.echo(__version__)
         raise typer.Exit
@@ -154,7 +187,9 @@ def ask(
     execution: options.Execution = None,
     models: options.ModelsFile = None,
     preset: options.Preset = None,
-    answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
+    answer_format: Annotated[
+        str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")
+    ] = None,
     steps: options.StepCount = None,
     votes: options.VoteCount = None,
     repairs: options.RepairCount = None,
@@ -194,7 +229,13 @@ def ask(
     question = as_typed(question, "the question")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}
+    single = {
+        "steps": steps,
+        "votes": votes,
+        "repairs": repairs,
+        "temperature": temperature,
+        "vote_temperature": vote_temperature,
+    }
     budget = asking.budget_given(max_calls, max_seconds, max_dollars)
     configuration = read_configuration(config).with_flags({
         "documents": documents, "model": model, "execution_model": execution, "models": models, "preset": preset,
@@ -214,17 +255,25 @@ def _named(tools: list[str] | None) -> object:
 @app.command()
 def demo(
     trace: options.TraceFile = None,
-    more: Annotated[int, typer.Option("--more", help="how many further questions to ask (up to 2)", min=0, max=2)] = 0,
-    replayed: Annotated[bool, typer.Option("--replay", help="show the recorded run, without the model")] = False,
+    more: Annotated[
+        int, typer.Option("--more", help="how many further questions to ask (up to 2)", min=0, max=2)
+    ] = 0,
+    replayed: Annotated[
+        bool, typer.Option("--replay", help="show the recorded run, without the model")
+    ] = False,
 ) -> None:
-    """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a recorded run."""
+    """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a
+    recorded run.
+    """
     from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.limits import LOCAL
     from kgot_lab.stores import InMemory
 
     if replayed and more:
-        raise BadInput("--replay shows the one run that is recorded, and --more asks a live model: leave out one of them")
+        raise BadInput(
+            "--replay shows the one run that is recorded, and --more asks a live model: leave out one of them"
+        )
     if replayed and trace is not None:
         raise BadInput("--replay asks nothing and writes no trace: leave out --replay or --trace")
     first = trace or (None if replayed else terminal.new_trace())
@@ -242,10 +291,21 @@ def demo(
         return
     live = Resources(terminal.tools_with_notes(hotpotqa().documents, []), llm)
     for number, question in enumerate(demo_questions()[: 1 + more], start=1):
-        path = first if first and number == 1 else trace.with_stem(f"{trace.stem}_{number}") if trace else terminal.new_trace()
+        path = (
+            first
+            if first and number == 1
+            else trace.with_stem(f"{trace.stem}_{number}")
+            if trace
+            else terminal.new_trace()
+        )
         html = path.with_suffix(".html")
         again = GoOn("resume", path, {"html": html})
-        walked(QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO}), InMemory(), again, Outputs(path, html=html))
+        walked(
+            QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO}),
+            InMemory(),
+            again,
+            Outputs(path, html=html),
+        )
         typer.echo(f"gold answer: {question.answer}\n")
     if not more:
         typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
@@ -258,13 +318,17 @@ def extract(
     models: options.ModelsFile = None,
     preset: options.Preset = None,
     settings: options.SetLimit = None,
-    out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path("graph.jsonl"),
+    out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path(
+        "graph.jsonl"
+    ),
     trace: options.TraceFile = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
     max_dollars: options.MaxDollars = None,
     config: options.ConfigFile = None,
-    go_on: Annotated[bool, typer.Option("--resume", help="go on with the extraction in the trace file")] = False,
+    go_on: Annotated[
+        bool, typer.Option("--resume", help="go on with the extraction in the trace file")
+    ] = False,
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
     from kgot_lab.cli.configuration import limits_given, read_configuration
@@ -307,9 +371,11 @@ def resume(
     snapshots: options.Snapshots = None,
     certify: options.Certify = False,
 ) -> None:
-    """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is as the run began.
+    """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is
+    as the run began.
 
-    A tool that was under way begins again, and so do the calls of models in it; what they cost before the stop counts.
+    A tool that was under way begins again, and so do the calls of models in it; what they cost before the
+    stop counts.
     """
     from kgot_lab.cli.configuration import configuration_of
 
@@ -320,7 +386,14 @@ def resume(
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe, "store.save": save_graph,
         "certify": certify, **budget,
     })  # fmt: skip
-    go_on(trace, configuration, attach or [], Outputs(trace, tape, html, as_json), model=model, execution=execution)
+    go_on(
+        trace,
+        configuration,
+        attach or [],
+        Outputs(trace, tape, html, as_json),
+        model=model,
+        execution=execution,
+    )
 
 
 @app.command()
@@ -355,7 +428,10 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
         difference = verifying(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
-    typer.echo(f"{len(run.events)} events, every one the same" + ("" if run.finished else "; the run was stopped before its answer"))
+    typer.echo(
+        f"{len(run.events)} events, every one the same"
+        + ("" if run.finished else "; the run was stopped before its answer")
+    )
 
 
 app.add_typer(benchmarks, name="bench")
@@ -395,10 +471,17 @@ def model() -> None:
 
 @app.command()
 def doctor(
-    file: Annotated[Path | None, typer.Argument(help="a log, SQLite graph, trace, tape, ledger, graph file or cache of vectors")] = None,
-    salvage: Annotated[bool, typer.Option("--salvage", help="keep what is whole of a damaged log or SQLite graph")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="a log, SQLite graph, trace, tape, ledger, graph file or cache of vectors"),
+    ] = None,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="keep what is whole of a damaged log or SQLite graph")
+    ] = False,
 ) -> None:
-    """Try each piece for real, and say how to get what is missing; or, given a file of ours, say whether it is whole."""
+    """Try each piece for real, and say how to get what is missing; or, given a file of ours, say whether it
+    is whole.
+    """
     if file is not None:
         return _examine_file(file, salvage=salvage)
     if salvage:

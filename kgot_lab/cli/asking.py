@@ -1,4 +1,6 @@
-"""What a question is asked with: models that share one budget, the tools that work here, and a store that may begin with a graph."""
+"""What a question is asked with: models that share one budget, the tools that work here, and a store that may
+begin with a graph.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,17 @@ if TYPE_CHECKING:
 
 
 def budget_given(calls: int | None, seconds: float | None, dollars: float | None) -> dict[str, float | None]:
-    """The budget that a command is given, by the names it has in a configuration; raises BadInput for one that nothing can be done with."""
+    """The budget that a command is given, by the names it has in a configuration; raises BadInput for one
+    that nothing can be done with.
+    """
     terminal.budget_of(calls, seconds, dollars)
     return {"budget.calls": calls, "budget.seconds": seconds, "budget.dollars": dollars}
 
 
 def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
-    """The one account of all models of a command, in which the calls of a run that goes on are counted: a budget is the run's."""
+    """The one account of all models of a command, in which the calls of a run that goes on are counted: a
+    budget is the run's.
+    """
     from kgot_lab.llm.budget import Spending
     from kgot_lab.loop.ledger import ledger
 
@@ -45,12 +51,18 @@ _PLAIN = {"search", "read_attachment"}  # what a small model gets
 
 
 def tools_here(
-    at_hand: AtHand, configuration: Configuration, limits: Limits | None = None, *, named: Collection[str] | None = None
+    at_hand: AtHand,
+    configuration: Configuration,
+    limits: Limits | None = None,
+    *,
+    named: Collection[str] | None = None,
 ) -> list[Tool]:
-    """The tools of a run: those of a run that goes on (`named`), those named in the configuration, or all that its preset is made for.
+    """The tools of a run: those of a run that goes on (`named`), those named in the configuration, or all
+    that its preset is made for.
 
-    A small model gets the search and the attached files; any other all that work with what is at hand. What is asked for by name and cannot
-    work here raises BadInput with the reason; of the others the reasons are told.
+    A small model gets the search and the attached files; any other all that work with what is at hand. What
+    is asked for by name and cannot work here raises BadInput with the reason; of the others the reasons are
+    told.
     """
     from kgot_lab.tools.offered import offered_tools
 
@@ -58,7 +70,9 @@ def tools_here(
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
     plainly = wanted is None and limits is not None and limits.few_tools and chosen == type(chosen)()
     if plainly or (wanted is not None and set(wanted) <= _PLAIN):
-        plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow)
+        plain = terminal.tools_with_notes(
+            at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow
+        )
         if wanted is None or set(wanted) <= {tool.name for tool in plain}:
             return [tool for tool in plain if wanted is None or tool.name in wanted]
     offered = terminal.with_notes(lambda: offered_tools(at_hand))
@@ -77,7 +91,12 @@ def tools_here(
 
 
 def at_hand(
-    configuration: Configuration, documents: Sequence[Document], attached: Sequence[Path], llm: LLM, limits: Limits, spending: Spending
+    configuration: Configuration,
+    documents: Sequence[Document],
+    attached: Sequence[Path],
+    llm: LLM,
+    limits: Limits,
+    spending: Spending,
 ) -> AtHand:
     """What there is to make tools of."""
     from kgot_lab.sandbox.calculator import Calculator
@@ -88,8 +107,14 @@ def at_hand(
     check_engine(chosen)
     if chosen.mirror:
         Mirror(chosen.mirror)
-    seeing = terminal.connect_model(chosen.vision_model, spending, models=configuration.models) if chosen.vision_model else None
-    calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)  # opens its sandbox when it is first used
+    seeing = (
+        terminal.connect_model(chosen.vision_model, spending, models=configuration.models)
+        if chosen.vision_model
+        else None
+    )
+    calculator = Calculator(
+        unsafe=configuration.store.unsafe, seconds=limits.python_seconds
+    )  # opens its sandbox when it is first used
     return AtHand(
         documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
         mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
@@ -98,7 +123,9 @@ def at_hand(
 
 
 def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
-    """The graph that a run is to begin with, read from its file or from a namespace of its server; None for one that is kept in place."""
+    """The graph that a run is to begin with, read from its file or from a namespace of its server; None for
+    one that is kept in place.
+    """
     from kgot_lab.stores.opening import login_of, open_store
 
     if choice.graph is None:
@@ -106,9 +133,13 @@ def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
     if "://" not in choice.graph:
         return graph_in(choice.graph)
     if choice.at or choice.kind:
-        raise BadInput("--graph names the address of a graph and --store or --at another place: leave one out")
+        raise BadInput(
+            "--graph names the address of a graph and --store or --at another place: leave one out"
+        )
     if not choice.namespace:
-        raise BadInput(f"say which graph of the server: --namespace NAME; kgot-lab namespaces {choice.graph} lists them")
+        raise BadInput(
+            f"say which graph of the server: --namespace NAME; kgot-lab namespaces {choice.graph} lists them"
+        )
     if choice.keep:
         return None
     with closing(open_store(choice.graph, namespace=choice.namespace, **login_of(choice.graph))) as kept:
@@ -116,7 +147,9 @@ def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
 
 
 def begun_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
-    """The store of a run, opened when nothing can be refused any more: it may empty or fill what it finds, as it was told."""
+    """The store of a run, opened when nothing can be refused any more: it may empty or fill what it finds, as
+    it was told.
+    """
     from kgot_lab.stores import empty_store
 
     if choice.graph is not None and "://" in choice.graph:
@@ -124,9 +157,16 @@ def begun_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
             return empty_store(choice.graph, unsafe=choice.unsafe, namespace=choice.namespace, keep=True)
         choice = choice.model_copy(update={"namespace": None})
     if graph is not None and choice.keep:
-        raise BadInput("--graph FILE gives the graph to begin with, and --keep the one that is in the store: leave one out")
+        raise BadInput(
+            "--graph FILE gives the graph to begin with, and --keep the one that is in the store: leave one out"
+        )
     store = empty_store(
-        choice.kind or "in_memory", choice.at, unsafe=choice.unsafe, namespace=choice.namespace, keep=choice.keep, wipe=choice.wipe
+        choice.kind or "in_memory",
+        choice.at,
+        unsafe=choice.unsafe,
+        namespace=choice.namespace,
+        keep=choice.keep,
+        wipe=choice.wipe,
     )
     told_namespace(store)
     return store if graph is None else _holding(graph, store)
@@ -147,14 +187,18 @@ def told_if_shared(store: Store, choice: StoreChoice, events: Sequence[Event]) -
     if parted is not None:
         terminal.say(f"note: {place} holds something else than this run wrote: {not_following(parted)}")
     elif place and store.graph() != graph_after(events):
-        terminal.say(f"note: {place} holds something else than this run wrote, which its trace has: another command writes there too")
+        terminal.say(
+            f"note: {place} holds something else than this run wrote, which its trace has: another command writes there too"
+        )
 
 
 def _holding(graph: PropertyGraph, store: Store) -> Store:
     """A store, once it holds a graph; closed if it cannot."""
     try:
         if store.schema().nodes:
-            raise BadInput("the store holds a graph already: --graph gives the graph to begin with, so leave --keep out")
+            raise BadInput(
+                "the store holds a graph already: --graph gives the graph to begin with, so leave --keep out"
+            )
         store.apply(store.graph().diff(graph))
     except BaseException:
         store.close()
@@ -163,7 +207,9 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 
 
 def graph_in(where: str) -> PropertyGraph:
-    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput."""
+    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store,
+    or SQLite. Raises BadInput.
+    """
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph
@@ -171,7 +217,9 @@ def graph_in(where: str) -> PropertyGraph:
 
     path = Path(where)
     if not path.is_file():
-        raise BadInput(f"there is no graph at {where}: name a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address")
+        raise BadInput(
+            f"there is no graph at {where}: name a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address"
+        )
     if is_trace(path):
         events = load_run(path).events
         return sourced(graph_after(events), events)
@@ -182,7 +230,9 @@ def graph_in(where: str) -> PropertyGraph:
 
 
 def check_engine(chosen: ToolChoice) -> None:
-    """See now that the search engine that is named can be asked, where the web is; raises UnknownName, BadInput, NotInstalled."""
+    """See now that the search engine that is named can be asked, where the web is; raises UnknownName,
+    BadInput, NotInstalled.
+    """
     from kgot_lab.tools.web.engines import check_engine_name, web_engine
 
     check_engine_name(chosen.engine)
@@ -191,7 +241,9 @@ def check_engine(chosen: ToolChoice) -> None:
 
 
 def used_by(command: str, configuration: Configuration, fields: Collection[str]) -> Configuration:
-    """What a command takes of a page of YAML that other commands read too, by the names of its fields; what it does not is said."""
+    """What a command takes of a page of YAML that other commands read too, by the names of its fields; what
+    it does not is said.
+    """
     used, left = configuration.only(fields)
     if left:
         terminal.say(f"note: kgot-lab {command} does not use {', '.join(left)} of the configuration")
@@ -206,7 +258,9 @@ def told_configuration(configuration: Configuration, limits: Limits) -> str:
 
 
 def check_prices(configuration: Configuration, *models: LLM | None) -> None:
-    """Refuse a limit in dollars where the price of a model is not known, before any of them is asked; raises BadInput."""
+    """Refuse a limit in dollars where the price of a model is not known, before any of them is asked; raises
+    BadInput.
+    """
     from kgot_lab.llm.budget import price_asked
 
     for llm in models if configuration.budget.dollars is not None else ():
@@ -235,10 +289,14 @@ def rate_of(llm: LLM) -> Rate:
 
 
 def tools_again(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
-    """The tools of a run that goes on; raises BadInput, which says what to name again, where one of them cannot work."""
+    """The tools of a run that goes on; raises BadInput, which says what to name again, where one of them
+    cannot work.
+    """
     try:
         return tools_here(at_hand, configuration, named=list(begun.tools))
     except BadInput as error:
-        files = f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
+        files = (
+            f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
+        )
         named = f"the run used {', '.join(sorted(begun.tools))}: name its documents again with --documents DIR{files}"
         raise BadInput(f"{named} ({error})") from error

@@ -1,4 +1,6 @@
-"""`kgot-lab bench`: the recall benchmark on the command line, and the other benchmarks that are commands under it."""
+"""`kgot-lab bench`: the recall benchmark on the command line, and the other benchmarks that are commands
+under it.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +27,46 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _FOLDER = Path("runs/recall")
 NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
-_STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
+_STEPS = (
+    "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
+)
 _FEWEST = 4  # synthetic passages for one query
 _SETS = "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, musique-498-steps"
-_ENDINGS = "each also with -untitled (passages without titles) or -mixed (over all bundled passages) behind its name"
-_Names = Annotated[list[str] | None, typer.Argument(help=f"{_SETS}; {_ENDINGS}; beir/...; or a folder of yours")]
-Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; what is there is run again after a change")]
-Only = Annotated[list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")]
+_ENDINGS = (
+    "each also with -untitled (passages without titles) or -mixed (over all bundled passages) behind its name"
+)
+_Names = Annotated[
+    list[str] | None, typer.Argument(help=f"{_SETS}; {_ENDINGS}; beir/...; or a folder of yours")
+]
+Folder = Annotated[
+    Path,
+    typer.Option("--folder", help="where receipts and reports go; what is there is run again after a change"),
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")
+]
 Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
-Scale = Annotated[bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")]
+Scale = Annotated[
+    bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")
+]
 PlanFile = Annotated[
     Path | None,
-    typer.Option("--plan", help="the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours"),
+    typer.Option(
+        "--plan",
+        help="the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours",
+    ),
 ]
-Dask = Annotated[str | None, typer.Option("--dask", help="the address of a Dask scheduler, whose workers run the systems")]
+Dask = Annotated[
+    str | None, typer.Option("--dask", help="the address of a Dask scheduler, whose workers run the systems")
+]
 _EMBEDDERS = "minilm (by default), wordllama, all-minilm, sentence-transformers, sentence-transformers:MODEL_OR_FOLDER, api:openai:MODEL"
 EmbedderName = Annotated[
-    str | None, typer.Option("--embedder", help=f"whose vectors the systems use: {_EMBEDDERS}, api:http://host/v1#MODEL")
+    str | None,
+    typer.Option("--embedder", help=f"whose vectors the systems use: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ]
-Sizes = Annotated[list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")]
+Sizes = Annotated[
+    list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")
+]
 
 
 def bench(
@@ -59,7 +82,8 @@ def bench(
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.
 
-    Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is ./questions here.
+    Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is
+    ./questions here.
     """
     terminal.check_writable(folder / "plan.json")
     if scale:
@@ -76,12 +100,16 @@ def bench(
         return
     if sizes:
         raise BadInput("--size goes with --scale")
-    reports = _stoppable(folder, lambda: reported(folder, names or [], only or [], develop, plan, dask, embedder))
+    reports = _stoppable(
+        folder, lambda: reported(folder, names or [], only or [], develop, plan, dask, embedder)
+    )
     for report in reports:
         typer.echo(f"{report}\n")
     for line in run_again(reports):
         terminal.say(line)
-    typer.echo(f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set")
+    typer.echo(
+        f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set"
+    )
 
 
 def _older(folder: Path) -> str:
@@ -110,7 +138,9 @@ def reported(
     dask: str | None = None,
     embedder: str | None = None,
 ) -> list[Report]:
-    """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before anything runs."""
+    """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before
+    anything runs.
+    """
     for package in NEEDED:
         if find_spec(package) is None:
             raise NotInstalled("bench", package)
@@ -122,9 +152,16 @@ def reported(
     given = Plan.load(plan) if plan else None
 
     with terminal.bar("the benchmark") as progress, terminal.bar("vectors") as embedding:
-        vectors = embedder_named(embedder or "minilm", progress=lambda done, total: _told(embedding, done, total))
+        vectors = embedder_named(
+            embedder or "minilm", progress=lambda done, total: _told(embedding, done, total)
+        )
         with workers_at(dask) if dask else nullcontext() as client:
-            chosen: dict[str, Any] = {"names": names or DATASETS, "only": only, "develop": develop, "plan": given}
+            chosen: dict[str, Any] = {
+                "names": names or DATASETS,
+                "only": only,
+                "develop": develop,
+                "plan": given,
+            }
             reports = benchmark(folder, vectors, progress=progress, client=client, **chosen)
     write_reports(reports, folder)
     return reports
@@ -136,7 +173,11 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     from kgot_lab.viz.recall import write_recall_page
 
     whole = [report for report in reports if report.dataset.name != _STEPS]
-    complete = [report for report in whole if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)]
+    complete = [
+        report
+        for report in whole
+        if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)
+    ]
     claims = [verdicts(complete).markdown()] if complete else []
     heads = [report.csv().split("\n", 1) for report in reports]
     for ending, text in {
@@ -176,7 +217,9 @@ def _stoppable(folder: Path, work: Callable[[], _T]) -> _T:
     try:
         return work()
     except KeyboardInterrupt:
-        terminal.say(f"\nStopped. Everything so far is in {folder}; the same command goes on from there.{_older(folder)}")
+        terminal.say(
+            f"\nStopped. Everything so far is in {folder}; the same command goes on from there.{_older(folder)}"
+        )
         raise typer.Exit(terminal.INTERRUPTED) from None
 
 
@@ -185,7 +228,9 @@ def _told(progress: BenchmarkProgress, done: int, total: int) -> None:
 
 
 class _Benchmarks(TyperGroup):
-    """The benchmarks; without the name of one, the words are those of the recall benchmark, as they were before there were others."""
+    """The benchmarks; without the name of one, the words are those of the recall benchmark, as they were
+    before there were others.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = args if args and args[0] in self.commands else [_RECALL, *args]
@@ -193,6 +238,9 @@ class _Benchmarks(TyperGroup):
 
 
 _RECALL = "recall"
-benchmarks = typer.Typer(cls=_Benchmarks, help="Measure every retrieval system; `bench questions`: answers with and without a graph.")
+benchmarks = typer.Typer(
+    cls=_Benchmarks,
+    help="Measure every retrieval system; `bench questions`: answers with and without a graph.",
+)
 benchmarks.command(_RECALL)(bench)
 benchmarks.command("questions")(bench_questions)

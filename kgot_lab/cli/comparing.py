@@ -1,4 +1,6 @@
-"""`kgot-lab bench questions`: the same questions with and without a graph, on the command line, over as many sittings as it takes."""
+"""`kgot-lab bench questions`: the same questions with and without a graph, on the command line, over as many
+sittings as it takes.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,46 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
 
 _FOLDER = Path("runs/graph-pays")
-_Folder = Annotated[Path | None, typer.Option("--folder", help=f"where plan, traces and receipts are kept (default: {_FOLDER})")]
-_Develop = Annotated[bool, typer.Option("--develop", help="ask the questions that may be tuned on instead, in a folder of their own")]
-_Ablate = Annotated[bool, typer.Option("--ablate", help="ask the modes with one part changed at a time instead, in a folder of their own")]
+_Folder = Annotated[
+    Path | None,
+    typer.Option("--folder", help=f"where plan, traces and receipts are kept (default: {_FOLDER})"),
+]
+_Develop = Annotated[
+    bool,
+    typer.Option(
+        "--develop", help="ask the questions that may be tuned on instead, in a folder of their own"
+    ),
+]
+_Ablate = Annotated[
+    bool,
+    typer.Option(
+        "--ablate", help="ask the modes with one part changed at a time instead, in a folder of their own"
+    ),
+]
 _Reuse = Annotated[
-    list[Path] | None, typer.Option("--reuse", help="take replies to the very same prompts from the traces in this folder; repeat for more")
+    list[Path] | None,
+    typer.Option(
+        "--reuse",
+        help="take replies to the very same prompts from the traces in this folder; repeat for more",
+    ),
 ]
 _Only = Annotated[list[str] | None, typer.Option("--only", help="ask only this system; repeat for more")]
 _Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", help="ask only of this set: hotpotqa, 2wiki, musique-498 (with --develop musique); repeat for more"),
+    typer.Option(
+        "--set",
+        help="ask only of this set: hotpotqa, 2wiki, musique-498 (with --develop musique); repeat for more",
+    ),
 ]
-_Limit = Annotated[int | None, typer.Option("--limit", help="ask only the first so many questions of each set")]
-_Minutes = Annotated[float | None, typer.Option("--minutes", help="begin no question after so many minutes, and stop well")]
-_Estimate = Annotated[bool, typer.Option("--estimate", help="say how long the rest will take; nothing is asked")]
+_Limit = Annotated[
+    int | None, typer.Option("--limit", help="ask only the first so many questions of each set")
+]
+_Minutes = Annotated[
+    float | None, typer.Option("--minutes", help="begin no question after so many minutes, and stop well")
+]
+_Estimate = Annotated[
+    bool, typer.Option("--estimate", help="say how long the rest will take; nothing is asked")
+]
 _Table = Annotated[bool, typer.Option("--table", help="show the results so far; nothing is asked")]
 
 
@@ -54,9 +82,11 @@ def bench_questions(
     models: options.ModelsFile = None,
     unsafe: options.Unsafe = False,
 ) -> None:
-    """Does the graph pay? Answer fixed questions of three sets with and without a graph, by a plan that is written before the first.
+    """Does the graph pay? Answer fixed questions of three sets with and without a graph, by a plan that is
+    written before the first.
 
-    All systems answer the first question of each set, then all the second, so any stop leaves them comparable.
+    All systems answer the first question of each set, then all the second, so any stop leaves them
+    comparable.
     """
     from kgot_lab.experiments.pays.ablations import ABLATION_PAIRS, ABLATIONS
     from kgot_lab.experiments.pays.plan import Design, check_comparison
@@ -72,28 +102,51 @@ def bench_questions(
     if estimate and table:
         raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
     if table:
-        _refuse_beside_table({"--only": only, "--set": sets, "--limit": limit, "--minutes": minutes, "--model": model, "--reuse": reuse})
+        _refuse_beside_table(
+            {
+                "--only": only,
+                "--set": sets,
+                "--limit": limit,
+                "--minutes": minutes,
+                "--model": model,
+                "--reuse": reuse,
+            }
+        )
         _show(folder)
         return
-    design, chosen = Design(develop_samples(), develop=True) if develop else Design(), Slice(only or (), sets or (), limit)
+    design, chosen = (
+        Design(develop_samples(), develop=True) if develop else Design(),
+        Slice(only or (), sets or (), limit),
+    )
     if ablate:
         design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
-    asked = _Asked(chosen, minutes, len(list(turns(design, chosen))))  # before a model is connected: what is named must be there
+    asked = _Asked(
+        chosen, minutes, len(list(turns(design, chosen)))
+    )  # before a model is connected: what is named must be there
     on_file = count_replies(reuse or (), design.samples)
     _say_what_is_not_there(design, only or ())
     if estimate:
-        check_comparison(design.plan(terminal.connect_model(model, models=str(models) if models else None) if model else None), folder)
+        check_comparison(
+            design.plan(
+                terminal.connect_model(model, models=str(models) if models else None) if model else None
+            ),
+            folder,
+        )
         typer.echo(_forecast(design, folder, chosen))
         return
     terminal.check_writable(folder / "plan.json")
     if reuse:
         terminal.say(f"{counted(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
-    _answer(design, folder, asked, _Model(model or "local", str(models) if models else None, unsafe, reuse or ()))
+    _answer(
+        design, folder, asked, _Model(model or "local", str(models) if models else None, unsafe, reuse or ())
+    )
 
 
 @dataclass(frozen=True)
 class _Model:
-    """Which model is asked, whether statements of it may run without a sandbox, and folders whose replies are taken instead."""
+    """Which model is asked, whether statements of it may run without a sandbox, and folders whose replies are
+    taken instead.
+    """
 
     spec: str
     models: str | None
@@ -129,7 +182,9 @@ def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
 
     kept = f"Everything so far is in {folder}; the same command goes on from there."
     with alone_in(folder):
-        sitting = Sitting(design, folder, terminal.connect_model(model.spec, models=model.models), model.unsafe, model.reuse)
+        sitting = Sitting(
+            design, folder, terminal.connect_model(model.spec, models=model.models), model.unsafe, model.reuse
+        )
         sitting.keep_plan()
         terminal.say(_forecast(design, folder, asked.chosen))
         try:
@@ -143,7 +198,9 @@ def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
             raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
         finally:
             if model.reuse:
-                terminal.say(f"{counted(sitting.reused, 'reply', 'replies')} taken from file instead of asking again")
+                terminal.say(
+                    f"{counted(sitting.reused, 'reply', 'replies')} taken from file instead of asking again"
+                )
         still = len(missing(design, folder, asked.chosen)) - len(failed)
         if still < asked.total:
             _show(folder)
@@ -161,13 +218,18 @@ def _answer_all(sitting: Sitting, asked: _Asked, left: int) -> list[Due]:
     with terminal.bar("answers") as progress:
 
         def told(due: Due, event: Event) -> None:
-            progress(done, asked.total, f"{due.set} {harmless(due.question.id)}, {due.system}, step {event.step}")
+            progress(
+                done, asked.total, f"{due.set} {harmless(due.question.id)}, {due.system}, step {event.step}"
+            )
 
         for due, receipt in sitting.answers(asked.chosen, asked.minutes, told):
             done += 1
             if receipt.error:
                 failed.append(due)
-            said = receipt.error or f"{receipt.end}, {shortly(receipt.predicted)}; right is {shortly(receipt.gold)}"
+            said = (
+                receipt.error
+                or f"{receipt.end}, {shortly(receipt.predicted)}; right is {shortly(receipt.gold)}"
+            )
             terminal.say(f"{due.set} {due.question.id}, {due.system}: {said}")
     return failed
 
@@ -196,4 +258,6 @@ def _show(folder: Path) -> None:
     write_whole(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
     also = f"; {folder}/lost.json from traces, which may go then" if stages else ""
-    typer.echo(f"\nwritten: {folder}/results.md and results.json, from plan.json and a receipt for each answer{also}")
+    typer.echo(
+        f"\nwritten: {folder}/results.md and results.json, from plan.json and a receipt for each answer{also}"
+    )

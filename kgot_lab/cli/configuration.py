@@ -1,4 +1,6 @@
-"""One page of YAML that says how a lab asks its questions: models, limits, store, tools, budget. Flags of a command override it."""
+"""One page of YAML that says how a lab asks its questions: models, limits, store, tools, budget. Flags of a
+command override it.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class Configuration(_Part):
     certify: bool = False  # the answer is told as far as its certificate lets it be
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
-        """The same with what a command was given, by dotted name ("store.at"), paths too; None is not given. Raises BadInput."""
+        """The same with what a command was given, by dotted name ("store.at"), paths too; None is not given.
+        Raises BadInput.
+        """
         told = self.model_dump()
         for name, value in flags.items():
             if value is None or value is False or value == {}:
@@ -87,7 +91,9 @@ class Configuration(_Part):
         return _checked(told, "the command")
 
     def only(self, fields: Collection[str]) -> tuple[Configuration, list[str]]:
-        """The same with nothing but these fields ("tools.web"; "budget" for all of it), and the names of the others that are given."""
+        """The same with nothing but these fields ("tools.web"; "budget" for all of it), and the names of the
+        others that are given.
+        """
         told, left = self.model_dump(exclude_unset=True), list[str]()
         for name, value in list(told.items()):
             inner = getattr(type(self).model_fields[name].annotation, "model_fields", None)
@@ -112,7 +118,8 @@ class Configuration(_Part):
         return limits.but(**self.limits) if self.limits else limits
 
     def told(self, limits: Limits) -> str:
-        """The configuration as YAML that can be given again: the model, the preset that was chosen, and what differs from the usual.
+        """The configuration as YAML that can be given again: the model, the preset that was chosen, and what
+        differs from the usual.
 
         The limits in full are in the first event of a run. Passwords and keys in addresses are left out.
         """
@@ -150,18 +157,24 @@ def read_configuration(path: Path | None) -> Configuration:
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise BadInput(f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(given).__name__}")
+        raise BadInput(
+            f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(given).__name__}"
+        )
     return _checked(given, str(path))
 
 
 def configuration_of(about: Mapping[str, Any]) -> Configuration:
-    """The configuration that the head of a trace tells, for a run that goes on: nothing is wiped or kept once more."""
+    """The configuration that the head of a trace tells, for a run that goes on: nothing is wiped or kept once
+    more.
+    """
     told = yaml.safe_load(str(about.get("configuration", ""))) or {}
     begun = _checked(told, "the head of the trace") if isinstance(told, dict) else Configuration()
     store = begun.store.model_copy(update={"wipe": False, "graph": None})
     if begun.store.graph is not None and begun.store.keep:
         store = store.model_copy(update={"at": begun.store.graph})
-    elif begun.store.graph is not None and "://" in begun.store.graph:  # the namespace is the one the graph was read from
+    elif (
+        begun.store.graph is not None and "://" in begun.store.graph
+    ):  # the namespace is the one the graph was read from
         store = store.model_copy(update={"namespace": None})
     return begun.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}})
 
@@ -173,7 +186,9 @@ def _checked(given: Mapping[str, Any], where: str) -> Configuration:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise BadInput(f"{where}: there is no field {field!r}; there are: {', '.join(_fields())}") from None
+            raise BadInput(
+                f"{where}: there is no field {field!r}; there are: {', '.join(_fields())}"
+            ) from None
         raise BadInput(f"{where}: {': '.join(field_problem(error))}") from None
 
 
@@ -184,12 +199,16 @@ def _fields() -> list[str]:
 
 
 def limits_given(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Limits as a command was given them: by flags of their own, and as NAME=VALUE (reply_tokens.vote=500); raises BadInput."""
+    """Limits as a command was given them: by flags of their own, and as NAME=VALUE (reply_tokens.vote=500);
+    raises BadInput.
+    """
     given = {name: value for name, value in flags.items() if value is not None}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():
-            raise BadInput(f"a limit is set as NAME=VALUE, such as steps=3 or reply_tokens.vote=500, not as {setting!r}")
+            raise BadInput(
+                f"a limit is set as NAME=VALUE, such as steps=3 or reply_tokens.vote=500, not as {setting!r}"
+            )
         try:
             value = yaml.safe_load(text) if text.strip() else ""
         except yaml.YAMLError:

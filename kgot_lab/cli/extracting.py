@@ -16,14 +16,24 @@ if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.graph import PropertyGraph
 
-_ANOTHER = "holds another graph than this extraction made, which would be lost: name another file with --out FILE"
+_ANOTHER = (
+    "holds another graph than this extraction made, which would be lost: name another file with --out FILE"
+)
 EXTRACTS = ("model", "models", "preset", "limits", "budget")  # what an extraction takes of a configuration
 
 
 def extract_graph(
-    documents: Path, configuration: Configuration, out: Path, trace: Path | None, again: Mapping[str, object], *, go_on: bool
+    documents: Path,
+    configuration: Configuration,
+    out: Path,
+    trace: Path | None,
+    again: Mapping[str, object],
+    *,
+    go_on: bool,
 ) -> None:
-    """Write the facts of all documents into a graph file, every event on file; `again` is what the same command is given to go on."""
+    """Write the facts of all documents into a graph file, every event on file; `again` is what the same
+    command is given to go on.
+    """
     from kgot_lab.loop.again.extract import extract, left_to_read
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.forecast import forecast_of_texts
@@ -39,7 +49,9 @@ def extract_graph(
     terminal.check_new(None if go_on else path)
     done = load_run(path).events if go_on else ()
     if done and started(done).question:
-        raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
+        raise BadInput(
+            f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it"
+        )
     going_on = GoOn("extract", documents, {**again, "trace": path, "resume": True})
     read = graph_after(done)
     place = saving.place_to_save(out, "--out", lambda there: "" if _holds(read, there) else _ANOTHER)
@@ -60,7 +72,11 @@ def extract_graph(
     with InMemory() as store:
         events = extract(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
-        kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
+        kept = (
+            append(events, path)
+            if go_on
+            else record(events, path, about={**made_by(llm), "configuration": page})
+        )
         with told_how(path, going_on):
             for event in kept:
                 terminal.show_event(event, begun)

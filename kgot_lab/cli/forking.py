@@ -24,21 +24,40 @@ if TYPE_CHECKING:
 def fork_run(
     trace: Annotated[Path, typer.Argument(help="a run on file")],
     event: Annotated[int, typer.Argument(help="the number of the event to change, as --list shows it")] = -1,
-    change: Annotated[str | None, typer.Option("--change", help="the new reply, text of a tool, or statement")] = None,
+    change: Annotated[
+        str | None, typer.Option("--change", help="the new reply, text of a tool, or statement")
+    ] = None,
     change_file: Annotated[Path | None, typer.Option("--change-file", help="a file with that text")] = None,
-    listed: Annotated[bool, typer.Option("--list", help="list the events that can be changed, and stop")] = False,
-    documents: Annotated[Path | None, typer.Option("--documents", help="the folder that the run searched")] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="list the events that can be changed, and stop")
+    ] = False,
+    documents: Annotated[
+        Path | None, typer.Option("--documents", help="the folder that the run searched")
+    ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="a model for what the recording does not hold; without one it stops there")
+        str | None,
+        typer.Option(
+            "--model", help="a model for what the recording does not hold; without one it stops there"
+        ),
     ] = None,
     models: options.ModelsFile = None,
     attach: options.Attach = None,
-    max_calls: Annotated[int | None, typer.Option("--max-calls", help="stop before more calls of a model")] = None,
-    max_seconds: Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer")] = None,
-    max_dollars: Annotated[float | None, typer.Option("--max-dollars", help="stop before this costs more")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="where the fork is written (default: beside the run)")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option("--max-calls", help="stop before more calls of a model")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer")
+    ] = None,
+    max_dollars: Annotated[
+        float | None, typer.Option("--max-dollars", help="stop before this costs more")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="where the fork is written (default: beside the run)")
+    ] = None,
 ) -> None:
-    """Walk a run again with one event changed: what would have happened? Only what follows from the change is asked."""
+    """Walk a run again with one event changed: what would have happened? Only what follows from the change is
+    asked.
+    """
     from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.again.forks import change_of, changeable, forked, recorded_fork
     from kgot_lab.loop.again.replay import Resources, limits_of, without_losses
@@ -53,7 +72,9 @@ def fork_run(
                 typer.echo(f"{number:5}  {changeable(each):9}  {harmless(told)}")
         return
     if (change is None) == (change_file is None):
-        raise BadInput("say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed")
+        raise BadInput(
+            "say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed"
+        )
     if change_file is not None:
         try:
             change = read_regular_text(change_file, "utf-8-sig")
@@ -69,7 +90,9 @@ def fork_run(
     terminal.check_apart(trace=trace, out=path)
     terminal.check_new(path)
     budget = asking.budget_given(max_calls, max_seconds, max_dollars)
-    configuration = configuration_of(run.about).with_flags({"models": models, "documents": documents, **budget})
+    configuration = configuration_of(run.about).with_flags(
+        {"models": models, "documents": documents, **budget}
+    )
     folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
     if model is not None:
@@ -100,19 +123,31 @@ def fork_run(
                 terminal.show_event(each)
     made = recorded_fork(run, load_run(path))
     typer.echo(harmless(repr(replace(made, stopped="".join(missing)))))
-    terminal.say(f"the fork is in {path}" + ("" if made.answer else f". Go on with a model in place of MODEL: {again}"))
+    terminal.say(
+        f"the fork is in {path}" + ("" if made.answer else f". Go on with a model in place of MODEL: {again}")
+    )
 
 
 def _grown_here(configuration: Configuration, model: str | None) -> Configuration:
-    """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of the run it was made from."""
+    """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of
+    the run it was made from.
+    """
     changed = {"model": model, "execution_model": None} if model else {}
     return configuration.model_copy(
-        update={**changed, "store": type(configuration.store)(), "snapshots": None, "memory": None, "as_of": None}
+        update={
+            **changed,
+            "store": type(configuration.store)(),
+            "snapshots": None,
+            "memory": None,
+            "as_of": None,
+        }
     )
 
 
 def _while_recorded(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:
-    """The events up to the first thing that the recording does not hold and no model was given for, which is noted."""
+    """The events up to the first thing that the recording does not hold and no model was given for, which is
+    noted.
+    """
     try:
         yield from events
     except ReplayMiss as error:

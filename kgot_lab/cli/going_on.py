@@ -1,4 +1,6 @@
-"""How a command goes on after a stop: Ctrl-C or an error says where the run is kept, and the command to type next."""
+"""How a command goes on after a stop: Ctrl-C or an error says where the run is kept, and the command to type
+next.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 
 def command(name: str, *arguments: object, **options: object) -> str:
-    """A command of ours as a shell takes it; options without a value are left out, a list gives its option more than once."""
+    """A command of ours as a shell takes it; options without a value are left out, a list gives its option
+    more than once.
+    """
     words = ["kgot-lab", name, *map(str, arguments)]
     for option, given in options.items():
         flag = "--" + option.replace("_", "-")
@@ -45,7 +49,9 @@ def command(name: str, *arguments: object, **options: object) -> str:
 
 @dataclass(frozen=True)
 class GoOn:
-    """The command that goes on with a run, in what it was given: its name, what stands first, and its options."""
+    """The command that goes on with a run, in what it was given: its name, what stands first, and its
+    options.
+    """
 
     name: str
     first: Path
@@ -57,10 +63,18 @@ class GoOn:
     def after(self, error: Exception) -> str:
         """How to go on after an error: a budget is the whole run's, so one that is spent has to be raised."""
         if isinstance(error, ReplayMiss):
-            recorded = [name for name in ("model", "execution_model") if str(self.options.get(name)).startswith("recorded:")]
+            recorded = [
+                name
+                for name in ("model", "execution_model")
+                if str(self.options.get(name)).startswith("recorded:")
+            ]
             if recorded:
-                return f"Go on with a model that can answer in place of MODEL: {self._with(recorded, 'MODEL')}"
-        limits = [name for name in ("max_calls", "max_seconds", "max_dollars") if self.options.get(name) is not None]
+                return (
+                    f"Go on with a model that can answer in place of MODEL: {self._with(recorded, 'MODEL')}"
+                )
+        limits = [
+            name for name in ("max_calls", "max_seconds", "max_dollars") if self.options.get(name) is not None
+        ]
         if isinstance(error, OverBudget) and limits:
             return f"Go on with a budget that allows the next call in place of MORE: {self._with(limits, 'MORE')}"
         return f"Go on with: {self}"
@@ -71,7 +85,9 @@ class GoOn:
 
 @contextmanager
 def told_how(path: Path, again: GoOn) -> Iterator[None]:
-    """When Ctrl-C, a model, the budget, the sandbox or a disk stops what is done, say where the run is kept and how to go on."""
+    """When Ctrl-C, a model, the budget, the sandbox or a disk stops what is done, say where the run is kept
+    and how to go on.
+    """
     try:
         yield
     except TraceTaken:
@@ -98,7 +114,11 @@ def _goes_on(path: Path) -> bool:
 
 
 def _kept(path: Path) -> str:
-    return f"Everything so far is in {path}." if path.exists() else "Nothing is on file: the same command begins anew."
+    return (
+        f"Everything so far is in {path}."
+        if path.exists()
+        else "Nothing is on file: the same command begins anew."
+    )
 
 
 def finish(
@@ -111,9 +131,11 @@ def finish(
     memory: AskedMemory | None = None,
     certify: bool = False,
 ) -> list[Event]:
-    """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of them, in the end.
+    """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of
+    them, in the end.
 
-    Where the answer is to be certified, standard output has what a reader may be told, and standard error what leads to it.
+    Where the answer is to be certified, standard output has what a reader may be told, and standard error
+    what leads to it.
     """
     from kgot_lab.loop.certified.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
@@ -127,7 +149,13 @@ def finish(
             if not (certify and isinstance(event, Answered)):
                 show_event(event, begun, to_stderr=as_json or certify)
         certificate = certificate_of_run(load_run(path)) if certify else None
-        show_end(seen, path, as_json=as_json, learnt=None if memory is None else memory.learn(load_run(path)), certificate=certificate)
+        show_end(
+            seen,
+            path,
+            as_json=as_json,
+            learnt=None if memory is None else memory.learn(load_run(path)),
+            certificate=certificate,
+        )
     with made_again(path, command("resume", path, html=html, certify=again.options.get("certify"))):
         write_page(seen, html, certificate)
     return seen
@@ -135,9 +163,13 @@ def finish(
 
 @contextmanager
 def made_again(path: Path, how: object) -> Iterator[None]:
-    """Where an output of a whole run cannot be written, say that the run is kept and by which command the output is made once more."""
+    """Where an output of a whole run cannot be written, say that the run is kept and by which command the
+    output is made once more.
+    """
     try:
         yield
     except (BadInput, OSError) as error:
         told = reason_of(error) if isinstance(error, OSError) else str(error).rstrip(".")
-        raise LabError(f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}") from error
+        raise LabError(
+            f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}"
+        ) from error

@@ -1,4 +1,6 @@
-"""`kgot-lab invest FOLDER`: run an investment graph on from a file of news, note what users hold, list briefings. Not financial advice."""
+"""`kgot-lab invest FOLDER`: run an investment graph on from a file of news, note what users hold, list
+briefings. Not financial advice.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,21 @@ from kgot_lab.text.harmless import harmless
 NEWS, BRIEFINGS = "news.jsonl", "briefings"
 
 investments = typer.Typer(
-    help="Run an investment graph on from news, and brief its users. Nothing here is financial advice.", no_args_is_help=True
+    help="Run an investment graph on from news, and brief its users. Nothing here is financial advice.",
+    no_args_is_help=True,
 )
 
 
 @investments.callback()
 def invest(
-    context: typer.Context, folder: Annotated[Path, typer.Argument(help="where the graph, the accounts, the journal and the briefings are")]
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(help="where the graph, the accounts, the journal and the briefings are")
+    ],
 ) -> None:
-    """Run an investment graph on from news, and brief its users. Nothing here is financial advice: it repeats what news said."""
+    """Run an investment graph on from news, and brief its users. Nothing here is financial advice: it repeats
+    what news said.
+    """
     context.obj = folder
 
 
@@ -35,16 +43,24 @@ def run_monitor(
     context: typer.Context,
     model: options.Model = None,
     models: options.ModelsFile = None,
-    news: Annotated[Path | None, typer.Option("--news", help=f"a file of news, a line of JSON each (default: FOLDER/{NEWS})")] = None,
+    news: Annotated[
+        Path | None,
+        typer.Option("--news", help=f"a file of news, a line of JSON each (default: FOLDER/{NEWS})"),
+    ] = None,
     post: Annotated[
-        str | None, typer.Option("--post", help=f"an address that briefings are posted to (default: FOLDER/{BRIEFINGS})")
+        str | None,
+        typer.Option("--post", help=f"an address that briefings are posted to (default: FOLDER/{BRIEFINGS})"),
     ] = None,
     minutes: Annotated[float, typer.Option("--every", help="minutes between two ticks")] = 60.0,
-    once: Annotated[bool, typer.Option("--once", help="one tick, and an exit code of 1 if something in it failed")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="one tick, and an exit code of 1 if something in it failed")
+    ] = False,
     max_calls: options.MaxCalls = None,
     tape: options.Tape = None,
 ) -> None:
-    """Read news as it comes in, and deliver briefings; what was stopped is gone on with. Ctrl-C ends it after the step under way."""
+    """Read news as it comes in, and deliver briefings; what was stopped is gone on with. Ctrl-C ends it after
+    the step under way.
+    """
     from kgot_lab.domains.investment.briefing import DISCLAIMER
     from kgot_lab.domains.monitor.delivery import to_address, to_folder
     from kgot_lab.domains.monitor.events import StageFailed
@@ -65,7 +81,9 @@ def run_monitor(
         llm = terminal.connect_model(model or "local", budget, tape, models=str(models) if models else None)
         monitor = Monitor(places, llm, lambda: news_on_file(source), deliver)
         failed = False
-        for event in monitor.tick(places.journal.next_tick(every)) if once else run_on(monitor, every, ending):
+        for event in (
+            monitor.tick(places.journal.next_tick(every)) if once else run_on(monitor, every, ending)
+        ):
             terminal.say(str(event))
             failed |= isinstance(event, StageFailed)
             if ending.is_asked():
@@ -75,7 +93,9 @@ def run_monitor(
         raise typer.Exit(1)
 
 
-@investments.command("hold", context_settings={"ignore_unknown_options": True})  # -3 shares are a number that is told to be wrong
+@investments.command(
+    "hold", context_settings={"ignore_unknown_options": True}
+)  # -3 shares are a number that is told to be wrong
 def note_position(
     context: typer.Context,
     user: Annotated[str, typer.Argument(help="who holds it; new users get an account")],
@@ -93,8 +113,14 @@ def note_position(
             places.accounts.set_position(user, symbol, shares, cost)
         meant = places.graph.view().symbols_meant(symbol)
         if symbol.strip().upper() not in meant:
-            others = f"it is the ticker of who issued {' and '.join(meant)}" if meant else "a signal reaches it once news has named it"
-            terminal.say(f"Noted; no asset in the graph has the symbol {symbol.strip().upper()} now: {others}.")
+            others = (
+                f"it is the ticker of who issued {' and '.join(meant)}"
+                if meant
+                else "a signal reaches it once news has named it"
+            )
+            terminal.say(
+                f"Noted; no asset in the graph has the symbol {symbol.strip().upper()} now: {others}."
+            )
 
 
 @investments.command("brief")
@@ -103,17 +129,30 @@ def list_briefings(context: typer.Context, as_json: options.AsJson = False) -> N
     from kgot_lab.domains.monitor.monitor import open_places
 
     if not (context.obj / "accounts.db").exists():
-        raise BadInput(f"{context.obj} holds no accounts: `kgot-lab invest {context.obj} hold USER SYMBOL SHARES` makes them")
+        raise BadInput(
+            f"{context.obj} holds no accounts: `kgot-lab invest {context.obj} hold USER SYMBOL SHARES` makes them"
+        )
     with open_places(context.obj) as places:
         rows: list[dict[str, Any]] = [
-            {"user": entry.user, "sent_at": entry.sent_at.isoformat() if entry.sent_at else None, **entry.body}
+            {
+                "user": entry.user,
+                "sent_at": entry.sent_at.isoformat() if entry.sent_at else None,
+                **entry.body,
+            }
             for entry in places.accounts.outbox()
         ]
     if as_json:
         print_rows(rows, True, str)
         return
     for row in rows:
-        typer.echo("\n".join(map(harmless, f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n".split("\n"))))
+        typer.echo(
+            "\n".join(
+                map(
+                    harmless,
+                    f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n".split("\n"),
+                )
+            )
+        )
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""`kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge` and `unmerge`: what relations and names of a memory mean."""
+"""`kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge` and `unmerge`: what relations and
+names of a memory mean.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _By = Annotated[str, typer.Option("--by", help="who says so, for the log")]
 
 
 def list_relations(context: typer.Context, as_json: options.AsJson = False) -> None:
-    """List the relations: which are declared to have a single object at one time, or many, and what the facts suggest of the others."""
+    """List the relations: which are declared to have a single object at one time, or many, and what the facts
+    suggest of the others.
+    """
     with memory_opened(context) as claims:
         declared, suggested = claims.declared(), claims.suggested_cardinalities()
     rows: list[dict[str, Any]] = [
@@ -32,7 +36,13 @@ def list_relations(context: typer.Context, as_json: options.AsJson = False) -> N
         for relation, cardinality in sorted(declared.items())
     ]
     rows += [
-        {"relation": each.relation, "declared": None, "suggested": each.cardinality, "subjects": each.subjects, "several": each.several}
+        {
+            "relation": each.relation,
+            "declared": None,
+            "suggested": each.cardinality,
+            "subjects": each.subjects,
+            "several": each.several,
+        }
         for each in suggested
     ]
 
@@ -42,17 +52,23 @@ def list_relations(context: typer.Context, as_json: options.AsJson = False) -> N
         return f"{row['relation']}: {row['suggested']}? {row['several']} of {counted(row['subjects'], 'subject')} with several objects"
 
     print_rows(rows, as_json, line)
-    terminal.say(f"{counted(len(rows), 'relation')}; what is suggested counts for nothing before it is declared")
+    terminal.say(
+        f"{counted(len(rows), 'relation')}; what is suggested counts for nothing before it is declared"
+    )
 
 
 def declare_relation(
     context: typer.Context,
     relation: _Relation,
-    cardinality: Annotated[str, typer.Argument(help="single: one object at a time, the one that began last; or many")],
+    cardinality: Annotated[
+        str, typer.Argument(help="single: one object at a time, the one that began last; or many")
+    ],
     by: _By = BY_COMMAND,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say whether a subject has a single object in a relation at one time: then the later fact answers, and the earlier one is kept."""
+    """Say whether a subject has a single object in a relation at one time: then the later fact answers, and
+    the earlier one is kept.
+    """
     with memory_opened(context) as claims:
         name = as_typed(relation, "the relation")
         change = claims.declare(name, cast("Cardinality", cardinality), by=by)
@@ -69,7 +85,9 @@ def tell_changes(
     as_of: options.AsOf = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say what answers for a subject and a relation, and what did before: from when until when, and whether it is contested."""
+    """Say what answers for a subject and a relation, and what did before: from when until when, and whether
+    it is contested.
+    """
     with memory_opened(context) as claims:
         at = None if as_of is None else time_given(as_of)
         beliefs = claims if at is None else claims.as_of(at)
@@ -98,11 +116,19 @@ def tell_changes(
 
 
 def list_names(context: typer.Context, as_json: options.AsJson = False) -> None:
-    """List the names that were merged, and pairs of names that may mean one thing, each with the reasons; none is merged by itself."""
+    """List the names that were merged, and pairs of names that may mean one thing, each with the reasons;
+    none is merged by itself.
+    """
     with memory_opened(context) as claims:
         merged, proposed = claims.names().merges, claims.propose_merges()
-    rows: list[dict[str, Any]] = [{"kept": kept, "other": other, "merged": True, "reasons": []} for other, kept in sorted(merged.items())]
-    rows += [{"kept": each.kept, "other": each.other, "merged": False, "reasons": list(each.reasons)} for each in proposed]
+    rows: list[dict[str, Any]] = [
+        {"kept": kept, "other": other, "merged": True, "reasons": []}
+        for other, kept in sorted(merged.items())
+    ]
+    rows += [
+        {"kept": each.kept, "other": each.other, "merged": False, "reasons": list(each.reasons)}
+        for each in proposed
+    ]
 
     def line(row: dict[str, Any]) -> str:
         if row["merged"]:
@@ -120,7 +146,9 @@ def merge_names(
     by: _By = BY_COMMAND,
     as_json: options.AsJson = False,
 ) -> None:
-    """Read one name as another from now on; every fact keeps the name it was learnt with, and `unmerge` takes it back exactly."""
+    """Read one name as another from now on; every fact keeps the name it was learnt with, and `unmerge` takes
+    it back exactly.
+    """
     with memory_opened(context) as claims:
         one, two = _named(claims, kept), _named(claims, other)
         change = claims.merge(one, two, by=by)
@@ -144,7 +172,9 @@ def _named(claims: Claims, text: str) -> str:
     """A name that some fact has; raises BadInput for another, which would be a slip."""
     name = as_typed(text, "the name")
     if not any(name in (fact.subject, fact.object) for fact in claims.noted_facts()):
-        raise BadInput(f"no fact names {name!r}, so nothing was changed: `kgot-lab memory FILE facts` shows the names")
+        raise BadInput(
+            f"no fact names {name!r}, so nothing was changed: `kgot-lab memory FILE facts` shows the names"
+        )
     return name
 
 
@@ -152,7 +182,11 @@ def _tell_change(change: int | None, as_json: bool, told: str) -> None:
     if as_json:
         typer.echo(json.dumps({"change": change}))
     else:
-        typer.echo(harmless(f"change {change}: {told}" if change is not None else f"nothing was changed: {told} already"))
+        typer.echo(
+            harmless(
+                f"change {change}: {told}" if change is not None else f"nothing was changed: {told} already"
+            )
+        )
 
 
 def _spelled(time: datetime | None) -> str | None:

@@ -1,4 +1,6 @@
-"""What a command needs before it starts: where it is not there, one sentence on standard error and exit code 2."""
+"""What a command needs before it starts: where it is not there, one sentence on standard error and exit code
+2.
+"""
 
 from __future__ import annotations
 

@@ -15,65 +15,122 @@ _AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_N
 _CERTIFY = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
 _GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
 
-# --- models and money -----------------------------------------------------------------------------------------------------
+# --- models and money
+# -----------------------------------------------------------------------------------------------------
 
 Model = Annotated[str | None, typer.Option("--model", help=f"by default local; {MODELS}")]
 ModelAgain = Annotated[str | None, typer.Option("--model", help=f"by default the model of the run; {MODELS}")]
-Execution = Annotated[str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")]
-Vision = Annotated[str | None, typer.Option("--vision-model", help="a model that answers questions about images")]
-ModelsFile = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
-MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before the run makes more calls of a model in all")]
-MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before models worked longer for the run in all")]
-MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before the run costs more in all")]
+Execution = Annotated[
+    str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")
+]
+Vision = Annotated[
+    str | None, typer.Option("--vision-model", help="a model that answers questions about images")
+]
+ModelsFile = Annotated[
+    Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")
+]
+MaxCalls = Annotated[
+    int | None, typer.Option("--max-calls", help="stop before the run makes more calls of a model in all")
+]
+MaxSeconds = Annotated[
+    float | None, typer.Option("--max-seconds", help="stop before models worked longer for the run in all")
+]
+MaxDollars = Annotated[
+    float | None, typer.Option("--max-dollars", help="stop before the run costs more in all")
+]
 
-# --- limits ---------------------------------------------------------------------------------------------------------------
+# --- limits
+# ---------------------------------------------------------------------------------------------------------------
 
 Preset = Annotated[
     str | None,
     typer.Option(
-        "--preset", help="limits: local or paths (both for small models), reference (the published defaults), or auto (local or reference)"
+        "--preset",
+        help="limits: local or paths (both for small models), reference (the published defaults), or auto (local or reference)",
     ),
 ]
 StepCount = Annotated[int | None, typer.Option("--steps", help="INSERT turns at most")]
 VoteCount = Annotated[int | None, typer.Option("--votes", help="ballots a turn")]
-RepairCount = Annotated[int | None, typer.Option("--repairs", help="mended versions of one failing statement")]
+RepairCount = Annotated[
+    int | None, typer.Option("--repairs", help="mended versions of one failing statement")
+]
 Temperature = Annotated[float | None, typer.Option("--temperature", help="of everything but ballots")]
 VoteTemperature = Annotated[float | None, typer.Option("--vote-temperature", help="of ballots and samples")]
-SetLimit = Annotated[list[str] | None, typer.Option("--set", help="another limit: NAME=VALUE, as in reply_tokens.vote=500")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="a page of YAML with any of these; what is given here overrides it")]
+SetLimit = Annotated[
+    list[str] | None, typer.Option("--set", help="another limit: NAME=VALUE, as in reply_tokens.vote=500")
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="a page of YAML with any of these; what is given here overrides it"),
+]
 
-# --- what facts are taken from --------------------------------------------------------------------------------------------
+# --- what facts are taken from
+# --------------------------------------------------------------------------------------------
 
 Documents = Annotated[Path | None, typer.Option("--documents", help=_FILES)]
 DocumentsFirst = Annotated[Path, typer.Argument(help=_FILES)]
-Attach = Annotated[list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")]
-ToolName = Annotated[list[str] | None, typer.Option("--tool", help="a tool by name; repeat for more; all for all that work here")]
+Attach = Annotated[
+    list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")
+]
+ToolName = Annotated[
+    list[str] | None,
+    typer.Option("--tool", help="a tool by name; repeat for more; all for all that work here"),
+]
 Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
-MirrorFolder = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")]
+MirrorFolder = Annotated[
+    Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")
+]
 EngineName = Annotated[
-    str | None, typer.Option("--engine", help="what searches the web: serpapi, tavily, brave or ddgs; by default one with a key")
+    str | None,
+    typer.Option(
+        "--engine", help="what searches the web: serpapi, tavily, brave or ddgs; by default one with a key"
+    ),
 ]
 
-# --- the graph ------------------------------------------------------------------------------------------------------------
+# --- the graph
+# ------------------------------------------------------------------------------------------------------------
 
 StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {_STORES}")]
 At = Annotated[str | None, typer.Option("--at", help=_AT)]
-Namespace = Annotated[str | None, typer.Option("--namespace", help="which graph of a server; by default a new one")]
-BeginWith = Annotated[str | None, typer.Option("--graph", help=_GRAPH)]
-SaveGraph = Annotated[Path | None, typer.Option("--save-graph", help="a file for the graph as it is in the end")]
-Snapshots = Annotated[Path | None, typer.Option("--snapshots", help="a folder for the graph after every write")]
-MemoryFile = Annotated[
-    str | None, typer.Option("--memory", help="a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there")
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", help="which graph of a server; by default a new one")
 ]
-AsOf = Annotated[str | None, typer.Option("--as-of", help="as the memory was at this time, such as 2026-11-23; nothing is learnt")]
+BeginWith = Annotated[str | None, typer.Option("--graph", help=_GRAPH)]
+SaveGraph = Annotated[
+    Path | None, typer.Option("--save-graph", help="a file for the graph as it is in the end")
+]
+Snapshots = Annotated[
+    Path | None, typer.Option("--snapshots", help="a folder for the graph after every write")
+]
+MemoryFile = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        help="a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there",
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", help="as the memory was at this time, such as 2026-11-23; nothing is learnt"),
+]
 Certify = Annotated[bool, typer.Option("--certify", help=_CERTIFY)]
-Keep = Annotated[bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")]
+Keep = Annotated[
+    bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")
+]
 Wipe = Annotated[bool, typer.Option("--wipe", help="empty the store, or its namespace, first")]
-Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
+Unsafe = Annotated[
+    bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")
+]
 
-# --- what a run leaves ----------------------------------------------------------------------------------------------------
+# --- what a run leaves
+# ----------------------------------------------------------------------------------------------------
 
-TraceFile = Annotated[Path | None, typer.Option("--trace", help="where the run is written, event by event (default: runs/TIME.jsonl)")]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option("--trace", help="where the run is written, event by event (default: runs/TIME.jsonl)"),
+]
 Tape = Annotated[Path | None, typer.Option("--tape", help=_TAPE)]
 Html = Annotated[Path | None, typer.Option("--html", help="write the run as one HTML page")]
-AsJson = Annotated[bool, typer.Option("--json", help="print the result as one JSON object; progress goes to standard error")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="print the result as one JSON object; progress goes to standard error")
+]

@@ -1,4 +1,6 @@
-"""`kgot-lab questions`: a question set answered on the command line, several questions at a time, within one budget."""
+"""`kgot-lab questions`: a question set answered on the command line, several questions at a time, within one
+budget.
+"""
 
 from __future__ import annotations
 
@@ -34,23 +36,51 @@ _USED = (
 )  # fmt: skip
 
 _SETS = "hotpotqa, 2wiki, musique, musique-498, simpleqa, frames"
-_Name = Annotated[str | None, typer.Argument(help=f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours")]
-_Folder = Annotated[Path | None, typer.Option("--folder", help="where the run is kept (default: runs/questions/SET-SYSTEM)")]
-_System = Annotated[str, typer.Option("--system", help="loop, rag (the best passages and one call) or zero-shot (one call)")]
-_Grader = Annotated[str | None, typer.Option("--grader", help="a model that grades answers as SimpleQA does; may be added to a run later")]
-_Store = Annotated[str | None, typer.Option("--store", help="where graphs grow: in_memory, cypher_embedded, sparql_embedded, fused")]
-_Limit = Annotated[int | None, typer.Option("--limit", help="ask so many of the chosen questions, the first ones")]
+_Name = Annotated[
+    str | None, typer.Argument(help=f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours")
+]
+_Folder = Annotated[
+    Path | None, typer.Option("--folder", help="where the run is kept (default: runs/questions/SET-SYSTEM)")
+]
+_System = Annotated[
+    str, typer.Option("--system", help="loop, rag (the best passages and one call) or zero-shot (one call)")
+]
+_Grader = Annotated[
+    str | None,
+    typer.Option(
+        "--grader", help="a model that grades answers as SimpleQA does; may be added to a run later"
+    ),
+]
+_Store = Annotated[
+    str | None,
+    typer.Option("--store", help="where graphs grow: in_memory, cypher_embedded, sparql_embedded, fused"),
+]
+_Limit = Annotated[
+    int | None, typer.Option("--limit", help="ask so many of the chosen questions, the first ones")
+]
 _Dummy = Annotated[bool, typer.Option("--dummy", help="ask the first five, to try everything out")]
-_Sample = Annotated[float, typer.Option("--sample", help="ask this share of the questions, drawn by --seed: .1 is a tenth")]
+_Sample = Annotated[
+    float, typer.Option("--sample", help="ask this share of the questions, drawn by --seed: .1 is a tenth")
+]
 _Seed = Annotated[int, typer.Option("--seed", help="of the sample")]
 _Level = Annotated[str, typer.Option("--level", help="ask those of one level, where the set has levels")]
-_Part = Annotated[str, typer.Option("--part", help="develop, test or locked, where the set has parts; all: the locked ones too")]
+_Part = Annotated[
+    str,
+    typer.Option("--part", help="develop, test or locked, where the set has parts; all: the locked ones too"),
+]
 _Parallel = Annotated[int, typer.Option("--parallel", help="how many questions are answered at a time")]
-_MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="of all questions and all sittings together: calls of models")]
+_MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", help="of all questions and all sittings together: calls of models"),
+]
 _MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="likewise: tokens read and written")]
-_MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="likewise: seconds that models work")]
+_MaxSeconds = Annotated[
+    float | None, typer.Option("--max-seconds", help="likewise: seconds that models work")
+]
 _MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="likewise: US dollars")]
-_Plots = Annotated[Path | None, typer.Option("--plots", help="draw the plots of the run in this folder; nothing is asked")]
+_Plots = Annotated[
+    Path | None, typer.Option("--plots", help="draw the plots of the run in this folder; nothing is asked")
+]
 _Kind = Annotated[str, typer.Option("--plots-as", help="svg, png or pdf")]
 
 
@@ -92,7 +122,9 @@ def answer_questions(
     as_json: options.AsJson = False,
     config: options.ConfigFile = None,
 ) -> None:
-    """Answer a question set, a trace and a receipt for each question; the same command goes on with a run that was stopped."""
+    """Answer a question set, a trace and a receipt for each question; the same command goes on with a run
+    that was stopped.
+    """
     from kgot_lab.cli.configuration import limits_given, read_configuration
     from kgot_lab.experiments.questions.attempt import check_question_system
     from kgot_lab.experiments.questions.sets import DUMMY, Selection
@@ -107,7 +139,13 @@ def answer_questions(
     if dummy and limit is not None:
         raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
     check_question_system(system)
-    single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}
+    single = {
+        "steps": steps,
+        "votes": votes,
+        "repairs": repairs,
+        "temperature": temperature,
+        "vote_temperature": vote_temperature,
+    }
     of_the_loop = {
         "execution_model": execution, "limits": limits_given(settings or [], single), "tools.web": web,
         "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision, "store.kind": store,
@@ -128,7 +166,9 @@ def answer_questions(
 
 @dataclass(frozen=True)
 class _Asking:
-    """What a configuration does not say: which system, who grades, the budget with its tokens, and how it is shown."""
+    """What a configuration does not say: which system, who grades, the budget with its tokens, and how it is
+    shown.
+    """
 
     system: str
     grader: str | None
@@ -163,29 +203,39 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
         check_run(whole, selection, by, place, graded=how.grader is not None)
         asking.told_configuration(configuration, limits)
         names = (configuration.model, configuration.execution_model, how.grader, chosen.vision_model)
-        planning, execution, grader, vision = (terminal.connect_model(each, models=registry) if each else None for each in names)
+        planning, execution, grader, vision = (
+            terminal.connect_model(each, models=registry) if each else None for each in names
+        )
         by = replace(by, planning=planning, execution=execution, grader=grader, vision=vision)
         ready = prepared(whole, selection, by, place, how.budget)
         _answer_all(ready, how.parallel)
         _show(ready.run, how.as_json)
         if failed := [receipt.id for receipt in _asked(ready.run) if receipt.error]:
-            terminal.say(terminal.ended_in_errors(len(failed), sum(map(ready.run.is_damaged, failed)), "question"))
+            terminal.say(
+                terminal.ended_in_errors(len(failed), sum(map(ready.run.is_damaged, failed)), "question")
+            )
             raise typer.Exit(1)
 
 
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
-    """Raise BadInput for the first option that is given and means nothing for a system without a graph and tools."""
+    """Raise BadInput for the first option that is given and means nothing for a system without a graph and
+    tools.
+    """
     flags = {
         "execution_model": "--execution-model", "limits": "a limit (--set, --steps, --votes, --repairs, a temperature)",
         "store.kind": "--store", "tools.vision_model": "--vision-model",
     }  # fmt: skip
     if field := next((field for field, value in given.items() if value), ""):
         named = flags.get(field, f"--{field.rpartition('.')[2]}")
-        raise BadInput(f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop")
+        raise BadInput(
+            f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"
+        )
 
 
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
-    """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go on is said."""
+    """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go
+    on is said.
+    """
     from kgot_lab.experiments.questions.costs import note_untraced, rest_of
     from kgot_lab.experiments.questions.totals import write_totals
 
@@ -225,11 +275,17 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
 
 def _limits_of(budget: Budget) -> str:
     """The options that a budget was given by, which hold for all sittings together."""
-    return " or ".join(f"--max-{name}" for name in ("calls", "tokens", "seconds", "dollars") if getattr(budget, name) is not None)
+    return " or ".join(
+        f"--max-{name}"
+        for name in ("calls", "tokens", "seconds", "dollars")
+        if getattr(budget, name) is not None
+    )
 
 
 def _line(receipt: QuestionReceipt) -> str:
-    """A question in a line: how it ended, the words of the grader that said so, what was answered and what is right."""
+    """A question in a line: how it ended, the words of the grader that said so, what was answered and what is
+    right.
+    """
     if receipt.error:
         return f"{harmless(receipt.id)}: {harmless(receipt.error)}"
     graded = f" (the grader said {shortly(receipt.span)})" if receipt.grade else ""
@@ -253,11 +309,15 @@ def _show(run: QuestionRun, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return
-    typer.echo(results_grid(receipts, f"{run.questions.name}, {run.system}, {run.equipment.planning.name}").text)
+    typer.echo(
+        results_grid(receipts, f"{run.questions.name}, {run.system}, {run.equipment.planning.name}").text
+    )
     if (graded := graded_grid(receipts)) is not None:
         typer.echo(f"\n{graded.text}")
     elif run.questions.scored_by == "grader":
-        typer.echo("\nscored by exact match, since no model graded: --grader MODEL grades these answers, none is asked for again")
+        typer.echo(
+            "\nscored by exact match, since no model graded: --grader MODEL grades these answers, none is asked for again"
+        )
     typer.echo(f"\nwritten: {run.folder}/receipts.jsonl, results.json, totals.json, ledger.jsonl, traces/")
 
 

@@ -1,4 +1,6 @@
-"""`kgot-lab memory FILE`: look into what questions taught, retract it, take that back, erase it; and what a question tells of it."""
+"""`kgot-lab memory FILE`: look into what questions taught, retract it, take that back, erase it; and what a
+question tells of it.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,25 @@ ID_SHOWN = 8  # letters of an id, which name a fact or a claim where no other be
 _DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
 
 memories = typer.Typer(help="Look into a memory of claims, and change it.", no_args_is_help=True)
-_Fact = Annotated[str, typer.Argument(help='"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins')]
-_FactOption = Annotated[str | None, typer.Option("--fact", help='"SUBJECT | RELATION | OBJECT", or how its id begins')]
-_SourceOption = Annotated[str | None, typer.Option("--source", help="every claim of this source: the id of a document")]
+_Fact = Annotated[
+    str, typer.Argument(help='"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins')
+]
+_FactOption = Annotated[
+    str | None, typer.Option("--fact", help='"SUBJECT | RELATION | OBJECT", or how its id begins')
+]
+_SourceOption = Annotated[
+    str | None, typer.Option("--source", help="every claim of this source: the id of a document")
+]
 
 
-# --- with a question ------------------------------------------------------------------------------------------------------
+# --- with a question
+# ------------------------------------------------------------------------------------------------------
 
 
 def memory_of(configuration: Configuration, question: str) -> AbstractContextManager[AskedMemory | None]:
-    """The memory that a question is asked with, open; None for no memory. Raises BadInput and StoreUnavailable before anything is asked."""
+    """The memory that a question is asked with, open; None for no memory. Raises BadInput and
+    StoreUnavailable before anything is asked.
+    """
     from kgot_lab.loop.lasting.asked import asked_memory
 
     if configuration.memory is None:
@@ -49,14 +60,19 @@ def memory_of(configuration: Configuration, question: str) -> AbstractContextMan
             raise BadInput("--as-of is a time of a memory: name it with --memory FILE")
         return nullcontext()
     if configuration.store.graph is not None or configuration.store.keep:
-        raise BadInput("--memory is what the question begins with, and so is --graph or a kept store: leave one of them out")
+        raise BadInput(
+            "--memory is what the question begins with, and so is --graph or a kept store: leave one of them out"
+        )
     at = None if configuration.as_of is None else time_given(configuration.as_of)
     return asked_memory(configuration.memory, question, at=at)
 
 
 def told_beginning(memory: AskedMemory, where: str | None) -> None:
     """Say how much of the memory the question begins with."""
-    terminal.say(f"memory {where}: the question begins with {memory.begun}" + (", and nothing is learnt" if memory.looks_only else ""))
+    terminal.say(
+        f"memory {where}: the question begins with {memory.begun}"
+        + (", and nothing is learnt" if memory.looks_only else "")
+    )
 
 
 def time_given(text: str) -> datetime:
@@ -70,13 +86,19 @@ def time_given(text: str) -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-# --- commands -------------------------------------------------------------------------------------------------------------
+# --- commands
+# -------------------------------------------------------------------------------------------------------------
 
 
 @memories.callback()
 def memory(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(help="a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
+        ),
+    ],
 ) -> None:
     """Look into a memory of claims, and change it; every change has a number, by which it can be undone."""
     context.obj = file
@@ -85,7 +107,9 @@ def memory(
 @memories.command("facts")
 def list_facts(
     context: typer.Context,
-    about: Annotated[str | None, typer.Option("--about", help="those with this name as subject or object")] = None,
+    about: Annotated[
+        str | None, typer.Option("--about", help="those with this name as subject or object")
+    ] = None,
     as_of: options.AsOf = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -97,10 +121,19 @@ def list_facts(
         at = None if as_of is None else time_given(as_of)
         beliefs = claims.as_of(at, at if at is not None else claims.now())
         name = None if about is None else as_typed(about, "the name")
-        facts = beliefs.facts() if name is None else dict.fromkeys((*beliefs.facts(name), *beliefs.facts(object=name)))
+        facts = (
+            beliefs.facts()
+            if name is None
+            else dict.fromkeys((*beliefs.facts(name), *beliefs.facts(object=name)))
+        )
         found = beliefs.claims_of(facts)
     rows = [
-        {"id": fact_id(fact), **fact_parts(fact), "confidence": round(combined_confidence(by), 3), "sources": _sources(by)}
+        {
+            "id": fact_id(fact),
+            **fact_parts(fact),
+            "confidence": round(combined_confidence(by), 3),
+            "sources": _sources(by),
+        }
         for fact, by in found.items()
     ]
 
@@ -113,7 +146,9 @@ def list_facts(
 
 @memories.command("why")
 def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = False) -> None:
-    """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers rest on it."""
+    """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers
+    rest on it.
+    """
     with memory_opened(context) as claims:
         meant = _fact_named(claims, fact)
         rows: list[dict[str, Any]] = [
@@ -130,16 +165,29 @@ def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = Fals
         told = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in answers]
         typer.echo(json.dumps({**fact_parts(meant), "holds": bool(rows), "claims": rows, "answers": told}))
         return
-    typer.echo(harmless(f"{meant}" + ("" if rows else "   (does not hold)" if known else "   (nothing is known of it)")))
+    typer.echo(
+        harmless(
+            f"{meant}" + ("" if rows else "   (does not hold)" if known else "   (nothing is known of it)")
+        )
+    )
     for row in rows:
         read = f", read by {row['said_by']}" if row["said_by"] else ""
-        typer.echo(harmless(f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{read}, known since {row['since'][:16]})"))
+        typer.echo(
+            harmless(
+                f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{read}, known since {row['since'][:16]})"
+            )
+        )
     for each in answers:
         typer.echo(harmless(f"  an answer rests on it: {each.id} {each.text}"))
 
 
 @memories.command("retract")
-def retract_claims(context: typer.Context, source: _SourceOption = None, fact: _FactOption = None, as_json: options.AsJson = False) -> None:
+def retract_claims(
+    context: typer.Context,
+    source: _SourceOption = None,
+    fact: _FactOption = None,
+    as_json: options.AsJson = False,
+) -> None:
     """Believe a source or a fact no more; what falls with it is named, and `undo` takes it back."""
     if (source is None) == (fact is None):
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
@@ -155,7 +203,9 @@ def retract_claims(context: typer.Context, source: _SourceOption = None, fact: _
 
 @memories.command("undo")
 def undo_one(
-    context: typer.Context, number: Annotated[int, typer.Argument(help="of a change, as `log` lists them")], as_json: options.AsJson = False
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(help="of a change, as `log` lists them")],
+    as_json: options.AsJson = False,
 ) -> None:
     """Take a change back, an undo too."""
     with memory_opened(context) as claims:
@@ -199,25 +249,44 @@ def erase_for_good(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask whether it is meant")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Take a source or a fact out of the file for good, with answers that rested on it: nothing brings it back."""
+    """Take a source or a fact out of the file for good, with answers that rested on it: nothing brings it
+    back.
+    """
     if (source is None) == (fact is None):
         raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
     with memory_opened(context) as claims:
         meant = None if fact is None else _noted(claims, _fact_named(claims, fact))
         named = "" if source is None else _source_named(claims, source)
         what = f"the fact {meant}" if meant is not None else f"the source {named}"
-        runs = _runs_that_read(claims, claims.from_source(named) if meant is None else claims.claims_on(meant))
-        if not yes and not typer.confirm(harmless(f"Erase {what} from {without_secrets(context.obj)} for good?"), err=True):
+        runs = _runs_that_read(
+            claims, claims.from_source(named) if meant is None else claims.claims_on(meant)
+        )
+        if not yes and not typer.confirm(
+            harmless(f"Erase {what} from {without_secrets(context.obj)} for good?"), err=True
+        ):
             raise BadInput("nothing was erased")
-        told = claims.erase_source(named, by=BY_COMMAND) if meant is None else claims.erase_fact(meant, by=BY_COMMAND)
-    result = {"change": told.change, "facts": told.facts, "claims": told.claims, "answers": told.answers, "runs": runs}
+        told = (
+            claims.erase_source(named, by=BY_COMMAND)
+            if meant is None
+            else claims.erase_fact(meant, by=BY_COMMAND)
+        )
+    result = {
+        "change": told.change,
+        "facts": told.facts,
+        "claims": told.claims,
+        "answers": told.answers,
+        "runs": runs,
+    }
     said = f"erased: {counted(told.facts, 'fact')}, {counted(told.claims, 'claim')}, {counted(told.answers, 'answer')}"
     typer.echo(json.dumps(result) if as_json else said)
     if runs:
-        terminal.say(f"its text may still stand in the traces and tapes of {', '.join(runs)}, which are not the memory's: delete those too")
+        terminal.say(
+            f"its text may still stand in the traces and tapes of {', '.join(runs)}, which are not the memory's: delete those too"
+        )
 
 
-# --- shared ---------------------------------------------------------------------------------------------------------------
+# --- shared
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -230,7 +299,9 @@ def memory_opened(context: typer.Context) -> Iterator[Claims]:
 
 
 def _fact_named(claims: Claims, text: str) -> Triple:
-    """The fact that a text names by its three parts or the beginning of its id, among all that were ever noted; raises BadInput."""
+    """The fact that a text names by its three parts or the beginning of its id, among all that were ever
+    noted; raises BadInput.
+    """
     from kgot_lab.memory.claims.claim import fact_id
 
     text = as_typed(text, "the fact").strip()
@@ -239,15 +310,27 @@ def _fact_named(claims: Claims, text: str) -> Triple:
     parts = [part.strip() for part in text.split("|")]
     if len(parts) == 3 and all(parts):
         return Triple(parts[0], parts[1], parts[2])
-    found = [fact for fact in claims.noted_facts() if fact_id(fact).startswith(text)] if _ID.fullmatch(text) else []
+    found = (
+        [fact for fact in claims.noted_facts() if fact_id(fact).startswith(text)]
+        if _ID.fullmatch(text)
+        else []
+    )
     if len(found) != 1:
-        many = f"{len(found)} facts have an id that begins with {text}" if found else f"no fact is called {text!r}"
-        raise BadInput(f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more letters of the id that `facts` shows')
+        many = (
+            f"{len(found)} facts have an id that begins with {text}"
+            if found
+            else f"no fact is called {text!r}"
+        )
+        raise BadInput(
+            f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more letters of the id that `facts` shows'
+        )
     return found[0]
 
 
 def _runs_that_read(claims: Claims, erased: Iterable[Claim]) -> list[str]:
-    """The runs that some claims were learnt by, in order: what they keep of their own is none of the memory's."""
+    """The runs that some claims were learnt by, in order: what they keep of their own is none of the
+    memory's.
+    """
     who = dict.fromkeys(stood.by for claim in erased for stood in claims.history(claim.id))
     return [by for by in who if by.startswith("run ")]
 
@@ -255,19 +338,31 @@ def _runs_that_read(claims: Claims, erased: Iterable[Claim]) -> list[str]:
 def _noted(claims: Claims, fact: Triple) -> Triple:
     """A fact of which something is known, whether or not it holds; raises BadInput for another."""
     if claims.read(fact) not in set(map(claims.read, claims.noted_facts())):
-        raise BadInput(f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds")
+        raise BadInput(
+            f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
+        )
     return fact
 
 
 def _source_named(claims: Claims, text: str) -> str:
-    """A source as it is named; raises BadInput for one that is not known: which passages it has, or whose names are near it."""
+    """A source as it is named; raises BadInput for one that is not known: which passages it has, or whose
+    names are near it.
+    """
     name, known = as_typed(text, "the source"), claims.sources()
     if name in known:
         return name
     passages = [source for source in known if source.startswith(f"{name}#")]
     near = passages or get_close_matches(name, known, n=3)
-    told = f"; its passages are sources: {', '.join(near)}" if passages else f"; near it is {' or '.join(near)}" if near else ""
-    raise BadInput(f"nothing was learnt from {name!r}, so nothing was changed{told}. `kgot-lab memory FILE facts` names the sources")
+    told = (
+        f"; its passages are sources: {', '.join(near)}"
+        if passages
+        else f"; near it is {' or '.join(near)}"
+        if near
+        else ""
+    )
+    raise BadInput(
+        f"nothing was learnt from {name!r}, so nothing was changed{told}. `kgot-lab memory FILE facts` names the sources"
+    )
 
 
 def _tell_fallen(told: Fallen, as_json: bool) -> None:
@@ -281,7 +376,12 @@ def _tell_fallen(told: Fallen, as_json: bool) -> None:
 def fallen_parts(told: Fallen) -> dict[str, Any]:
     """What a change did, as plain JSON values."""
     answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
-    return {"change": told.change, "fallen": [*map(fact_parts, told.facts)], "risen": [*map(fact_parts, told.risen)], "answers": answers}
+    return {
+        "change": told.change,
+        "fallen": [*map(fact_parts, told.facts)],
+        "risen": [*map(fact_parts, told.risen)],
+        "answers": answers,
+    }
 
 
 def fallen_lines(told: Fallen) -> Iterator[str]:

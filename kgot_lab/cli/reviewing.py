@@ -1,4 +1,6 @@
-"""`kgot-lab memory FILE waiting`, `decide` and `review`: claims that were not sure enough to count, and what a person decides of them."""
+"""`kgot-lab memory FILE waiting`, `decide` and `review`: claims that were not sure enough to count, and what
+a person decides of them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.remembering import BY_COMMAND, ID_SHOWN, fact_drawn, fact_parts, fallen_lines, fallen_parts, memory_opened, print_rows
+from kgot_lab.cli.remembering import (
+    BY_COMMAND,
+    ID_SHOWN,
+    fact_drawn,
+    fact_parts,
+    fallen_lines,
+    fallen_parts,
+    memory_opened,
+    print_rows,
+)
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
@@ -31,15 +42,22 @@ _MOVES = {"s": 1, "j": 1, "k": -1}
 
 _By = Annotated[str, typer.Option("--by", help="who decides, for the log")]
 _ClaimShown = Annotated[str | None, typer.Argument(help="show this one alone: how its id begins")]
-# by its id and by no number: the places in the list change with each decision, also with one of somebody else's
+# by its id and by no number: the places in the list change with each decision, also with one of somebody
+# else's
 _ClaimMeant = Annotated[str, typer.Argument(help="how the id begins that `waiting` shows")]
 _Verdict = Annotated[str, typer.Argument(help="accept, reject, or override with --confidence or --object")]
-_Confidence = Annotated[float | None, typer.Option("--confidence", help="count with this confidence, from 0 to 1")]
-_Object = Annotated[str | None, typer.Option("--object", help="count with this object, in the place of what was claimed")]
+_Confidence = Annotated[
+    float | None, typer.Option("--confidence", help="count with this confidence, from 0 to 1")
+]
+_Object = Annotated[
+    str | None, typer.Option("--object", help="count with this object, in the place of what was claimed")
+]
 
 
 def list_waiting(context: typer.Context, claim: _ClaimShown = None, as_json: options.AsJson = False) -> None:
-    """List the claims that wait for review, first those by which most facts would begin to hold; or show one, with its sentence."""
+    """List the claims that wait for review, first those by which most facts would begin to hold; or show one,
+    with its sentence.
+    """
     with memory_opened(context) as claims, claims.storage.reading():
         reviewer = _looking(claims, BY_COMMAND)
         if claim is None:
@@ -50,7 +68,11 @@ def list_waiting(context: typer.Context, claim: _ClaimShown = None, as_json: opt
         id = reviewer.waiting(as_typed(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
-    others = {"calibrated": weighed.calibrated, "single": weighed.single, "others": [*map(fact_parts, weighed.others)]}
+    others = {
+        "calibrated": weighed.calibrated,
+        "single": weighed.single,
+        "others": [*map(fact_parts, weighed.others)],
+    }
     typer.echo(json.dumps(_row(queued) | others) if as_json else "\n".join(_card(queued, weighed)))
 
 
@@ -65,11 +87,18 @@ def decide_on_one(
 ) -> None:
     """Accept, reject or override a claim that waits; `undo` takes it back."""
     if verdict == "override" and (confidence is None) == (object is None):
-        raise BadInput("an override takes another confidence or another object: --confidence NUMBER or --object TEXT, one of them")
+        raise BadInput(
+            "an override takes another confidence or another object: --confidence NUMBER or --object TEXT, one of them"
+        )
     with memory_opened(context) as claims:
         reviewer = _reviewer(claims, by)
         id = reviewer.waiting(as_typed(claim, "the id"))
-        told = reviewer.decide(id, verdict, confidence=confidence, object=None if object is None else as_typed(object, "the object"))
+        told = reviewer.decide(
+            id,
+            verdict,
+            confidence=confidence,
+            object=None if object is None else as_typed(object, "the object"),
+        )
         fact = claims.claim(id).fact
     if as_json:
         typer.echo(json.dumps({"claim": id, **fact_parts(fact), "verdict": verdict, **fallen_parts(told)}))
@@ -81,16 +110,21 @@ def decide_on_one(
 def review_in_turn(context: typer.Context, by: _By = BY_COMMAND) -> None:
     """Decide on the claims that wait, one at a time, by keys; each decision is on file at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadInput("a review takes keys from a terminal: elsewhere `waiting` lists what waits, and `decide ID accept` decides")
+        raise BadInput(
+            "a review takes keys from a terminal: elsewhere `waiting` lists what waits, and `decide ID accept` decides"
+        )
     with memory_opened(context) as claims:
         reviewer = _looking(claims, by)
         try:
             _in_turn(reviewer)
         finally:  # also after Ctrl-C
-            terminal.say(f"{counted(len(reviewer.decided), 'decision')} on file, {counted(len(reviewer.queue), 'claim')} to decide on")
+            terminal.say(
+                f"{counted(len(reviewer.decided), 'decision')} on file, {counted(len(reviewer.queue), 'claim')} to decide on"
+            )
 
 
-# --- one at a time --------------------------------------------------------------------------------------------------------
+# --- one at a time
+# --------------------------------------------------------------------------------------------------------
 
 
 def _in_turn(reviewer: Reviewer) -> None:
@@ -120,7 +154,11 @@ def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
         reviewer.move(_MOVES[key])
     elif key == "u":
         again = reviewer.undo()
-        typer.echo(harmless(f"taken back: {again.fact} waits again") if again else "no decision of yours to take back")
+        typer.echo(
+            harmless(f"taken back: {again.fact} waits again")
+            if again
+            else "no decision of yours to take back"
+        )
     elif key in _VERDICTS:
         _decide(reviewer, queued, _VERDICTS[key])
     elif key == "o":
@@ -137,9 +175,13 @@ def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) ->
 def _override(reviewer: Reviewer, queued: Queued) -> None:
     """Ask what a claim is to be instead; an empty line leaves it as it is."""
     try:
-        if object := typer.prompt("another object (empty: another confidence)", default="", show_default=False):
+        if object := typer.prompt(
+            "another object (empty: another confidence)", default="", show_default=False
+        ):
             _decide(reviewer, queued, "override", object=as_typed(object, "the object"))
-        elif given := typer.prompt("another confidence, 0 to 1 (empty: neither)", default="", show_default=False):
+        elif given := typer.prompt(
+            "another confidence, 0 to 1 (empty: neither)", default="", show_default=False
+        ):
             _decide(reviewer, queued, "override", confidence=_number(given))
     except typer.Abort:  # Ctrl-C, or a signal that ends the program
         raise KeyboardInterrupt from None
@@ -155,7 +197,8 @@ def _number(text: str) -> float:
 def _key() -> str:
     """The key that is pressed, as a small letter; "" at the end of input.
 
-    What was typed before the claim was shown is dropped by the terminal, so that nobody decides on what they have not seen.
+    What was typed before the claim was shown is dropped by the terminal, so that nobody decides on what they
+    have not seen.
     """
     try:
         return typer.getchar().lower()
@@ -163,7 +206,8 @@ def _key() -> str:
         return ""
 
 
-# --- what is shown --------------------------------------------------------------------------------------------------------
+# --- what is shown
+# --------------------------------------------------------------------------------------------------------
 
 
 def _reviewer(claims: Claims, by: str) -> Reviewer:
@@ -202,7 +246,11 @@ def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
     yield _cut(str(claim.fact))
     yield _cut(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
     where = f", letters {span.start:,} to {span.end:,}" if span else ""
-    yield _cut(f"  from {claim.source}{where}" + f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid))
+    yield _cut(
+        f"  from {claim.source}{where}"
+        + f"; said by {claim.said_by}" * bool(claim.said_by)
+        + f"; true {valid}" * bool(valid)
+    )
     yield f"  {weighed.sure}"
     yield from _listed("it follows from", claim.premises)
     yield from _listed("if accepted, begins to hold", queued.starts)

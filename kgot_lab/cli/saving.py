@@ -1,4 +1,6 @@
-"""Where a command keeps graphs: over nothing that another program wrote, and over nothing that came there in the meantime."""
+"""Where a command keeps graphs: over nothing that another program wrote, and over nothing that came there in
+the meantime.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _ANOTHER = "is there and holds another graph than the run began with, which woul
 
 @dataclass(frozen=True)
 class SavedGraph:
-    """A file for a graph: what it held when the command began, by its digest, and the form that it is in; both are "" where it was not."""
+    """A file for a graph: what it held when the command began, by its digest, and the form that it is in;
+    both are "" where it was not.
+    """
 
     path: Path
     held: str = ""
@@ -58,7 +62,9 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
     try:
         graph = read_named_graph(path).graph
     except BadInput:
-        raise BadInput(f"{option} {path} is there and holds no graph, and would be lost: name another file") from None
+        raise BadInput(
+            f"{option} {path} is there and holds no graph, and would be lost: name another file"
+        ) from None
     if told := why_not(graph):
         raise BadInput(f"{option} {path} {told}")
     form = form_written_here(path)
@@ -78,14 +84,17 @@ def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
 
 
 def place_again(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
-    """Where the graph of a run that goes on is saved: a new file, or the one that still holds what the run began with; raises BadInput."""
+    """Where the graph of a run that goes on is saved: a new file, or the one that still holds what the run
+    began with; raises BadInput.
+    """
     if choice.save is None:
         return None
     return place_to_save(Path(choice.save), "--save-graph", lambda there: "" if there == begun else _ANOTHER)
 
 
 def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph) -> None:
-    """Write the graph of a run, its edges with the sentences that say them: JSON lines, GraphML or Turtle by the ending.
+    """Write the graph of a run, its edges with the sentences that say them: JSON lines, GraphML or Turtle by
+    the ending.
 
     Raises BadInput where the file is no longer as it was when the command began, and then it stays as it is.
     """
@@ -99,7 +108,8 @@ def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph)
 
 
 def keep_graph_again(events: Sequence[Event], path: Path, *, asked: bool) -> None:
-    """Write the graph of a run that has its answer where the file is missing, or still holds what the run began with.
+    """Write the graph of a run that has its answer where the file is missing, or still holds what the run
+    began with.
 
     A file that holds another stays: that is said, or BadInput where this very file was asked for.
     """
@@ -110,7 +120,9 @@ def keep_graph_again(events: Sequence[Event], path: Path, *, asked: bool) -> Non
 
     graph, begun = graph_after(up_to_parting(events)), started(events).start
     if (parted := parted_at(events)) is not None:
-        terminal.say(f"note: the graph of this run is known up to event {parted} alone: {not_following(parted)}")
+        terminal.say(
+            f"note: the graph of this run is known up to event {parted} alone: {not_following(parted)}"
+        )
     there = read_named_graph(path).graph if path.exists() else None
     if there is not None and (not begun or graph == begun or there != begun):
         if there != sourced(graph, events):
@@ -123,7 +135,8 @@ def keep_graph_again(events: Sequence[Event], path: Path, *, asked: bool) -> Non
 
 
 def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> Iterator[Event]:
-    """Pass events on; where a folder is named, the graph after every write is kept there as a snapshot, snapshot_1.json and so on.
+    """Pass events on; where a folder is named, the graph after every write is kept there as a snapshot,
+    snapshot_1.json and so on.
 
     Those of another run stay as they are; from the first of them on, none is written, and that is said.
     """
@@ -144,19 +157,25 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
                 truth.apply(event.diff)
             except BadInput:  # the run goes on: what it writes is in its store and its trace
                 ours = False
-                terminal.say("note: no more snapshots: a write does not follow on those before it, so another command writes there too")
+                terminal.say(
+                    "note: no more snapshots: a write does not follow on those before it, so another command writes there too"
+                )
         if isinstance(event, Wrote) and ours:
             number += 1
             path = Path(folder) / f"snapshot_{number}.json"
             ours = _kept_snapshot(PropertyGraph.of(truth.nodes.values(), truth.edges.values()), path)
             if not ours:
                 again = command("resume", trace, snapshots=SavedGraph(Path(folder)).another)
-                terminal.say(f"note: {path} is of another run, so none is written from here on; when the run has ended: {again}")
+                terminal.say(
+                    f"note: {path} is of another run, so none is written from here on; when the run has ended: {again}"
+                )
         yield event
 
 
 def check_snapshots(folder: str | None, *, begins: bool) -> None:
-    """See now that snapshots can be written into a folder, which is empty or new where a run begins; raises BadInput."""
+    """See now that snapshots can be written into a folder, which is empty or new where a run begins; raises
+    BadInput.
+    """
     if folder is None:
         return
     path = Path(folder)

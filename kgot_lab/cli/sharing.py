@@ -15,7 +15,9 @@ from kgot_lab.text.harmless import harmless
 def export(
     source: Annotated[
         Path,
-        typer.Argument(help="a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace"),
+        typer.Argument(
+            help="a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace"
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
 ) -> None:
@@ -41,14 +43,21 @@ def export(
         if stored.note:
             say(f"note: {source}: {stored.note}")
     else:
-        graph = read_graph(source) if source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"} else read_snapshot(source)
+        graph = (
+            read_graph(source)
+            if source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"}
+            else read_snapshot(source)
+        )
     typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
 
 
 def pages(
     notebooks: Annotated[list[Path], typer.Argument(help="notebooks, in the order in which they are read")],
     folder: Annotated[Path, typer.Option("--folder", help="where the pages go")] = Path("pages"),
-    live: Annotated[bool, typer.Option("--live", help="run the notebooks first, and let their live views live on the pages")] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="run the notebooks first, and let their live views live on the pages"),
+    ] = False,
     title: Annotated[str, typer.Option("--title", help="what the front page is called")] = "Notebooks",
 ) -> None:
     """Write notebooks as HTML pages that link to nothing outside, with links between them and a front page."""
@@ -59,8 +68,12 @@ def pages(
 
 
 def list_namespaces(
-    address: Annotated[str, typer.Argument(help="a server: bolt://HOST, neo4j://HOST, or http://HOST of a SPARQL endpoint")],
-    delete: Annotated[str | None, typer.Option("--delete", help="delete this namespace with all it holds")] = None,
+    address: Annotated[
+        str, typer.Argument(help="a server: bolt://HOST, neo4j://HOST, or http://HOST of a SPARQL endpoint")
+    ],
+    delete: Annotated[
+        str | None, typer.Option("--delete", help="delete this namespace with all it holds")
+    ] = None,
 ) -> None:
     """List the namespaces of a server, in each of which a run's graph lives, or delete one."""
     from kgot_lab.stores import delete_namespace, namespaces

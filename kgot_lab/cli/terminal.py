@@ -1,4 +1,6 @@
-"""What the commands share: connecting a model, reading documents, showing a run as it happens, and ending it well."""
+"""What the commands share: connecting a model, reading documents, showing a run as it happens, and ending it
+well.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,21 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, no password or key is shown."""
+    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, no
+    password or key is shown.
+    """
     from kgot_lab.llm.keys import without_known_keys
 
-    with suppress(OSError):  # where nobody can be told, as after a terminal was closed, the work still ends well
+    with suppress(
+        OSError
+    ):  # where nobody can be told, as after a terminal was closed, the work still ends well
         typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
 
 
 def ended_in_errors(failed: int, damaged: int, what: str) -> str:
-    """What to say of answers that ended in an error, of which so many have a trace that cannot be read: what helps each."""
+    """What to say of answers that ended in an error, of which so many have a trace that cannot be read: what
+    helps each.
+    """
     ended = f"{counted(failed, what)} ended in an error"
     if failed > damaged:
         again = f"asks for {'it' if failed == 1 else 'them'} again"
@@ -58,17 +66,26 @@ def ended_in_errors(failed: int, damaged: int, what: str) -> str:
 
 
 def reason_of(error: OSError) -> str:
-    """What a system could not do, with the file where it is known: "cannot write run.jsonl: No space left on device"."""
+    """What a system could not do, with the file where it is known: "cannot write run.jsonl: No space left on
+    device".
+    """
     if isinstance(error, BrokenPipeError):
         return "the output could not be written: whoever read it has stopped reading"
-    return f"{error.filename}: {error.strerror}" if error.filename else f"the output could not be written: {error.strerror or error}"
+    return (
+        f"{error.filename}: {error.strerror}"
+        if error.filename
+        else f"the output could not be written: {error.strerror or error}"
+    )
 
 
-# --- models and limits ----------------------------------------------------------------------------------------------------
+# --- models and limits
+# ----------------------------------------------------------------------------------------------------
 
 
 def own_name(model: str, models: str | None = None) -> str:
-    """The name by which a model goes: that of a recorded one is in its file, that of an entry in a file of models behind its name."""
+    """The name by which a model goes: that of a recorded one is in its file, that of an entry in a file of
+    models behind its name.
+    """
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.models import load_models
 
@@ -85,9 +102,11 @@ def connect_model(
     trace: Path | None = None,
     models: str | None = None,
 ) -> LLM:
-    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError.
+    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need
+    be. Raises LabError.
 
-    With the trace of a run that goes on, recorded replies go on after those it has had, and its earlier replies are on the tape too.
+    With the trace of a run that goes on, recorded replies go on after those it has had, and its earlier
+    replies are on the tape too.
     """
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
@@ -108,17 +127,25 @@ def connect_model(
     return llm if tape is None else Recorder(llm, tape, asked=asked)
 
 
-def connect_again(name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path, models: str | None = None) -> LLM:
-    """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole address."""
+def connect_again(
+    name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path, models: str | None = None
+) -> LLM:
+    """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole
+    address.
+    """
     from kgot_lab.llm.models import entry_for, load_models
 
     try:
         if models:
             with suppress(UnknownName):  # the other model of a run may be no entry
-                return connect_model(entry_for(load_models(models), name), budget, tape, trace=trace, models=models)
+                return connect_model(
+                    entry_for(load_models(models), name), budget, tape, trace=trace, models=models
+                )
         return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
     except UnknownName:
-        raise BadInput(f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL") from None
+        raise BadInput(
+            f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL"
+        ) from None
 
 
 def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -> Budget:
@@ -128,7 +155,12 @@ def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -
     for name, given, least, allowed in (
         ("calls", calls, "1 or more", calls is None or calls >= 1),
         ("seconds", seconds, "more than 0", seconds is None or seconds > 0),
-        ("dollars", dollars, "0 or more", dollars is None or dollars >= 0),  # with none at all, models that cost nothing can be asked
+        (
+            "dollars",
+            dollars,
+            "0 or more",
+            dollars is None or dollars >= 0,
+        ),  # with none at all, models that cost nothing can be asked
     ):
         if not allowed:
             raise BadInput(f"--max-{name} is {least}, not {given:g}: nothing could be asked")
@@ -148,7 +180,14 @@ def local_model(spec: str = "local") -> LLM:
 def fetched_model() -> Path:
     """The local model's file, fetched with a progress bar when it is not there; raises ModelMissing."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     from kgot_lab.llm.fetch import fetch_model
     from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, find_model, is_there, models_folder
@@ -156,17 +195,26 @@ def fetched_model() -> Path:
     if os.environ.get(VARIABLE) or is_there(models_folder() / QWEN_CODER.name):
         return find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("model", total=None)
         return fetch_model(say=lambda there, total: progress.update(task, completed=there, total=total))
 
 
-# --- documents, tools and files -------------------------------------------------------------------------------------------
+# --- documents, tools and files
+# -------------------------------------------------------------------------------------------
 
 
 def read_folder(folder: Path) -> list[Document]:
-    """The passages of a folder or a file, with a note for each file that was skipped or guessed at; raises BadInput when there are none."""
+    """The passages of a folder or a file, with a note for each file that was skipped or guessed at; raises
+    BadInput when there are none.
+    """
     from kgot_lab.documents.folder import read_documents
 
     library = read_documents(folder)
@@ -193,18 +241,31 @@ def store_of(begun: Started, unsafe: bool = False) -> Store:
 
 @contextmanager
 def bar(name: str) -> Iterator[BenchmarkProgress]:
-    """A progress bar on standard error, told how many of how many are done and what comes next; it shows at the first word."""
+    """A progress bar on standard error, told how many of how many are done and what comes next; it shows at
+    the first word.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as shown:
         task = shown.add_task(name, total=None, visible=False)
-        yield lambda done, total, what: shown.update(task, completed=done, total=total, description=what, visible=True)
+        yield lambda done, total, what: shown.update(
+            task, completed=done, total=total, description=what, visible=True
+        )
 
 
-def tools_with_notes(passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False) -> list[Tool]:
-    """The tools for some documents and files; what they warn of is said as a note, how far a large index is on a bar."""
+def tools_with_notes(
+    passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False
+) -> list[Tool]:
+    """The tools for some documents and files; what they warn of is said as a note, how far a large index is
+    on a bar.
+    """
     from kgot_lab.tools.facts import tools_for
 
     with bar("passages") as shown:
@@ -242,19 +303,24 @@ def run_of(trace: Path) -> tuple[Trace, Started]:
 
 
 def new_trace() -> Path:
-    """A file for a new run, named by the time and, since two may begin in one second, by a number that no other has.
+    """A file for a new run, named by the time and, since two may begin in one second, by a number that no
+    other has.
 
     Raises BadInput where it cannot be written.
     """
     try:
         check_writable(RUNS / "new.jsonl")
     except BadInput as error:
-        raise BadInput(f"{error}. Nothing was asked. Name a file elsewhere with --trace FILE, or work in another folder") from None
+        raise BadInput(
+            f"{error}. Nothing was asked. Name a file elsewhere with --trace FILE, or work in another folder"
+        ) from None
     return RUNS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{uuid4().hex[:8]}.jsonl"
 
 
 def check_writable(path: Path | None) -> None:
-    """Make the folder of a file that will be written when the work is done; raises BadInput now rather than then."""
+    """Make the folder of a file that will be written when the work is done; raises BadInput now rather than
+    then.
+    """
     if path is None:
         return
     if re.match("[a-z][a-z0-9+.-]+:/", str(path), re.I):
@@ -264,7 +330,9 @@ def check_writable(path: Path | None) -> None:
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error}") from error
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise BadInput(f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}")
+        raise BadInput(
+            f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}"
+        )
     try:
         with TemporaryFile(dir=path.parent):  # rights do not tell of a file system that takes no files
             pass
@@ -285,7 +353,9 @@ def check_page(html: Path | None, documents: Path | None = None) -> None:
     if html is None:
         return
     if html.suffix.lower() not in {".html", ".htm"}:
-        raise BadInput(f"--html {html} does not end in .html, and what it holds would be lost: name a file that does")
+        raise BadInput(
+            f"--html {html} does not end in .html, and what it holds would be lost: name a file that does"
+        )
     if documents is not None and html.exists() and html.resolve().is_relative_to(documents.resolve()):
         raise BadInput(f"--html {html} is one of the documents, and would be lost: name another file")
 
@@ -298,7 +368,9 @@ def standard_input() -> TextIO:
 
 
 def check_apart(**files: object) -> None:
-    """Raise BadInput where two options, or what a command reads and an option, name one file; a list names several, an address none."""
+    """Raise BadInput where two options, or what a command reads and an option, name one file; a list names
+    several, an address none.
+    """
     from kgot_lab.loop.trace import beside
 
     named: list[tuple[str, Path]] = []
@@ -308,14 +380,19 @@ def check_apart(**files: object) -> None:
         for value in given if isinstance(given, list) else [given]:
             text = str(value or "").removeprefix("recorded:")
             if text and "://" not in text:
-                path = Path(text) if Path(text).exists() else Path(text.partition("#")[0])  # as in recorded:FILE#MODEL
+                path = (
+                    Path(text) if Path(text).exists() else Path(text.partition("#")[0])
+                )  # as in recorded:FILE#MODEL
                 named.append((option.replace("_", "-"), path.resolve()))
     for (one, path), (other, its) in combinations(named, 2):
         if path == its and (one, other) != ("attach", "attach"):
-            raise BadInput(f"{one} and {other} are the same file, {path.name}: one would be written over the other; name two files")
+            raise BadInput(
+                f"{one} and {other} are the same file, {path.name}: one would be written over the other; name two files"
+            )
 
 
-# --- showing a run --------------------------------------------------------------------------------------------------------
+# --- showing a run
+# --------------------------------------------------------------------------------------------------------
 
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
@@ -327,11 +404,18 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
 
 
 def show_end(
-    events: Sequence[Event], path: Path, *, as_json: bool = False, learnt: LearntRun | None = None, certificate: Certificate | None = None
+    events: Sequence[Event],
+    path: Path,
+    *,
+    as_json: bool = False,
+    learnt: LearntRun | None = None,
+    certificate: Certificate | None = None,
 ) -> None:
-    """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as one JSON object.
+    """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as
+    one JSON object.
 
-    With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all that it rests on.
+    With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all
+    that it rests on.
     """
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.certified.certificate import told_as_certified
@@ -341,13 +425,20 @@ def show_end(
     from kgot_lab.memory.claims.certificate import certificate_parts
 
     given = next(event for event in reversed(events) if isinstance(event, Answered))
-    certified = None if certificate is None else certificate_parts(started(events).question, given.text, certificate)
+    certified = (
+        None if certificate is None else certificate_parts(started(events).question, given.text, certificate)
+    )
     final = given
     if certificate is not None:
         (final,) = (event for event in told_as_certified([given], certificate) if isinstance(event, Answered))
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
-    found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
+    found = {
+        document.id: document
+        for event in events
+        if isinstance(event, ToolReturned)
+        for document in event.sources
+    }
     passages = [found[id] for id in final.passages if id in found]
     costs = ledger(events)
     total = costs.total
@@ -362,7 +453,13 @@ def show_end(
             "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         result |= {} if learnt is None else {"memory": learnt.as_json()}
-        typer.echo(json.dumps(result if certified is None else result | {"answer": certified["answer"], "certificate": certified}))
+        typer.echo(
+            json.dumps(
+                result
+                if certified is None
+                else result | {"answer": certified["answer"], "certificate": certified}
+            )
+        )
         return
     answer = "\n        ".join(map(harmless, final.text.splitlines()))
     typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
@@ -371,7 +468,11 @@ def show_end(
         for told in list(certificate_lines(certified))[2:]:
             typer.echo(harmless(told))
     if final.evidence:
-        typer.echo("It was read from these facts of the graph:" if final.forced else "It rests on these facts of the graph:")
+        typer.echo(
+            "It was read from these facts of the graph:"
+            if final.forced
+            else "It rests on these facts of the graph:"
+        )
     for number, fact in enumerate(final.evidence):
         supports = final.supports[number] if number < len(final.supports) else ()
         words, said = fact_told(str(fact), supports)
@@ -382,7 +483,11 @@ def show_end(
             typer.echo(harmless(" ".join(["     ", f"“{support.sentence}”", *filter(None, where)])))
     if passages:
         typer.echo(
-            "taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages)
+            "taken from:\n"
+            + "\n".join(
+                f"  {harmless(document.title or document.id)} [{harmless(document.id)}]"
+                for document in passages
+            )
         )
     for told in [] if learnt is None else learnt_lines(learnt):
         typer.echo(harmless(told))
@@ -396,7 +501,9 @@ def show_end(
 
 
 def certificate_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """A certificate, as `certificate_parts` gives it: the ruling with the question, what may be told, then a line for each needed fact."""
+    """A certificate, as `certificate_parts` gives it: the ruling with the question, what may be told, then a
+    line for each needed fact.
+    """
     yield f"{told['ruling']}: {told['question']}"
     yield f"  {told['told']}"
     for fact in told["facts"]:
@@ -418,7 +525,9 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
 
 
 def write_page(events: Sequence[Event], html: Path | None, certificate: Certificate | None = None) -> None:
-    """Write a run as one HTML page, where a path is given; with a certificate its answer is told as far as that lets it be told."""
+    """Write a run as one HTML page, where a path is given; with a certificate its answer is told as far as
+    that lets it be told.
+    """
     if html is None:
         return
     from kgot_lab.loop.certified.certificate import told_as_certified
@@ -428,4 +537,6 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     if (parted := parted_at(events)) is not None:
         say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
     shown = up_to_parting(events)
-    say(f"page: {html_of(shown if certificate is None else told_as_certified(shown, certificate)).save(html)}")
+    say(
+        f"page: {html_of(shown if certificate is None else told_as_certified(shown, certificate)).save(html)}"
+    )

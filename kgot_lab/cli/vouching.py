@@ -1,4 +1,6 @@
-"""`kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: what an answer rests on, whether that holds, and what may be told of it."""
+"""`kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: what an answer rests on, whether that holds,
+and what may be told of it.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ from kgot_lab.text.harmless import harmless
 
 
 def certify_run(
-    trace: Annotated[Path, typer.Argument(help="the trace of a run that has its answer")], as_json: options.AsJson = False
+    trace: Annotated[Path, typer.Argument(help="the trace of a run that has its answer")],
+    as_json: options.AsJson = False,
 ) -> None:
-    """Certify the answer of a run: which facts it needs, by which sentences they hold, which are weak, and what a reader may be told."""
+    """Certify the answer of a run: which facts it needs, by which sentences they hold, which are weak, and
+    what a reader may be told.
+    """
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.certified.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
@@ -36,15 +41,21 @@ def certify_run(
 
 
 def list_answers(context: typer.Context, as_of: options.AsOf = None, as_json: options.AsJson = False) -> None:
-    """List the answers that were noted, each with its certificate: whether the facts that it rests on hold still, and by which sources."""
+    """List the answers that were noted, each with its certificate: whether the facts that it rests on hold
+    still, and by which sources.
+    """
     from kgot_lab.memory.claims.certificate import certificate_parts, certify
 
     with memory_opened(context) as claims, claims.storage.reading():
         at = None if as_of is None else time_given(as_of)
         beliefs = claims.as_of(at, at) if at is not None else claims
-        noted = [(each, facts) for each, facts in claims.noted_answers().items() if at is None or each.at <= at]
+        noted = [
+            (each, facts) for each, facts in claims.noted_answers().items() if at is None or each.at <= at
+        ]
         rows = [
-            certificate_parts(each.id, each.text, certify(beliefs, facts, at=at)) | {"at": each.at.isoformat()} for each, facts in noted
+            certificate_parts(each.id, each.text, certify(beliefs, facts, at=at))
+            | {"at": each.at.isoformat()}
+            for each, facts in noted
         ]
     if as_json:
         typer.echo(json.dumps(rows))
@@ -52,5 +63,8 @@ def list_answers(context: typer.Context, as_of: options.AsOf = None, as_json: op
     for row in rows:
         for line in terminal.certificate_lines(row):
             typer.echo(harmless(line))
-    by = [f"{sum(row['ruling'] == ruling for row in rows)} {ruling}" for ruling in ("passes", "hedged", "withheld")]
+    by = [
+        f"{sum(row['ruling'] == ruling for row in rows)} {ruling}"
+        for ruling in ("passes", "hedged", "withheld")
+    ]
     terminal.say(f"{counted(len(rows), 'answer')}: {', '.join(by)}")

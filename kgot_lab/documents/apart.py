@@ -1,4 +1,6 @@
-"""Converts files in a process of its own, which is ended when a file takes too long, and started again for the next one."""
+"""Converts files in a process of its own, which is ended when a file takes too long, and started again for
+the next one.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,20 @@ from kgot_lab.timing import ended_after
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.converting import main; main()"
 _STARTS = 120.0  # seconds until the converter must be loaded
-# what a program needs of the environment to start at all; keys and the like are not for the reader of strangers' files
-_NEEDED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+# what a program needs of the environment to start at all; keys and the like are not for the reader of
+# strangers' files
+_NEEDED = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SYSTEMROOT",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+)
 
 
 @dataclass(frozen=True)
@@ -52,16 +66,22 @@ class _Rested(_Ended):
 
 
 class Converter:
-    """A process that converts one file after the other; it is started with the first, and ends by itself when nothing comes."""
+    """A process that converts one file after the other; it is started with the first, and ends by itself when
+    nothing comes.
+    """
 
     def __init__(self, limits: ConvertLimits = ConvertLimits()):
         self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-        self._stop: weakref.finalize[..., Converter] | None = None  # at the latest when this object or the program ends
+        self._stop: weakref.finalize[..., Converter] | None = (
+            None  # at the latest when this object or the program ends
+        )
         self._lock = threading.Lock()
 
     def convert(self, data: bytes, extension: str) -> Converted:
-        """What the converter says of a file: its text, or why it has none; raises BadInput where it says nothing within the limits."""
+        """What the converter says of a file: its text, or why it has none; raises BadInput where it says
+        nothing within the limits.
+        """
         seconds = self.limits.time_for(len(data), extension)
         head = json.dumps({"extension": extension, "memory_mb": self.limits.memory_mb}).encode()
         request = MESSAGE_HEAD.pack(len(head), len(data)) + head + data
@@ -92,7 +112,9 @@ class Converter:
     def _ready(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._end()
-            environment = {name: value for name, value in os.environ.items() if name.upper() in _NEEDED} | {"OPENBLAS_NUM_THREADS": "1"}
+            environment = {name: value for name, value in os.environ.items() if name.upper() in _NEEDED} | {
+                "OPENBLAS_NUM_THREADS": "1"
+            }
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _BOOT, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -135,14 +157,18 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> 
 
 
 def _stopped(process: subprocess.Popen[bytes], parent: int) -> None:
-    """End a process, in the one that started it: a fork of that one, which comes here when it exits, has no right to."""
+    """End a process, in the one that started it: a fork of that one, which comes here when it exits, has no
+    right to.
+    """
     if os.getpid() == parent:
         process.kill()
         _let_go(process)
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the end of a process, and keep nothing of it; a thread does so from the start, since it may end while nobody asks."""
+    """Wait for the end of a process, and keep nothing of it; a thread does so from the start, since it may
+    end while nobody asks.
+    """
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:

@@ -1,4 +1,5 @@
-"""The program that turns PDF, HTML and files of Office into Markdown: a process of its own, since a file may take any time and memory.
+"""The program that turns PDF, HTML and files of Office into Markdown: a process of its own, since a file may
+take any time and memory.
 
 Requests and replies have a head of two lengths: JSON, and the bytes of a file, which replies have none of.
 """
@@ -30,7 +31,10 @@ _OFFICE = {  # the part that makes a zip file one of Office's, and what such a f
     ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
 }
 _MOST_UNPACKED = 500_000_000  # bytes of a file of Office
-_HARMLESS, _RATIO = 10_000_000, 200  # bytes that any file may unpack to, and from there on how many times its own size
+_HARMLESS, _RATIO = (
+    10_000_000,
+    200,
+)  # bytes that any file may unpack to, and from there on how many times its own size
 _MOST_TEXT = 50_000_000  # characters
 MESSAGE_HEAD = struct.Struct(">II")
 _IDLE = 60.0  # seconds without a request after which the process ends
@@ -68,8 +72,16 @@ def converted(data: bytes, extension: str) -> Converted:
             raise NotInstalled("lab", f"the {extension} part of markitdown") from None
         if len(result.text_content) > _MOST_TEXT:
             raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million letters")
-        notes = [str(warning.message)[:200] for warning in said if not issubclass(warning.category, DeprecationWarning)]
-        return {"text": result.text_content, "title": (result.title or "").strip(), "notes": "; ".join(dict.fromkeys(notes))}
+        notes = [
+            str(warning.message)[:200]
+            for warning in said
+            if not issubclass(warning.category, DeprecationWarning)
+        ]
+        return {
+            "text": result.text_content,
+            "title": (result.title or "").strip(),
+            "notes": "; ".join(dict.fromkeys(notes)),
+        }
     except BadInput as error:
         return {"error": str(error)}
     except NotInstalled as error:
@@ -95,7 +107,9 @@ def _check_office(data: bytes, main_part: str, kind: str, inside: str) -> None:
             if main_part not in archive.namelist():
                 raise BadInput(f"a zip file without {inside} in it")
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
-        raise BadInput(f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})") from error
+        raise BadInput(
+            f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})"
+        ) from error
 
 
 def _prepare() -> None:
@@ -105,7 +119,9 @@ def _prepare() -> None:
 
 
 def _limit(memory_mb: int) -> None:
-    """Let this process take so much memory on top of what it has, where the system can say; no file can be written."""
+    """Let this process take so much memory on top of what it has, where the system can say; no file can be
+    written.
+    """
     if sys.platform != "linux":
         return
     import resource
@@ -114,7 +130,9 @@ def _limit(memory_mb: int) -> None:
     taken = next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = (taken << 10) + (memory_mb << 20)
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
+    )
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 

@@ -16,7 +16,12 @@ from kgot_lab.errors import BadInput, NotInstalled, shortly
 from kgot_lab.reading import read_regular, wide_encoding
 
 PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
-_NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
+_NOT_ASCII = (
+    "utf-16",
+    "utf-32",
+    "iso2022",
+    "hz",
+)  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
 _NO_CHARSETS = {
     "idna",
     "punycode",
@@ -27,7 +32,12 @@ _NO_CHARSETS = {
     "oem",
 }  # or never end
 _LARGEST = 50_000_000  # bytes of a file
-_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # of the byte order
+_MARKS = (
+    codecs.BOM_UTF32_LE,
+    codecs.BOM_UTF32_BE,
+    codecs.BOM_UTF16_LE,
+    codecs.BOM_UTF16_BE,
+)  # of the byte order
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # that no text holds but those of old terminals
 
 
@@ -43,8 +53,9 @@ class Text:
 def text_of(path: Path) -> Text:
     """The text of a file: plain text as it is, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
-    What is converted is so in a process of its own, which has its limits of time and memory.
-    Raises BadInput with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the converter.
+    What is converted is so in a process of its own, which has its limits of time and memory. Raises BadInput
+    with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the
+    converter.
     """
     try:
         data = read_regular(path, _LARGEST)
@@ -55,7 +66,9 @@ def text_of(path: Path) -> Text:
 
 
 def text_from(data: bytes, extension: str, charset: str = "") -> Text:
-    """The text of what a file with this extension holds; `charset` is what its sender declares. Raises as text_of does."""
+    """The text of what a file with this extension holds; `charset` is what its sender declares. Raises as
+    text_of does.
+    """
     if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _MARKS:
         raise BadInput("empty")
     found = _converted(data, extension, charset) if extension in CONVERTED else _decoded(data, charset)
@@ -97,9 +110,14 @@ def _known_charset(declared: str) -> str:
 
 
 def _decoded(data: bytes, declared: str = "") -> Text:
-    """The text of some bytes: UTF-8, or UTF-16 or UTF-32, or what is declared, or Windows-1252, or UTF-8 with gaps; raises BadInput."""
+    """The text of some bytes: UTF-8, or UTF-16 or UTF-32, or what is declared, or Windows-1252, or UTF-8 with
+    gaps; raises BadInput.
+    """
     if wide := wide_encoding(data):
-        return Text(data.decode(wide, "replace"), remark="" if data.startswith(_MARKS) else f"without a mark; read as {wide}")
+        return Text(
+            data.decode(wide, "replace"),
+            remark="" if data.startswith(_MARKS) else f"without a mark; read as {wide}",
+        )
     told, declared = declared, _known_charset(declared)
     unknown = f"{shortly(told)} is no character set; " if told and not declared else ""
     if declared.startswith(_NOT_ASCII):

@@ -20,7 +20,9 @@ _READ = (*PLAIN, *CONVERTED)
 
 @dataclass(frozen=True)
 class Remark:
-    """What there is to say of one file: its path inside the folder, and why it was skipped or how it had to be read."""
+    """What there is to say of one file: its path inside the folder, and why it was skipped or how it had to
+    be read.
+    """
 
     path: str
     reason: str
@@ -31,7 +33,9 @@ class Remark:
 
 @dataclass(frozen=True, repr=False)
 class Library:
-    """The passages of a folder, the files that could not be read with the reasons, and the files whose text had to be guessed."""
+    """The passages of a folder, the files that could not be read with the reasons, and the files whose text
+    had to be guessed.
+    """
 
     documents: tuple[Document, ...]
     skipped: tuple[Remark, ...] = ()
@@ -46,16 +50,20 @@ class Library:
     def __repr__(self) -> str:
         files = len({document.id.rpartition("#")[0] for document in self.documents})
         lines = [f"<Library: {len(self.documents)} passages from {files} files, {len(self.skipped)} skipped>"]
-        lines += [f"  skipped {remark}" for remark in self.skipped[:10]] + [f"  note {remark}" for remark in self.doubtful[:10]]
+        lines += [f"  skipped {remark}" for remark in self.skipped[:10]] + [
+            f"  note {remark}" for remark in self.doubtful[:10]
+        ]
         hidden = len(self.skipped[10:]) + len(self.doubtful[10:])
         return "\n".join(lines + [f"  and {hidden} more"] * bool(hidden))
 
 
 def read_documents(folder: str | Path) -> Library:
-    """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids `path#number`, ordered by path.
+    """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids
+    `path#number`, ordered by path.
 
-    In a folder hidden files are skipped and links are not followed. A file has the ids it has in its folder. Raises BadInput when
-    nothing could be read, with the reasons, and NotInstalled when a file needs the converter and it is not there.
+    In a folder hidden files are skipped and links are not followed. A file has the ids it has in its folder.
+    Raises BadInput when nothing could be read, with the reasons, and NotInstalled when a file needs the
+    converter and it is not there.
     """
     require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)
@@ -65,7 +73,9 @@ def read_documents(folder: str | Path) -> Library:
         raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READ)} files")
     documents: list[Document] = []
     skipped, doubtful = [], []
-    for path, name, refusal in sorted(_files(folder) if folder.is_dir() else [_alone(folder)], key=lambda item: item[1]):
+    for path, name, refusal in sorted(
+        _files(folder) if folder.is_dir() else [_alone(folder)], key=lambda item: item[1]
+    ):
         try:
             if refusal:
                 raise BadInput(refusal)
@@ -77,7 +87,9 @@ def read_documents(folder: str | Path) -> Library:
             doubtful.append(Remark(name, found.remark))
         title = first_heading(found.text) or found.title[:200] or PurePosixPath(name).stem
         body = without_heading(found.text)
-        documents += [Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(body), start=1)]
+        documents += [
+            Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(body), start=1)
+        ]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
         raise BadInput(f"nothing in {folder} could be read ({reasons}); {', '.join(_READ)} files are read")
@@ -85,12 +97,16 @@ def read_documents(folder: str | Path) -> Library:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Each file, and each folder passed over: its path, its name inside the folder, and why it must not be opened ('' if it may)."""
+    """Each file, and each folder passed over: its path, its name inside the folder, and why it must not be
+    opened ('' if it may).
+    """
     refused: list[OSError] = []
     root = folder.resolve()
     for parent, folders, files in os.walk(folder, onerror=refused.append):
         linked = [name for name in folders if os.path.islink(os.path.join(parent, name))]  # noqa: PTH114, PTH118  (no OSError)
-        hidden = {name: "a hidden folder" for name in folders if _hidden(name)} | {name: "a hidden file" for name in files if _hidden(name)}
+        hidden = {name: "a hidden folder" for name in folders if _hidden(name)} | {
+            name: "a hidden file" for name in files if _hidden(name)
+        }
         folders[:] = [name for name in folders if name not in hidden]
         for name in {**hidden, **dict.fromkeys((*linked, *files))}:
             path = Path(parent) / name
@@ -101,7 +117,9 @@ def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def _alone(path: Path) -> tuple[Path, str, str]:
-    """A file that was named itself, whatever its name and behind whatever link: as `_files` gives those of a folder."""
+    """A file that was named itself, whatever its name and behind whatever link: as `_files` gives those of a
+    folder.
+    """
     return path, _inside(path, path.parent), _unread(path)
 
 

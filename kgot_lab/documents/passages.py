@@ -19,7 +19,9 @@ _GLUE = ("\n\n", "\n", " ", " ")
 
 
 def passages(text: str, words: int = _WORDS) -> list[str]:
-    """The text in pieces of at most `words` words, cut at the coarsest boundary that will do; nothing is lost but white space."""
+    """The text in pieces of at most `words` words, cut at the coarsest boundary that will do; nothing is lost
+    but white space.
+    """
     packed: list[str] = []
     for glue, atom in _atoms(text.replace("\r\n", "\n").replace("\r", "\n").strip(), words, 0, ""):
         if packed and _fits(packed[-1] + glue + atom, words):
@@ -38,7 +40,9 @@ def first_heading(text: str) -> str:
 
 
 def without_heading(text: str) -> str:
-    """A text without a Markdown heading on its first line, which is the title already; a text that is only a heading stays."""
+    """A text without a Markdown heading on its first line, which is the title already; a text that is only a
+    heading stays.
+    """
     rest = re.sub(r"\A\s*#{1,6}[ \t]+.+$\s*", "", text, count=1, flags=re.MULTILINE)
     return rest or text
 
@@ -63,11 +67,16 @@ def _fits(text: str, words: int) -> bool:
 
 
 def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, str]]:
-    """Parts that fit, each with what joins it to the part before: whole paragraphs, else lines, else sentences, else words."""
+    """Parts that fit, each with what joins it to the part before: whole paragraphs, else lines, else
+    sentences, else words.
+    """
     if _fits(text, words):
         yield glue, text.strip()
     elif level == len(_CUTS):  # one endless word
-        yield from ((glue if start == 0 else "", text[start : start + 10 * words]) for start in range(0, len(text), 10 * words))
+        yield from (
+            (glue if start == 0 else "", text[start : start + 10 * words])
+            for start in range(0, len(text), 10 * words)
+        )
     else:
         for number, part in enumerate(filter(None, _CUTS[level].split(text))):
             yield from _atoms(part, words, level + 1, _GLUE[level] if number else glue)

@@ -18,7 +18,9 @@ from typing import BinaryIO
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)  # devices of Windows, in any folder
+_RESERVED = re.compile(
+    r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE
+)  # devices of Windows, in any folder
 _LONGEST_NAME = 200
 _CHUNK = 1 << 16
 _END = 22  # bytes of the end of a zip file, before its comment
@@ -46,14 +48,17 @@ class ZipMember:
 def zip_members(path: Path) -> tuple[ZipMember, ...]:
     """The files in a zip file, by its own word; raises BadInput when it is none."""
     with _opened(path) as archive:
-        return tuple(ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir())
+        return tuple(
+            ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()
+        )
 
 
 def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
-    """The files of a zip file, unpacked into a new folder `into`: all of them, or none, when BadInput says why.
+    """The files of a zip file, unpacked into a new folder `into`: all of them, or none, when BadInput says
+    why.
 
-    Refused are names that lead out of the folder or mean something else elsewhere, links, passwords, and what passes the limits;
-    sizes are counted while unpacking, whatever the zip file says.
+    Refused are names that lead out of the folder or mean something else elsewhere, links, passwords, and what
+    passes the limits; sizes are counted while unpacking, whatever the zip file says.
     """
     if into.exists():
         raise BadInput(f"{into.name} is there already")
@@ -73,7 +78,9 @@ def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> t
 
 
 def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
-    """The files of a zip file in a folder that it was unpacked into earlier; raises BadInput where the folder holds anything else."""
+    """The files of a zip file in a folder that it was unpacked into earlier; raises BadInput where the folder
+    holds anything else.
+    """
     with _opened(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
         _check(infos, limits)
@@ -81,7 +88,9 @@ def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits(
     files = [file for file in found if not file.is_dir()]
     same = not any(place.is_symlink() for place in (into, *found)) and len(files) == len(infos)
     if not same or not all(_holds(into / PurePosixPath(info.filename), info) for info in infos):
-        raise BadInput(f"the folder {into.name} is there already and holds something else than {path.name}; remove it, or unpack elsewhere")
+        raise BadInput(
+            f"the folder {into.name} is there already and holds something else than {path.name}; remove it, or unpack elsewhere"
+        )
     return tuple(files)
 
 
@@ -97,7 +106,9 @@ def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
 
 
 def require_short_list(file: BinaryIO) -> None:
-    """Raise BadInput for a zip file whose own list of its files is too long to be read, as far as its end tells."""
+    """Raise BadInput for a zip file whose own list of its files is too long to be read, as far as its end
+    tells.
+    """
     file.seek(0, os.SEEK_END)
     file.seek(max(0, file.tell() - _END - 65_535))
     end = file.read()
@@ -134,7 +145,9 @@ def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
     names = [info.filename.casefold() for info in infos]
     folders = {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}
     if len(set(names)) < len(names) or folders & set(names):
-        raise BadInput("the zip file holds two files of one name, or a file called as a folder; nothing was unpacked")
+        raise BadInput(
+            "the zip file holds two files of one name, or a file called as a folder; nothing was unpacked"
+        )
 
 
 def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
@@ -143,19 +156,32 @@ def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         return "which is a link" if kind == stat.S_IFLNK else "which is no regular file"
-    if name != info.orig_filename or "\\" in name or ":" in name or not name.isprintable() or "\ufffd" in name:
+    if (
+        name != info.orig_filename
+        or "\\" in name
+        or ":" in name
+        or not name.isprintable()
+        or "\ufffd" in name
+    ):
         return "a name that means different things on different computers"
     if name.startswith("/") or any(part in ("", ".", "..") for part in parts):
         return "a name that leads elsewhere"
-    if any(part != part.strip() or part.endswith(".") or _RESERVED.fullmatch(part) or len(part) > _LONGEST_NAME for part in parts):
+    if any(
+        part != part.strip() or part.endswith(".") or _RESERVED.fullmatch(part) or len(part) > _LONGEST_NAME
+        for part in parts
+    ):
         return "a name that not every computer can have"
     if len(parts) > limits.depth:
         return f"which lies more than {limits.depth} folders deep"
     return "which is locked with a password" if info.flag_bits & 1 else ""
 
 
-def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int, limits: UnpackLimits) -> int:
-    """Unpack one member and return its size; raises BadInput when it grows beyond what is left or beyond the ratio."""
+def _write(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int, limits: UnpackLimits
+) -> int:
+    """Unpack one member and return its size; raises BadInput when it grows beyond what is left or beyond the
+    ratio.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     size, most = 0, max(1_000_000, info.compress_size * limits.ratio)
     try:
@@ -163,12 +189,18 @@ def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: 
             while chunk := source.read(_CHUNK):
                 size += len(chunk)
                 if size > left or size > most:
-                    raise BadInput(f"{info.filename[:100]!r} unpacks to far more than it should; nothing was unpacked")
+                    raise BadInput(
+                        f"{info.filename[:100]!r} unpacks to far more than it should; nothing was unpacked"
+                    )
                 file.write(chunk)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-        raise BadInput(f"{info.filename[:100]!r} cannot be unpacked ({error}); nothing was unpacked") from None
+        raise BadInput(
+            f"{info.filename[:100]!r} cannot be unpacked ({error}); nothing was unpacked"
+        ) from None
     except Exception as error:  # zlib and its like have errors of their own
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{info.filename[:100]!r} is damaged ({type(error).__name__}); nothing was unpacked") from None
+        raise BadInput(
+            f"{info.filename[:100]!r} is damaged ({type(error).__name__}); nothing was unpacked"
+        ) from None
     return size

@@ -1,4 +1,6 @@
-"""An answer at a glance: the question, the few facts that the answer rests on, and the answer with the sentences they come from."""
+"""An answer at a glance: the question, the few facts that the answer rests on, and the answer with the
+sentences they come from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
 from kgot_lab.types import Edge
 
-_NARROWEST, _EDGE, _LABEL = 860.0, 24.0, 12.0  # of the picture, around it, the size of the small words above each part
+_NARROWEST, _EDGE, _LABEL = (
+    860.0,
+    24.0,
+    12.0,
+)  # of the picture, around it, the size of the small words above each part
 _QUESTION, _ANSWER, _QUOTE, _NOTE = 20.0, 26.0, 14.0, 12.0  # sizes of type
 _BESIDE, _QUOTES, _LINES = 3, 3, 3  # faint facts and sentences drawn at most, and lines of each text
 
@@ -31,14 +37,20 @@ class _Part:
 def answer_picture(run: Trace | Iterable[Event]) -> Drawing:
     """Draw what the answer of a run rests on, from its question to its sentences; `table` lists the facts.
 
-    Marked are the fewest of the facts read that say what they all say of the question and the answer; a few others stand faint beside
-    them, and the picture says how many are left out. Raises BadInput for a run without an answer.
+    Marked are the fewest of the facts read that say what they all say of the question and the answer; a few
+    others stand faint beside them, and the picture says how many are left out. Raises BadInput for a run
+    without an answer.
     """
     told = grounds(run)
     graph = _graph(told)
     width = max(_NARROWEST, graph.width + 2 * _EDGE)
     y, placed = 20.0, []
-    for part in (_question(told, width), _facts(told, graph, width), _answer(told, width), _note(told, graph, width)):
+    for part in (
+        _question(told, width),
+        _facts(told, graph, width),
+        _answer(told, width),
+        _note(told, graph, width),
+    ):
         placed.append(element("g", *part.markup, transform=f"translate(0 {y:.1f})"))
         y += part.height
     return drawing(_alt(told), width, y, *placed, sheets=[_sheet(told)])
@@ -52,13 +64,17 @@ def _graph(told: Grounds) -> FactGraph:
     return fact_graph(ToldFacts(facts, names, told.hub, told.telling, is_answer=told.hub_is_answer))
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _question(told: Grounds, width: float) -> _Part:
     """The question, with the words that a marked fact speaks of in its colour."""
     lines = _coloured(told.pieces(), width - 2 * _EDGE)
-    texts = [element("text", *line, x=_EDGE, y=44.0 + 26 * number, font_size=_QUESTION, fill="#111") for number, line in enumerate(lines)]
+    texts = [
+        element("text", *line, x=_EDGE, y=44.0 + 26 * number, font_size=_QUESTION, fill="#111")
+        for number, line in enumerate(lines)
+    ]
     return _Part([_label("Question", 14), *texts], 44.0 + 26 * len(lines) + 12)
 
 
@@ -124,16 +140,22 @@ def _note(told: Grounds, graph: FactGraph, width: float) -> _Part:
     return _Part([_text(lines, _EDGE, 6.0, _NOTE, colour=FAINT_INK)], 6.0 + 16 * len(lines) + 6)
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- words
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _quotation(quoted: Quoted) -> str:
     return f"“{quoted.sentence}”" + (f" ({quoted.title})" if quoted.title else "")
 
 
-def _text(lines: Sequence[str], x: float, y: float, size: float, *, colour: str = "#222222", bold: bool = False) -> Markup:
+def _text(
+    lines: Sequence[str], x: float, y: float, size: float, *, colour: str = "#222222", bold: bool = False
+) -> Markup:
     look = {"font_size": size, "fill": colour, "font_weight": "bold" if bold else None}
-    return element("g", *(element("text", line, x=x, y=y + 1.3 * size * number, **look) for number, line in enumerate(lines)))
+    return element(
+        "g",
+        *(element("text", line, x=x, y=y + 1.3 * size * number, **look) for number, line in enumerate(lines)),
+    )
 
 
 def _label(word: str, y: float, *, indent: float = 0.0) -> Markup:
@@ -151,7 +173,8 @@ def _ends(facts: Iterable[Edge]) -> set[str]:
 def _alt(told: Grounds) -> str:
     """The picture in words."""
     facts = "; ".join(
-        f"{shortened(told.name(e.source), 60)} {shortened(e.type, 60)} {shortened(told.name(e.target), 60)}" for e in told.telling
+        f"{shortened(told.name(e.source), 60)} {shortened(e.type, 60)} {shortened(told.name(e.target), 60)}"
+        for e in told.telling
     )
     rests = f"It rests on: {facts}." if facts else "It rests on no fact of the graph."
     return f"Question: {shortened(told.question, 300)} Answer{' (a guess)' if told.guess else ''}: {shortened(told.answer, 300)}. {rests}"
@@ -160,6 +183,10 @@ def _alt(told: Grounds) -> str:
 def _sheet(told: Grounds) -> Sheet:
     """All facts that hang together with the answer, the marked ones first."""
     rows = [
-        (told.name(e.source), e.type, told.name(e.target), mark) for mark, some in (("yes", told.telling), ("", told.beside)) for e in some
+        (told.name(e.source), e.type, told.name(e.target), mark)
+        for mark, some in (("yes", told.telling), ("", told.beside))
+        for e in some
     ]
-    return Sheet(("subject", "relation", "object", "marked"), tuple(rows), len(rows), "Facts that the answer rests on")
+    return Sheet(
+        ("subject", "relation", "object", "marked"), tuple(rows), len(rows), "Facts that the answer rests on"
+    )

@@ -1,4 +1,6 @@
-"""A briefing at a glance: what the signal says, the paths to what the user holds or watches, and what it was derived from."""
+"""A briefing at a glance: what the signal says, the paths to what the user holds or watches, and what it was
+derived from.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ _LINES, _EVIDENCE = 3, 4  # lines of a text, and pieces of evidence that are nam
 
 
 def briefing_picture(briefing: Briefing) -> Drawing:
-    """Draw the paths of a briefing from its signal to each asset, with what is left of the bearing there; `table` lists the hops.
+    """Draw the paths of a briefing from its signal to each asset, with what is left of the bearing there;
+    `table` lists the hops.
 
-    Each arrow points as its edge does, also where the path walks against it. Whom the briefing is for is not shown, only what is held.
+    Each arrow points as its edge does, also where the path walks against it. Whom the briefing is for is not
+    shown, only what is held.
     """
     graph = _paths(briefing)
     width = max(_NARROWEST, graph.width + 2 * _EDGE)
@@ -33,7 +37,9 @@ def briefing_picture(briefing: Briefing) -> Drawing:
     summary = fitted(briefing.summary, room, _WORDS * 1.08, _LINES)[0]
     below = 52.0 + 1.3 * _WORDS * len(summary)
     foot = below + graph.height + 34
-    notes = [line for said in _notes(briefing, graph) for line in fitted(said, room - 32, _NOTE + 1, _LINES)[0]]
+    notes = [
+        line for said in _notes(briefing, graph) for line in fitted(said, room - 32, _NOTE + 1, _LINES)[0]
+    ]
     height = foot + 19 * len(notes) + 22
     return drawing(
         f"{title}: {shortened(briefing.summary, 300)}. {'. '.join(_path_told(each.path) for each in briefing.reached)}.",
@@ -68,7 +74,11 @@ def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     told = [f"From: {shown_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
     told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
-    told += [f"Not drawn: {counted(len(hops) - len(graph.drawn), 'hop')}; the table lists all."] if len(hops) > len(graph.drawn) else []
+    told += (
+        [f"Not drawn: {counted(len(hops) - len(graph.drawn), 'hop')}; the table lists all."]
+        if len(hops) > len(graph.drawn)
+        else []
+    )
     until = time_said(briefing.live_until) if briefing.live_until else "no time that is known"
     return [
         *told,
@@ -78,7 +88,10 @@ def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
 
 
 def _when(properties: Mapping[str, object]) -> str:
-    said = [str(properties.get("source") or ""), str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")]]
+    said = [
+        str(properties.get("source") or ""),
+        str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")],
+    ]
     return f" ({', '.join(filter(None, said))})" if any(said) else ""
 
 
@@ -87,10 +100,17 @@ def _path_told(path: Sequence[PathHop]) -> str:
 
 
 def _sheet(briefing: Briefing) -> Sheet:
-    rows = tuple((each.symbol, hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path)
+    rows = tuple(
+        (each.symbol, hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path
+    )
     return Sheet(("reaches", "from", "edge", "to"), rows, len(rows), "Hops of the briefing")
 
 
-def _text(lines: Sequence[str], y: float, size: float, colour: str = "#222222", *, bold: bool = False) -> Markup:
+def _text(
+    lines: Sequence[str], y: float, size: float, colour: str = "#222222", *, bold: bool = False
+) -> Markup:
     look = {"font_size": size, "fill": colour, "font_weight": "bold" if bold else None}
-    return element("g", *(element("text", line, x=_EDGE, y=y + 19.0 * number, **look) for number, line in enumerate(lines)))
+    return element(
+        "g",
+        *(element("text", line, x=_EDGE, y=y + 19.0 * number, **look) for number, line in enumerate(lines)),
+    )

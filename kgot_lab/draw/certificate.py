@@ -1,4 +1,6 @@
-"""A certificate as a picture: the path of facts that an answer needs, from top to bottom, its weak links marked by sign and line."""
+"""A certificate as a picture: the path of facts that an answer needs, from top to bottom, its weak links
+marked by sign and line.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,22 @@ from kgot_lab.draw.drawing import Drawing, drawing
 from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.draw.table import Sheet
 from kgot_lab.draw.wrapping import fitted
-from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, FactState, Ruling, hedged
+from kgot_lab.memory.claims.certificate import (
+    FACT_STATES,
+    Certificate,
+    CertifiedFact,
+    FactState,
+    Ruling,
+    hedged,
+)
 
-_WIDTH, _EDGE, _BOX, _SPINE, _TEXT = 760.0, 24.0, 300.0, 64.0, 104.0  # of the picture, around it, of a box; where lines and texts begin
+_WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (
+    760.0,
+    24.0,
+    300.0,
+    64.0,
+    104.0,
+)  # of the picture, around it, of a box; where lines and texts begin
 _NAME, _RELATION, _SMALL, _QUESTION = 15.0, 14.0, 12.5, 18.0  # sizes of type
 _QUOTED, _LINES = 2, 2  # supports of a fact that are quoted, and lines of each
 _INK, _FAINT = "#111111", "#555555"
@@ -19,7 +34,9 @@ _INK, _FAINT = "#111111", "#555555"
 
 @dataclass(frozen=True)
 class LinkLook:
-    """How a fact in a state looks: its sign, the width and dashes of its line, whether that is double, and its colour."""
+    """How a fact in a state looks: its sign, the width and dashes of its line, whether that is double, and
+    its colour.
+    """
 
     sign: str
     width: float
@@ -28,14 +45,20 @@ class LinkLook:
     double: bool = False
 
 
-LINK_LOOKS: Mapping[FactState, LinkLook] = {  # colours after Okabe and Ito, dark enough for text; sign and line say the same in grey
+LINK_LOOKS: Mapping[
+    FactState, LinkLook
+] = {  # colours after Okabe and Ito, dark enough for text; sign and line say the same in grey
     "holds": LinkLook("✓", 4.0, "#00614A"),
     "one source": LinkLook("1", 1.6, "#005A8C"),
     "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
     "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
     "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
 }
-_RULED: Mapping[Ruling, str] = {"passes": "The certificate passes", "hedged": "The answer is hedged", "withheld": "The answer is withheld"}
+_RULED: Mapping[Ruling, str] = {
+    "passes": "The certificate passes",
+    "hedged": "The answer is hedged",
+    "withheld": "The answer is withheld",
+}
 
 
 @dataclass(frozen=True)
@@ -45,26 +68,44 @@ class _Piece:
 
 
 def certificate_picture(certificate: Certificate, *, question: str = "", answer: str = "") -> Drawing:
-    """Draw the facts of a certificate as a path, each with how it stands and what says it, and below what a reader is told.
+    """Draw the facts of a certificate as a path, each with how it stands and what says it, and below what a
+    reader is told.
 
     `table` lists the facts with all their sources. Nothing of it gives away an answer that is withheld.
     """
     told, certificate = _told(certificate, answer), certificate.told_with(answer)
     y, placed = 18.0, []
-    for piece in (*_heading(question), *_path(certificate.facts), *_ruling(certificate, told), *_legend(certificate)):
+    for piece in (
+        *_heading(question),
+        *_path(certificate.facts),
+        *_ruling(certificate, told),
+        *_legend(certificate),
+    ):
         placed.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
         y += piece.height
-    return drawing(certificate_in_words(certificate, question), _WIDTH, y + 8, *placed, sheets=[_sheet(certificate)])
+    return drawing(
+        certificate_in_words(certificate, question), _WIDTH, y + 8, *placed, sheets=[_sheet(certificate)]
+    )
 
 
 def certificate_in_words(certificate: Certificate, question: str = "") -> str:
     """A certificate as a text that says all that its picture marks."""
-    facts = (f"{number}. {_said(fact)}: {_standing(fact)}" for number, fact in enumerate(certificate.facts, start=1))
+    facts = (
+        f"{number}. {_said(fact)}: {_standing(fact)}"
+        for number, fact in enumerate(certificate.facts, start=1)
+    )
     asked = [f"Question: {shortened(question, 300)}"] if question else []
-    return " ".join([*asked, f"{_RULED[certificate.ruling]}.", *(facts if certificate.facts else ["It rests on no fact."])])
+    return " ".join(
+        [
+            *asked,
+            f"{_RULED[certificate.ruling]}.",
+            *(facts if certificate.facts else ["It rests on no fact."]),
+        ]
+    )
 
 
-# --- pieces, from top to bottom ---------------------------------------------------------------------------------------
+# --- pieces, from top to bottom
+# ---------------------------------------------------------------------------------------
 
 
 def _heading(question: str) -> Iterator[_Piece]:
@@ -74,7 +115,9 @@ def _heading(question: str) -> Iterator[_Piece]:
 
 
 def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
-    """A box for each name, and between them the facts; a fact that does not begin where the one before it ended begins a new path."""
+    """A box for each name, and between them the facts; a fact that does not begin where the one before it
+    ended begins a new path.
+    """
     ended: str | None = None
     for number, fact in enumerate(facts):
         start, end = _ends(fact)
@@ -86,7 +129,9 @@ def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
 
 
 def _box(name: str, *, first: bool = False) -> _Piece:
-    """A name in a box, with a dashed rim where it is not known; the first of a path that is not the first of all stands apart."""
+    """A name in a box, with a dashed rim where it is not known; the first of a path that is not the first of
+    all stands apart.
+    """
     lines = fitted(name, _BOX - 24, _NAME * 1.08, 2)[0] or ["?"]
     height, gap = 1.3 * _NAME * len(lines) + 14, 18.0 if first else 0.0
     rim = element(
@@ -97,7 +142,9 @@ def _box(name: str, *, first: bool = False) -> _Piece:
 
 
 def _link(fact: CertifiedFact) -> _Piece:
-    """A line from box to box with its sign, and beside it what the fact says, how it stands, and what says it."""
+    """A line from box to box with its sign, and beside it what the fact says, how it stands, and what says
+    it.
+    """
     look, room = LINK_LOOKS[fact.state], _WIDTH - _TEXT - _EDGE
     relation = fitted(_relation(fact), room, _RELATION * 1.08, 2)[0]
     standing = fitted(_standing(fact), room, _SMALL * 1.08, 3)[0]
@@ -110,10 +157,17 @@ def _link(fact: CertifiedFact) -> _Piece:
         y += 1.3 * size * len(lines) + (3 if lines else 0)
     height = max(y, 66.0)
     xs = (_SPINE - 3, _SPINE + 3) if look.double else (_SPINE,)
-    stroke = {"stroke": look.colour, "stroke_width": look.width, "stroke_dasharray": look.dashes, "fill": "none"}
+    stroke = {
+        "stroke": look.colour,
+        "stroke_width": look.width,
+        "stroke_dasharray": look.dashes,
+        "fill": "none",
+    }
     lines = [element("path", d=f"M{x:.1f} 0 V{height - 10:.1f}", **stroke) for x in xs]
     head = element(
-        "polygon", points=f"{_SPINE},{height - 1:.1f} {_SPINE - 6},{height - 11:.1f} {_SPINE + 6},{height - 11:.1f}", fill=look.colour
+        "polygon",
+        points=f"{_SPINE},{height - 1:.1f} {_SPINE - 6},{height - 11:.1f} {_SPINE + 6},{height - 11:.1f}",
+        fill=look.colour,
     )
     return _Piece(joined([*lines, head, _sign(look, _SPINE, height / 2 - 4), *parts]), height)
 
@@ -123,7 +177,17 @@ def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
     ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     lines = fitted(told, room, _RELATION, 5)[0] if told else []
     height = 40.0 + 1.3 * _RELATION * len(lines)
-    panel = element("rect", x=_EDGE, y=20, width=_WIDTH - 2 * _EDGE, height=height, rx=7, fill="#F2F2F2", stroke=_INK, stroke_width=1)
+    panel = element(
+        "rect",
+        x=_EDGE,
+        y=20,
+        width=_WIDTH - 2 * _EDGE,
+        height=height,
+        rx=7,
+        fill="#F2F2F2",
+        stroke=_INK,
+        stroke_width=1,
+    )
     texts = _texts([ruled], _EDGE + 14, 42, _NAME, bold=True), _texts(lines, _EDGE + 14, 64, _RELATION)
     yield _Piece(joined([panel, *texts]), height + 32)
 
@@ -141,25 +205,48 @@ def _legend(certificate: Certificate) -> Iterator[_Piece]:
 def _sign(look: LinkLook, x: float, y: float) -> Markup:
     disc = element("circle", cx=x, cy=y, r=10.0, fill="#FFFFFF", stroke=look.colour, stroke_width=1.8)
     return joined(
-        [disc, element("text", look.sign, x=x, y=y + 5, font_size=14.0, font_weight="bold", text_anchor="middle", fill=look.colour)]
+        [
+            disc,
+            element(
+                "text",
+                look.sign,
+                x=x,
+                y=y + 5,
+                font_size=14.0,
+                font_weight="bold",
+                text_anchor="middle",
+                fill=look.colour,
+            ),
+        ]
     )
 
 
-def _texts(lines: Sequence[str], x: float, y: float, size: float, *, colour: str = _INK, bold: bool = False) -> Markup:
+def _texts(
+    lines: Sequence[str], x: float, y: float, size: float, *, colour: str = _INK, bold: bool = False
+) -> Markup:
     look = {"font_size": size, "fill": colour, "font_weight": "bold" if bold else None}
-    return joined(element("text", line, x=x, y=y + 1.3 * size * number, **look) for number, line in enumerate(lines))
+    return joined(
+        element("text", line, x=x, y=y + 1.3 * size * number, **look) for number, line in enumerate(lines)
+    )
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- words
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _told(certificate: Certificate, answer: str) -> str:
-    return hedged(answer, certificate) if answer.strip() or certificate.ruling == "withheld" else "; ".join(certificate.reasons)
+    return (
+        hedged(answer, certificate)
+        if answer.strip() or certificate.ruling == "withheld"
+        else "; ".join(certificate.reasons)
+    )
 
 
 def _ends(fact: CertifiedFact) -> tuple[str, str]:
     told = fact.fact or fact.needed
-    return getattr(told, "subject", "") or "?", "?" if fact.state == "missing" else getattr(told, "object", "?")
+    return getattr(told, "subject", "") or "?", "?" if fact.state == "missing" else getattr(
+        told, "object", "?"
+    )
 
 
 def _relation(fact: CertifiedFact) -> str:
@@ -173,8 +260,12 @@ def _standing(fact: CertifiedFact) -> str:
     if fact.state == "contested":
         return f"contested: {others} is said as well"
     if fact.state == "out of date":
-        ends = " ".join(f"{word} {time.date()}" for word, time in (("from", fact.since), ("until", fact.until)) if time)
-        return f"out of date: it holds {ends or 'at another time'}{f', in its place {others}' if others else ''}"
+        ends = " ".join(
+            f"{word} {time.date()}" for word, time in (("from", fact.since), ("until", fact.until)) if time
+        )
+        return (
+            f"out of date: it holds {ends or 'at another time'}{f', in its place {others}' if others else ''}"
+        )
     if fact.state == "missing":
         return "missing: nothing says it"
     return "rests on one source" if fact.state == "one source" else f"holds by {len(fact.sources)} sources"
@@ -200,7 +291,17 @@ def _said(fact: CertifiedFact) -> str:
 
 def _sheet(certificate: Certificate) -> Sheet:
     rows = tuple(
-        (*_said(fact).split(" – ", 2), fact.state, ", ".join(fact.sources), ", ".join(rival.object for rival in fact.rivals))
+        (
+            *_said(fact).split(" – ", 2),
+            fact.state,
+            ", ".join(fact.sources),
+            ", ".join(rival.object for rival in fact.rivals),
+        )
         for fact in certificate.facts
     )
-    return Sheet(("subject", "relation", "object", "state", "sources", "others say"), rows, len(rows), _RULED[certificate.ruling])
+    return Sheet(
+        ("subject", "relation", "object", "state", "sources", "others say"),
+        rows,
+        len(rows),
+        _RULED[certificate.ruling],
+    )

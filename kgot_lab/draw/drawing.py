@@ -38,7 +38,9 @@ class Drawing:
 
 
 def drawing(alt: str, width: float, height: float, *inner: Markup, sheets: Sequence[Sheet] = ()) -> Drawing:
-    """An SVG of this size on white, with what it shows in words and, if there is more to say, in `sheets` of a table."""
+    """An SVG of this size on white, with what it shows in words and, if there is more to say, in `sheets` of
+    a table.
+    """
     whole = element(
         "svg", element("title", alt), element("rect", width=width, height=height, fill="#fff"), *inner,
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:.0f} {height:.0f}", width=f"{width:.0f}", height=f"{height:.0f}",

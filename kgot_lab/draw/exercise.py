@@ -1,4 +1,6 @@
-"""Exercises of a notebook: a cell in which the reader writes an answer, and a line that says "right" or "not yet"."""
+"""Exercises of a notebook: a cell in which the reader writes an answer, and a line that says "right" or "not
+yet".
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from kgot_lab.errors import BadInput
 
 _SEAL = "sealed:"
 _DIGITS = 3  # of a number under a seal: .6667 and 2/3 are one answer
-_NOTHING = "this answer is None, which is what a call gives that only shows something; it does not count as a try"
+_NOTHING = (
+    "this answer is None, which is what a call gives that only shows something; it does not count as a try"
+)
 _BLANK = "not yet: put your answer in the place of the three dots, and run the cell again"
 
 
@@ -32,13 +36,15 @@ class Assessed:
 
 
 def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessed:
-    """Says "right" or "not yet" of an answer, and never what the right one is; three dots, the answer not given, are "not yet".
+    """Says "right" or "not yet" of an answer, and never what the right one is; three dots, the answer not
+    given, are "not yet".
 
-    `right` is the answer itself, worked out in the cell; a function that says whether an answer is right; or an answer under a seal,
-    as `sealed` makes it. Texts are compared without case and outer spaces, collections without order, numbers within `within`.
-    An answer of a kind that cannot be compared is "not yet", with what went wrong and the hint. What is tried at an exercise with a
-    `name` is noted for `hand_in`; with three dots again nothing is, nor for a None that is not right. Raises BadInput when a seal is
-    not one of `sealed`, and for the name of another exercise, which has another seal or hint.
+    `right` is the answer itself, worked out in the cell; a function that says whether an answer is right; or
+    an answer under a seal, as `sealed` makes it. Texts are compared without case and outer spaces,
+    collections without order, numbers within `within`. An answer of a kind that cannot be compared is "not
+    yet", with what went wrong and the hint. What is tried at an exercise with a `name` is noted for
+    `hand_in`; with three dots again nothing is, nor for a None that is not right. Raises BadInput when a seal
+    is not one of `sealed`, and for the name of another exercise, which has another seal or hint.
     """
     is_sealed = isinstance(right, str) and right.startswith(_SEAL)
     if is_sealed and len(right) != len(sealed("")):
@@ -60,7 +66,9 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
 
 
 def sealed(answer: Any) -> str:
-    """A right answer that a reader of the cell cannot read: "sealed:" and a digest of it, numbers taken to three significant digits."""
+    """A right answer that a reader of the cell cannot read: "sealed:" and a digest of it, numbers taken to
+    three significant digits.
+    """
     return _SEAL + hashlib.sha256(_plain(answer).encode()).hexdigest()[:16]
 
 
@@ -80,7 +88,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """A value as text, so that equal answers are equal texts: without case, outer spaces, order and the last digits."""
+    """A value as text, so that equal answers are equal texts: without case, outer spaces, order and the last
+    digits.
+    """
     if isinstance(value, str):
         return repr(" ".join(value.split()).casefold())
     if _is_number(value):

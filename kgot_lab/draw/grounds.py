@@ -1,4 +1,6 @@
-"""What an answer rests on: of the facts that a run read, the few that speak of its question, and the sentences they were taken from."""
+"""What an answer rests on: of the facts that a run read, the few that speak of its question, and the
+sentences they were taken from.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class Quoted:
 
 @dataclass(frozen=True)
 class Grounds:
-    """An answer and what it rests on: `telling` facts hold what the read facts say of the question, `beside` are the others.
+    """An answer and what it rests on: `telling` facts hold what the read facts say of the question, `beside`
+    are the others.
 
     The `hub` is the node that is the answer, or else the one that most facts touch; "" without facts.
     """
@@ -73,7 +76,9 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
     started = next((event for event in events if isinstance(event, Started)), None)
     answered = next((event for event in reversed(events) if isinstance(event, Answered)), None)
     if started is None or answered is None:
-        raise BadInput("a picture of an answer needs a run that has one: give a finished run, as load_run returns it")
+        raise BadInput(
+            "a picture of an answer needs a run that has one: give a finished run, as load_run returns it"
+        )
     graph = graph_after(events)
     by_fact = {fact_of(edge): edge for edge in graph.edges}
     read = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
@@ -97,16 +102,36 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
 
 def _joined_to(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
     """The facts that a path of facts joins to a node that is the answer; all of them where no node is."""
-    nearest = max((_likeness(graph.node(end).text, answer) for edge in facts for end in (edge.source, edge.target)), default=0)
-    reached = {end for edge in facts for end in (edge.source, edge.target) if nearest == _likeness(graph.node(end).text, answer)}
-    while more := {end for edge in facts if {edge.source, edge.target} & reached for end in (edge.source, edge.target)} - reached:
+    nearest = max(
+        (_likeness(graph.node(end).text, answer) for edge in facts for end in (edge.source, edge.target)),
+        default=0,
+    )
+    reached = {
+        end
+        for edge in facts
+        for end in (edge.source, edge.target)
+        if nearest == _likeness(graph.node(end).text, answer)
+    }
+    while (
+        more := {
+            end
+            for edge in facts
+            if {edge.source, edge.target} & reached
+            for end in (edge.source, edge.target)
+        }
+        - reached
+    ):
         reached |= more
     return [edge for edge in facts if edge.source in reached]
 
 
 def _hub(facts: Sequence[Edge], answer: str, graph: PropertyGraph) -> str:
     ends = [end for edge in facts for end in (edge.source, edge.target)]
-    return max(dict.fromkeys(ends), key=lambda end: (_likeness(graph.node(end).text, answer), ends.count(end)), default="")
+    return max(
+        dict.fromkeys(ends),
+        key=lambda end: (_likeness(graph.node(end).text, answer), ends.count(end)),
+        default="",
+    )
 
 
 def _with_ways(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple[Edge, ...]:
@@ -133,7 +158,9 @@ def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tu
     chosen: list[Edge] = []
     left = set(wanted)
     while facts and (found := {edge.identity: left & _words(edge, graph) for edge in facts}):
-        best = max(facts, key=lambda edge: len(found[edge.identity]))  # of equals the first: the loop puts the nearest first
+        best = max(
+            facts, key=lambda edge: len(found[edge.identity])
+        )  # of equals the first: the loop puts the nearest first
         if not found[best.identity]:
             break
         chosen.append(best)
@@ -147,7 +174,15 @@ def _words(edge: Edge, graph: PropertyGraph) -> set[str]:
 
 def _likeness(text: str, answer: str) -> int:
     one, other = f" {plain_answer(text)} ", f" {plain_answer(answer)} "
-    return 0 if not one.strip() or not other.strip() else 3 if one == other else 2 if other in one else int(one in other)
+    return (
+        0
+        if not one.strip() or not other.strip()
+        else 3
+        if one == other
+        else 2
+        if other in one
+        else int(one in other)
+    )
 
 
 def _documents(events: Iterable[Event]) -> list[Document]:
@@ -155,14 +190,21 @@ def _documents(events: Iterable[Event]) -> list[Document]:
 
 
 def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: PropertyGraph) -> Iterator[Quoted]:
-    """The sentences that facts were taken from, each once: as the facts say themselves, or else the first that names both ends."""
+    """The sentences that facts were taken from, each once: as the facts say themselves, or else the first
+    that names both ends.
+    """
     titles: Mapping[str, str] = {document.id: document.title for document in passages}
     seen: set[str] = set()
     for edge in facts:
         supports = [support for support in noted(edge.properties) if support.sentence]
         said, title = (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
         ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
-        named = ((part, each.title) for each in passages for part in sentences(each.text) if all(end in part.lower() for end in ends))
+        named = (
+            (part, each.title)
+            for each in passages
+            for part in sentences(each.text)
+            if all(end in part.lower() for end in ends)
+        )
         said, title = (said, title) if said else next(named, ("", ""))
         if said and said not in seen:
             seen.add(said)

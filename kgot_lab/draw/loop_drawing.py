@@ -1,4 +1,6 @@
-"""The loop in one drawing: a question, a vote, facts that are fetched and written, and an answer that is read."""
+"""The loop in one drawing: a question, a vote, facts that are fetched and written, and an answer that is
+read.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ class _Box:
                     font_size=14 if number == 0 else 12, font_weight="bold" if number == 0 else None)
             for number, line in enumerate(self.lines)
         ]  # fmt: skip
-        left, look = self.x - self.width / 2, {"rx": 5, "fill": "#fff", "stroke": self.colour, "stroke_width": 2}
+        left, look = (
+            self.x - self.width / 2,
+            {"rx": 5, "fill": "#fff", "stroke": self.colour, "stroke_width": 2},
+        )
         frame = element("rect", x=left, y=top, width=self.width, height=self.height, **look)
         return element("g", frame, *texts)
 
@@ -74,12 +79,22 @@ def loop_drawing() -> Drawing:
 
 def _arrow(*points: tuple[float, float], colour: str = _LINE) -> Markup:
     """A line through points, with a head at its end."""
-    line = element("path", d="M" + " L".join(f"{x:.0f},{y:.0f}" for x, y in points), fill="none", stroke=colour, stroke_width=2)
+    line = element(
+        "path",
+        d="M" + " L".join(f"{x:.0f},{y:.0f}" for x, y in points),
+        fill="none",
+        stroke=colour,
+        stroke_width=2,
+    )
     (x0, y0), (x, y) = points[-2:]
     dx, dy = (x > x0) - (x < x0), (y > y0) - (y < y0)
     corners = (x, y), (x - 9 * dx - 5 * dy, y - 9 * dy - 5 * dx), (x - 9 * dx + 5 * dy, y - 9 * dy + 5 * dx)
-    return element("g", line, element("polygon", points=" ".join(f"{a:.0f},{b:.0f}" for a, b in corners), fill=colour))
+    return element(
+        "g", line, element("polygon", points=" ".join(f"{a:.0f},{b:.0f}" for a, b in corners), fill=colour)
+    )
 
 
 def _word(text: str, x: float, y: float, colour: str) -> Markup:
-    return element("text", text, x=x, y=y, text_anchor="middle", font_size=12, font_weight="bold", fill=colour)
+    return element(
+        "text", text, x=x, y=y, text_anchor="middle", font_size=12, font_weight="bold", fill=colour
+    )

@@ -23,7 +23,9 @@ _FORMULA = ("=", "+", "-", "@")  # what a spreadsheet takes for the beginning of
 
 @dataclass(frozen=True)
 class ReaderMarks:
-    """A reader's line: the name, with that of the file where another has the same name and an exercise in common, and the attempts."""
+    """A reader's line: the name, with that of the file where another has the same name and an exercise in
+    common, and the attempts.
+    """
 
     name: str
     attempts: Mapping[str, Attempt]
@@ -46,12 +48,22 @@ class Marks:
         return sorted({exercise for line in self.lines for exercise in line.attempts})
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Name, how many are right, and for each exercise the try at which it was right, "not yet", or nothing."""
-        return [(line.name, str(line.right), *(_mark(line.attempts.get(each)) for each in self.exercises)) for line in self.lines]
+        """Name, how many are right, and for each exercise the try at which it was right, "not yet", or
+        nothing.
+        """
+        return [
+            (line.name, str(line.right), *(_mark(line.attempts.get(each)) for each in self.exercises))
+            for line in self.lines
+        ]
 
     def table(self) -> Sheet:
         """The rows under their heads."""
-        return Sheet(("name", "right", *self.exercises), tuple(self.rows()), len(self.lines), "Marks: the try at which each was right")
+        return Sheet(
+            ("name", "right", *self.exercises),
+            tuple(self.rows()),
+            len(self.lines),
+            "Marks: the try at which each was right",
+        )
 
     def csv(self) -> str:
         """The same for a spreadsheet; a name that it would take for a formula gets an apostrophe before it."""
@@ -63,7 +75,9 @@ class Marks:
 
 
 def read_hand_in(path: Path) -> HandedIn:
-    """What a file says was tried; raises BadInput for one that is missing or damaged, was changed by accident, or is something else."""
+    """What a file says was tried; raises BadInput for one that is missing or damaged, was changed by
+    accident, or is something else.
+    """
     try:
         if path.stat().st_size > _LARGEST:
             raise BadInput(f"it is larger than {_LARGEST:,} bytes")
@@ -83,12 +97,16 @@ def read_hand_in(path: Path) -> HandedIn:
     except IsADirectoryError:
         raise BadInput(f"{path} is left out: it is a folder; name the files in it") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(f"{path.name} is left out, for it cannot be read ({type(error).__name__}): ask for it again") from None
+        raise BadInput(
+            f"{path.name} is left out, for it cannot be read ({type(error).__name__}): ask for it again"
+        ) from None
     return HandedIn(path, _one_line(told["name"]) or "(no name)", attempts)
 
 
 def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
-    """The marks, by name: files of one name are put together where they are about different exercises, and stand apart where not."""
+    """The marks, by name: files of one name are put together where they are about different exercises, and
+    stand apart where not.
+    """
     every = Counter((each.name, attempt.exercise) for each in handed for attempt in each.attempts)
     twice = {name for (name, _), count in every.items() if count > 1}
     lines: dict[str, dict[str, Attempt]] = {}
@@ -102,7 +120,12 @@ def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
 
 def _attempt(told: Any) -> Attempt:
     exercise, answer, right, tries = (told[key] for key in ("exercise", "answer", "right", "tries"))
-    kinds = isinstance(exercise, str) and isinstance(answer, str) and isinstance(right, bool) and type(tries) is int
+    kinds = (
+        isinstance(exercise, str)
+        and isinstance(answer, str)
+        and isinstance(right, bool)
+        and type(tries) is int
+    )
     if not kinds or tries < 1 or not _one_line(exercise):
         raise BadInput("an attempt in it is not one")
     return Attempt(_one_line(exercise), _one_line(answer), right, tries)

@@ -9,8 +9,11 @@ from base64 import b64encode
 from collections.abc import Iterable
 from unicodedata import east_asian_width
 
-# Characters that XML forbids, and those that turn the reading direction around: a model's text could hide behind them.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Characters that XML forbids, and those that turn the reading direction around: a model's text could hide
+# behind them.
+_FORBIDDEN = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
 _CHILDLESS = frozenset({"img", "meta", "path", "circle", "rect", "polygon"})
 
 
@@ -19,11 +22,16 @@ class Markup(str):
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element; children and attribute values are escaped unless they are Markup, attributes that are None are left out.
+    """An element; children and attribute values are escaped unless they are Markup, attributes that are None
+    are left out.
 
     In attribute names an underscore stands for a hyphen, and one at the end is dropped (`class_`).
     """
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"' for key, value in attributes.items() if value is not None)
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
     inner = joined(children)
     return Markup(f"<{name}{given}/>" if name in _CHILDLESS else f"<{name}{given}>{inner}</{name}>")
 
@@ -34,7 +42,9 @@ def joined(children: Iterable[object]) -> Markup:
 
 
 def escaped(value: object) -> str:
-    """A value as text in which no character has a meaning in HTML or XML; floats with one decimal, as coordinates need."""
+    """A value as text in which no character has a meaning in HTML or XML; floats with one decimal, as
+    coordinates need.
+    """
     text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
     return html.escape(_FORBIDDEN.sub("\ufffd", text), quote=True)
 
@@ -51,9 +61,13 @@ def text_width(text: str, size: float) -> float:
 
 
 def image(svg: str, alt: str) -> Markup:
-    """A picture as an image that holds its own content: the one form that a notebook shows which was opened and not yet trusted."""
+    """A picture as an image that holds its own content: the one form that a notebook shows which was opened
+    and not yet trusted.
+    """
     content = b64encode(svg.encode()).decode()
-    return element("img", src=f"data:image/svg+xml;base64,{content}", alt=alt, style="max-width:100%;height:auto")
+    return element(
+        "img", src=f"data:image/svg+xml;base64,{content}", alt=alt, style="max-width:100%;height:auto"
+    )
 
 
 def key_of(svg: str) -> str:
@@ -64,4 +78,6 @@ def key_of(svg: str) -> str:
 
 def keyed(svg: Markup) -> Markup:
     """A picture with a key made of its content, so that the same picture has the same key in every run."""
-    return Markup(svg.replace("<svg ", f'<svg data-picture="{hashlib.sha256(svg.encode()).hexdigest()[:12]}" ', 1))
+    return Markup(
+        svg.replace("<svg ", f'<svg data-picture="{hashlib.sha256(svg.encode()).hexdigest()[:12]}" ', 1)
+    )

@@ -1,8 +1,9 @@
 """What a page would fetch from outside itself: the check behind every export and every committed notebook.
 
-Tags are split as the HTML standard splits them (13.2.5), and SVG inside HTML is read both as markup and as raw text, whichever a
-browser takes it for. Scripts are searched by pattern: an address that a script puts together from pieces is not found. So a page
-should also carry a Content-Security-Policy; this check says what that policy would have to stop.
+Tags are split as the HTML standard splits them (13.2.5), and SVG inside HTML is read both as markup and as
+raw text, whichever a browser takes it for. Scripts are searched by pattern: an address that a script puts
+together from pieces is not found. So a page should also carry a Content-Security-Policy; this check says what
+that policy would have to stop.
 """
 
 from __future__ import annotations
@@ -24,30 +25,45 @@ from kgot_lab.types import Json
 
 _Kind = Literal["markup", "style", "script"]
 
-FETCHED = frozenset("src poster background action formaction manifest ping codebase dynsrc lowsrc attributionsrc".split())
-PAINTED = frozenset("fill stroke filter mask clip-path cursor marker marker-start marker-mid marker-end".split())
-NOT_FETCHED = frozenset("canonical license author help alternate bookmark external nofollow noopener noreferrer search tag".split())
+FETCHED = frozenset(
+    "src poster background action formaction manifest ping codebase dynsrc lowsrc attributionsrc".split()
+)
+PAINTED = frozenset(
+    "fill stroke filter mask clip-path cursor marker marker-start marker-mid marker-end".split()
+)
+NOT_FETCHED = frozenset(
+    "canonical license author help alternate bookmark external nofollow noopener noreferrer search tag".split()
+)
 _INSIDE = frozenset("data blob about javascript mailto tel attachment".split())
-SCRIPTS = re.compile(r"$|module$|(text|application)/(x-)?(java|ecma|j|live)script|importmap$|speculationrules$", re.I)
+SCRIPTS = re.compile(
+    r"$|module$|(text|application)/(x-)?(java|ecma|j|live)script|importmap$|speculationrules$", re.I
+)
 _DEEPEST = 8  # data: addresses within data: addresses; what is deeper is reported unread
 
 
 def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
-    """Every address that a browser would fetch or follow by itself, were this HTML, SVG or CSS opened; each once, in order.
+    """Every address that a browser would fetch or follow by itself, were this HTML, SVG or CSS opened; each
+    once, in order.
 
     Addresses outside only; with `beside` also files beside the page. What a reader may click is in `links`.
     """
-    return _unique(found.address for found in _found(text) if not found.clicked and _is_outside(found.address, beside))
+    return _unique(
+        found.address for found in _found(text) if not found.clicked and _is_outside(found.address, beside)
+    )
 
 
 def links(text: str) -> tuple[str, ...]:
     """Every address outside that a reader may click; each once, in order."""
-    return _unique(found.address for found in _found(text) if found.clicked and _is_outside(found.address, False))
+    return _unique(
+        found.address for found in _found(text) if found.clicked and _is_outside(found.address, False)
+    )
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What a cell of a notebook would fetch; for a widget, which draws only with a live kernel or scripts from outside, its media type."""
+    """What a cell of a notebook would fetch; for a widget, which draws only with a live kernel or scripts
+    from outside, its media type.
+    """
 
     place: str
     kind: str
@@ -58,18 +74,27 @@ class Reference:
 
 
 def notebook_references(path: Path | str) -> tuple[Reference, ...]:
-    """What the outputs and texts of a notebook would fetch from outside, and the widgets it holds; raises BadInput for a damaged file."""
+    """What the outputs and texts of a notebook would fetch from outside, and the widgets it holds; raises
+    BadInput for a damaged file.
+    """
     notebook = _notebook(Path(path))
-    found = [Reference("metadata", "widget state", kind) for kind in _mapping(notebook.get("metadata")).get("widgets") or ()]
+    found = [
+        Reference("metadata", "widget state", kind)
+        for kind in _mapping(notebook.get("metadata")).get("widgets") or ()
+    ]
     for number, cell in enumerate(notebook["cells"], start=1):
         if cell.get("cell_type") == "markdown":
-            found += [Reference(f"cell {number}", "text", address) for address in _in_markdown(_joined(cell.get("source")))]
+            found += [
+                Reference(f"cell {number}", "text", address)
+                for address in _in_markdown(_joined(cell.get("source")))
+            ]
         for count, output in enumerate(cell.get("outputs") or (), start=1):
             found += _in_output(_mapping(output.get("data")), f"cell {number}, output {count}")
     return tuple(found)
 
 
-# --- addresses --------------------------------------------------------------------------------------------------------
+# --- addresses
+# --------------------------------------------------------------------------------------------------------
 
 
 class _Found(NamedTuple):
@@ -91,12 +116,16 @@ def _is_outside(address: str, beside: bool) -> bool:
 
 
 def _plain(address: str) -> str:
-    """An address as a browser takes it: without line breaks and surrounding blanks, with slashes for backslashes."""
+    """An address as a browser takes it: without line breaks and surrounding blanks, with slashes for
+    backslashes.
+    """
     return re.sub(r"[\t\n\r]", "", address).strip("".join(map(chr, range(33)))).replace("\\", "/")
 
 
 def _found(text: str) -> Iterator[_Found]:
-    """Everything in a text, and in the texts within it, innermost last; a text that does not begin with a tag is read as CSS too."""
+    """Everything in a text, and in the texts within it, innermost last; a text that does not begin with a tag
+    is read as CSS too.
+    """
     waiting: list[tuple[_Text, int]] = [(_Text("markup", text), 0)]
     if not text.lstrip("\ufeff\t\n\f\r ").startswith("<"):
         waiting.append((_Text("style", text), 0))
@@ -133,7 +162,8 @@ def _within(address: str) -> _Text | None:
     return _Text(kind, content.decode("utf-8", "replace")) if kind else None
 
 
-# --- markup -----------------------------------------------------------------------------------------------------------
+# --- markup
+# -----------------------------------------------------------------------------------------------------------
 
 _ENTITY = re.compile(r"""<!ENTITY\s+\S+\s+("[^"]*"|'[^']*')""")
 
@@ -155,17 +185,26 @@ def _in_tag(tag: Tag) -> Iterator[_Found | _Text]:
         elif local(name) == "href":
             yield _Found(value, clicked=_only_clicked(tag.name, given))
         elif name in ("srcset", "imagesrcset"):
-            yield from (_Found(address) for address in re.findall(r"([^\s,]\S*[^\s,]|[^\s,])(?:,|\s+[^,]*,?|$)", value))
+            yield from (
+                _Found(address)
+                for address in re.findall(r"([^\s,]\S*[^\s,]|[^\s,])(?:,|\s+[^,]*,?|$)", value)
+            )
         elif name == "srcdoc":
             yield _Text("markup", value)
         elif name == "style" or (name in PAINTED and "(" in value):
             yield _Text("style", value)
         elif name.startswith("on"):
             yield _Text("script", value)
-        elif name in ("to", "from", "by", "values") and local(given.get("attributename", "").lower()) == "href":
+        elif (
+            name in ("to", "from", "by", "values") and local(given.get("attributename", "").lower()) == "href"
+        ):
             yield from (_Found(address) for address in value.split(";"))
     if tag.name == "meta" and given.get("http-equiv", "").strip().lower() == "refresh":
-        yield _Found(re.sub(r"""^\s*[\d.]*\s*[;,]?\s*(url\s*=)?\s*["']?""", "", given.get("content", ""), flags=re.I).rstrip("\"' "))
+        yield _Found(
+            re.sub(
+                r"""^\s*[\d.]*\s*[;,]?\s*(url\s*=)?\s*["']?""", "", given.get("content", ""), flags=re.I
+            ).rstrip("\"' ")
+        )
     if tag.name == "style":
         yield _Text("style", tag.content)
     if tag.name == "script" and SCRIPTS.match(given.get("type", "").strip()):
@@ -177,7 +216,8 @@ def _only_clicked(tag: str, given: Mapping[str, str]) -> bool:
     return tag in ("a", "area") or (tag == "link" and bool(rel) and NOT_FETCHED.issuperset(rel))
 
 
-# --- styles and scripts -----------------------------------------------------------------------------------------------
+# --- styles and scripts
+# -----------------------------------------------------------------------------------------------
 
 _STYLE = re.compile(
     r"""/\*.*?(?:\*/|\Z) | (?P<word>@[a-z-]+) | url\(\s*(?P<bare>[^"'\s)][^)]*?)\s*(?:\)|\Z) | (?P<opened>[a-z-]*)\(
@@ -230,7 +270,12 @@ def _harmless_escape(escape: re.Match[str]) -> str:
 
 def _in_script(text: str) -> Iterator[_Found]:
     """Addresses written out where a script imports, fetches or sets a source."""
-    plain = re.sub(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|/)", lambda code: chr(int(code[1] or code[2] or "2f", 16)), text, flags=re.I)
+    plain = re.sub(
+        r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|/)",
+        lambda code: chr(int(code[1] or code[2] or "2f", 16)),
+        text,
+        flags=re.I,
+    )
     import_map = text.lstrip().startswith("{")  # every address in it may be fetched
     for match in _ADDRESS.finditer(plain):
         before = plain[max(match.start() - _BEFORE, 0) : match.start()]
@@ -245,7 +290,8 @@ def _unique(addresses: Iterator[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_plain, addresses)))
 
 
-# --- notebooks --------------------------------------------------------------------------------------------------------
+# --- notebooks
+# --------------------------------------------------------------------------------------------------------
 
 
 def _notebook(path: Path) -> Mapping[str, Json]:
@@ -263,7 +309,9 @@ def _in_markdown(text: str) -> tuple[str, ...]:
     images = re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+)", text)
     if "![" in text:
         images += re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", text, re.MULTILINE)
-    return _unique(iter((*filter(lambda address: _is_outside(address, False), images), *references(f"<p>{text}"))))
+    return _unique(
+        iter((*filter(lambda address: _is_outside(address, False), images), *references(f"<p>{text}")))
+    )
 
 
 def _in_output(bundle: Mapping[str, Json], place: str) -> Iterator[Reference]:
@@ -280,7 +328,9 @@ def _in_output(bundle: Mapping[str, Json], place: str) -> Iterator[Reference]:
 
 
 def _joined(value: Json) -> str:
-    return value if isinstance(value, str) else "".join(map(str, value)) if isinstance(value, Sequence) else ""
+    return (
+        value if isinstance(value, str) else "".join(map(str, value)) if isinstance(value, Sequence) else ""
+    )
 
 
 def _mapping(value: Json) -> Mapping[str, Json]:

@@ -1,4 +1,6 @@
-"""A retrieval pipeline as a diagram: the name of a stage is its algebra, and here it becomes boxes and arrows."""
+"""A retrieval pipeline as a diagram: the name of a stage is its algebra, and here it becomes boxes and
+arrows.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,17 @@ from dataclasses import dataclass
 
 from kgot_lab.draw.drawing import Drawing, drawing
 from kgot_lab.draw.markup import Markup, element, joined, shortened
-from kgot_lab.draw.pipeline_parts import GAP, MOST_LETTERS, WEIGHT, Fan, PipelinePart, Series, StageBox, gap, parsed_pipeline
+from kgot_lab.draw.pipeline_parts import (
+    GAP,
+    MOST_LETTERS,
+    WEIGHT,
+    Fan,
+    PipelinePart,
+    Series,
+    StageBox,
+    gap,
+    parsed_pipeline,
+)
 from kgot_lab.draw.table import Sheet
 from kgot_lab.retrieval.stage import Stage
 
@@ -25,16 +37,21 @@ class Sketch:
 
 
 def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawing:
-    """The pipeline of a stage from the question to the ranking, taken apart by its name; what cannot be taken apart is one box.
+    """The pipeline of a stage from the question to the ranking, taken apart by its name; what cannot be taken
+    apart is one box.
 
-    Lanes of a fusion stand below each other, with their weights on arrows that are as strong. `colours` paints the arrow of a lane
-    by the lane's name. Its `table` has a row for each box.
+    Lanes of a fusion stand below each other, with their weights on arrows that are as strong. `colours`
+    paints the arrow of a lane by the lane's name. Its `table` has a row for each box.
     """
     drawn = sketch(stage, colours or {})
     alt = f"A pipeline from the question to the ranking: {shortened(stage.name, MOST_LETTERS)}"
     rows = tuple(_rows(stage))
     return drawing(
-        alt, drawn.width, drawn.height, drawn.markup, sheets=[Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")]
+        alt,
+        drawn.width,
+        drawn.height,
+        drawn.markup,
+        sheets=[Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")],
     )
 
 
@@ -48,11 +65,15 @@ def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
 
 
 def _whole(stage: Stage) -> Series:
-    return Series((StageBox("question", kind="end"), parsed_pipeline(stage.name), StageBox("ranking", kind="end")))
+    return Series(
+        (StageBox("question", kind="end"), parsed_pipeline(stage.name), StageBox("ranking", kind="end"))
+    )
 
 
 def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
-    """The boxes of a pipeline in order: number, step, options, and the numbers of those it comes after, with the weights of lanes."""
+    """The boxes of a pipeline in order: number, step, options, and the numbers of those it comes after, with
+    the weights of lanes.
+    """
     rows: list[tuple[str, str, str, str]] = []
 
     def walk(part: PipelinePart, after: str) -> str:
@@ -66,13 +87,17 @@ def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
                 return after
             case Fan():
                 ends = [(walk(lane, after), weight) for weight, _, lane in part.lanes]
-                return walk(part.join, ", ".join(f"{end} (weight {weight})" if weight else end for end, weight in ends))
+                return walk(
+                    part.join,
+                    ", ".join(f"{end} (weight {weight})" if weight else end for end, weight in ends),
+                )
 
     walk(_whole(stage), "")
     return rows
 
 
-# --- the drawing ------------------------------------------------------------------------------------------------------
+# --- the drawing
+# ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -95,7 +120,9 @@ class _Pen:
         self.arrows: list[Markup] = []
 
     def draw(self, part: PipelinePart, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
-        """Draw a part whose left edge is at x and whose middle is at y, with arrows from its sources; where its own arrows begin."""
+        """Draw a part whose left edge is at x and whose middle is at y, with arrows from its sources; where
+        its own arrows begin.
+        """
         match part:
             case StageBox():
                 self.arrows += [_arrow(source, x, y) for source in sources]
@@ -121,7 +148,9 @@ class _Pen:
 
 
 def _box(box: StageBox, x: float, y: float) -> Markup:
-    look = {"end": ("#FFFFFF", 15, 1.0), "join": ("#E8F1F8", 4, 2.0), "keep": ("#F4F4F4", 4, 1.0)}.get(box.kind, ("#FFFFFF", 4, 1.2))
+    look = {"end": ("#FFFFFF", 15, 1.0), "join": ("#E8F1F8", 4, 2.0), "keep": ("#F4F4F4", 4, 1.0)}.get(
+        box.kind, ("#FFFFFF", 4, 1.2)
+    )
     fill, corner, rim = look
     frame = element(
         "rect", x=x, y=y - _HEIGHT / 2, width=box.width, height=_HEIGHT, rx=corner, fill=fill, stroke=_INK if rim > 1 else "#888888",
@@ -129,12 +158,17 @@ def _box(box: StageBox, x: float, y: float) -> Markup:
     )  # fmt: skip
     middle, lines = x + box.width / 2, box.lines
     first = y + 4.5 if len(lines) == 1 else y - 2.0
-    said = [_text(line, middle, first + 13 * number, 13 if number == 0 else 11) for number, line in enumerate(lines)]
+    said = [
+        _text(line, middle, first + 13 * number, 13 if number == 0 else 11)
+        for number, line in enumerate(lines)
+    ]
     return element("g", element("title", " ".join(filter(None, (box.name, box.options)))), frame, *said)
 
 
 def _text(text: str, x: float, y: float, size: int) -> Markup:
-    return element("text", text, x=x, y=y, font_size=size, fill=_INK if size == 13 else "#555555", text_anchor="middle")
+    return element(
+        "text", text, x=x, y=y, font_size=size, fill=_INK if size == 13 else "#555555", text_anchor="middle"
+    )
 
 
 def _arrow(source: Exit, x: float, y: float) -> Markup:
@@ -146,8 +180,17 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
     line = element("path", d=path, fill="none", stroke=source.colour, stroke_width=source.strength)
     parts = [line, element("polygon", points=head, fill=source.colour)]
     if source.label:
-        away = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2  # off the side to which the line bends
-        label = {"x": source.x + 7, "y": source.y + away, "font_size": 12, "fill": _INK, "stroke": "#fff", "stroke_width": 3}
+        away = (
+            12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
+        )  # off the side to which the line bends
+        label = {
+            "x": source.x + 7,
+            "y": source.y + away,
+            "font_size": 12,
+            "fill": _INK,
+            "stroke": "#fff",
+            "stroke_width": 3,
+        }
         parts.append(element("text", _number(source.label), paint_order="stroke", **label))
     return joined(parts)
 

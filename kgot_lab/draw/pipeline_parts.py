@@ -1,4 +1,6 @@
-"""The parts of a retrieval pipeline by its name, which is its algebra: steps, one after the other, and lanes side by side."""
+"""The parts of a retrieval pipeline by its name, which is its algebra: steps, one after the other, and lanes
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import TypeAlias
 from kgot_lab.draw.markup import shortened, text_width
 
 _JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
-STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})  # their first argument is the stage that they start from
+STARTS = frozenset(
+    {"around", "jaccard", "neighbours", "pass-through"}
+)  # their first argument is the stage that they start from
 MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
 _LONGEST = 26  # letters of a line in a box
 GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
@@ -36,7 +40,9 @@ class StageBox:
     @property
     def width(self) -> float:
         """How wide it is drawn."""
-        return max(56.0, *(text_width(line, size) + 22 for line, size in zip(self.lines, (13, 11), strict=False)))
+        return max(
+            56.0, *(text_width(line, size) + 22 for line, size in zip(self.lines, (13, 11), strict=False))
+        )
 
 
 @dataclass(frozen=True)
@@ -102,8 +108,13 @@ def _parsed(name: str) -> PipelinePart:
 def _call(verb: str, inner: str) -> PipelinePart:
     """A step with something in brackets: lanes, the stage it starts from, or options."""
     halves, arguments = _split(inner, "; "), _split(inner, ", ")
-    if len(halves) > 1:  # fitted on one half of the questions for the other, so a question goes one of these ways
-        return Fan(tuple(("", half, _parsed(half)) for half in halves), StageBox(verb, "one way for each question", "join"))
+    if (
+        len(halves) > 1
+    ):  # fitted on one half of the questions for the other, so a question goes one of these ways
+        return Fan(
+            tuple(("", half, _parsed(half)) for half in halves),
+            StageBox(verb, "one way for each question", "join"),
+        )
     if verb in _JOINS:
         lanes = tuple(_lane(argument) for argument in arguments if not re.match(r"\w+=", argument))
         options = ", ".join(argument for argument in arguments if re.match(r"\w+=", argument))
@@ -121,7 +132,9 @@ def _lane(argument: str) -> tuple[str, str, PipelinePart]:
 
 
 def _series(parts: Sequence[PipelinePart]) -> Series:
-    return Series(tuple(inner for part in parts for inner in (part.parts if isinstance(part, Series) else (part,))))
+    return Series(
+        tuple(inner for part in parts for inner in (part.parts if isinstance(part, Series) else (part,)))
+    )
 
 
 def _boxes(part: PipelinePart) -> Iterator[StageBox]:

@@ -98,7 +98,9 @@ def cell(value: Json) -> str:
 
 
 def _nodes(graph: PropertyGraph, limit: int) -> Sheet:
-    rows = tuple((node.id, ", ".join(node.labels), properties(node.properties)) for node in islice(graph.nodes, limit))
+    rows = tuple(
+        (node.id, ", ".join(node.labels), properties(node.properties)) for node in islice(graph.nodes, limit)
+    )
     return Sheet(("id", "labels", "properties"), rows, len(graph), "Nodes")
 
 
@@ -116,9 +118,17 @@ def properties(values: Mapping[str, Json]) -> str:
 def _rows(rows: Sequence[Json], total: int) -> Sheet:
     if rows and all(isinstance(row, Mapping) for row in rows):
         columns = tuple(dict.fromkeys(name for row in rows for name in row))
-        return Sheet(tuple(map(str, columns)), tuple(tuple(cell(row.get(name)) for name in columns) for row in rows), total)
+        return Sheet(
+            tuple(map(str, columns)),
+            tuple(tuple(cell(row.get(name)) for name in columns) for row in rows),
+            total,
+        )
     if rows and all(isinstance(row, list | tuple) for row in rows):
         width = max(map(len, rows))
         padded = ([*row, *[None] * (width - len(row))] for row in rows)
-        return Sheet(tuple(str(number) for number in range(1, width + 1)), tuple(tuple(map(cell, row)) for row in padded), total)
+        return Sheet(
+            tuple(str(number) for number in range(1, width + 1)),
+            tuple(tuple(map(cell, row)) for row in padded),
+            total,
+        )
     return Sheet(ONE, tuple((cell(row),) for row in rows), total)

@@ -1,4 +1,6 @@
-"""The tags of a text, split as the HTML standard splits them (13.2.5): also where a text is written to mislead a reader of it."""
+"""The tags of a text, split as the HTML standard splits them (13.2.5): also where a text is written to
+mislead a reader of it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _Attributes = list[tuple[str, str]]
 
 
 class Tag(NamedTuple):
-    """A start tag, in small letters and without its namespace prefix; `content` is the text of a script, a style and the like."""
+    """A start tag, in small letters and without its namespace prefix; `content` is the text of a script, a
+    style and the like.
+    """
 
     name: str
     attributes: _Attributes
@@ -36,7 +40,10 @@ def tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
         aside = (_CDATA.match(text, at) if depth else None) or _COMMENT.match(text, at)
         tag = None if aside else _TAG.match(text, at)
         if not tag:
-            yield from (Tag("xml-stylesheet", [("href", address)]) for address in _SHEET.findall(aside[0] if aside else ""))
+            yield from (
+                Tag("xml-stylesheet", [("href", address)])
+                for address in _SHEET.findall(aside[0] if aside else "")
+            )
             at = aside.end() if aside else at + 1
             continue
         attributes, at = _attributes(text, tag.end())

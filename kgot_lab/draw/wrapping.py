@@ -12,7 +12,9 @@ BROAD, NARROW = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-
 
 
 def wrapped(text: str, width: float, size: float) -> Iterator[str]:
-    """A text in lines of at most this width: broken at spaces, between Chinese signs, and inside a word that fills a line."""
+    """A text in lines of at most this width: broken at spaces, between Chinese signs, and inside a word that
+    fills a line.
+    """
     flat, start = " ".join(text.split()), 0
     while start < len(flat):
         end, stop, used = start, 0, 0.0
@@ -30,14 +32,20 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     lines = list(islice(wrapped(text, width, size), most + 1))
     if len(lines) <= most:
         return lines, 0
-    last = next(wrapped(lines[most - 1], width - 1.4 * size, size), "")  # room for the mark of what is left out
+    last = next(
+        wrapped(lines[most - 1], width - 1.4 * size, size), ""
+    )  # room for the mark of what is left out
     shown = [*lines[: most - 1], last]
-    return [*shown[:-1], f"{last} …"], sum(len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1)))
+    return [*shown[:-1], f"{last} …"], sum(
+        len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1))
+    )
 
 
 @lru_cache(maxsize=4096)  # each step of a run asks for the same names again
 def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]:
-    """A text in as few lines of at most this width as can be, and those about equally long; what is over `most` lines is cut."""
+    """A text in as few lines of at most this width as can be, and those about equally long; what is over
+    `most` lines is cut.
+    """
     lines, cut = fitted(text, width, size, most)
     if len(lines) < 2 or cut:
         return tuple(lines)
@@ -51,7 +59,9 @@ def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]
 
 
 def _cautious(letter: str, size: float) -> float:
-    """How wide a letter may be: finer than the average by which texts are measured, for lines that fill a box."""
+    """How wide a letter may be: finer than the average by which texts are measured, for lines that fill a
+    box.
+    """
     finer = 0.4 if letter in BROAD else -0.24 if letter in NARROW else 0.18 if letter.isupper() else 0.0
     return text_width(letter, size) + size * finer
 

@@ -1,4 +1,6 @@
-"""Editing a graph by hand, one change after another; what a rule forbids is refused before anything is written."""
+"""Editing a graph by hand, one change after another; what a rule forbids is refused before anything is
+written.
+"""
 
 from __future__ import annotations
 
@@ -40,17 +42,21 @@ class EditMade:
     mended: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:
-        lines = [f"<{self.said}>"] + [f"  {each}" for each in self.broken] + [f"  no longer: {each}" for each in self.mended]
+        lines = (
+            [f"<{self.said}>"]
+            + [f"  {each}" for each in self.broken]
+            + [f"  no longer: {each}" for each in self.mended]
+        )
         return "\n".join(lines)
 
 
 class Editor:
     """A graph while it is edited.
 
-    Each change is checked against the twelve rules and the vocabulary before it is written: an error that was not there before is refused
-    with BadInput, which says what to do, and nothing changes; a warning is told with the change. What a change does not touch is not
-    checked, indexed or embedded again. With a store each change is written there too, in one step; `undo` takes it back in both. `now` is
-    the clock of the marks.
+    Each change is checked against the twelve rules and the vocabulary before it is written: an error that was
+    not there before is refused with BadInput, which says what to do, and nothing changes; a warning is told
+    with the change. What a change does not touch is not checked, indexed or embedded again. With a store each
+    change is written there too, in one step; `undo` takes it back in both. `now` is the clock of the marks.
     """
 
     def __init__(
@@ -85,7 +91,9 @@ class Editor:
     def change_node(self, id: str, /, *, type: str | None = None, **properties: Json) -> EditMade:
         """Another type, or other values of some properties; None takes a property away."""
         before = self.graph.node(id)
-        after = Node(id, before.labels if type is None else (type,), self._changed(before.properties, properties))
+        after = Node(
+            id, before.labels if type is None else (type,), self._changed(before.properties, properties)
+        )
         if (after.labels, _plain(after.properties)) == (before.labels, _plain(before.properties)):
             raise BadInput(f"nothing of the node {id!r} would be another: its values are these already")
         return self._make(f"changed node {id}", Diff(changed_nodes=((before, after),)))
@@ -94,7 +102,10 @@ class Editor:
         """A node, with its edges."""
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
-        return self._make(f"removed node {id} and {counted(len(edges), 'edge')}", Diff(removed_nodes=(node,), removed_edges=edges))
+        return self._make(
+            f"removed node {id} and {counted(len(edges), 'edge')}",
+            Diff(removed_nodes=(node,), removed_edges=edges),
+        )
 
     # --- edges ---
 
@@ -117,7 +128,10 @@ class Editor:
 
     def remove_edge(self, source: str, type: str, target: str) -> EditMade:
         """An edge."""
-        return self._make(f"removed edge {source} -{type}-> {target}", Diff(removed_edges=(self._edge(source, type, target),)))
+        return self._make(
+            f"removed edge {source} -{type}-> {target}",
+            Diff(removed_edges=(self._edge(source, type, target),)),
+        )
 
     # --- back and forth ---
 
@@ -173,7 +187,9 @@ class Editor:
         touched = touched_by(diff)
         # what is gone cannot be looked at afterwards, so its neighbours stand for it
         near = touched | {end for edge in diff.removed_edges for end in (edge.source, edge.target)}
-        before_faults, after_faults = (faults_near(graph, self.vocabulary, near) for graph in (self.graph, after))
+        before_faults, after_faults = (
+            faults_near(graph, self.vocabulary, near) for graph in (self.graph, after)
+        )
         broken = tuple(sorted(after_faults - before_faults, key=str))
         if errors := [str(each) for each in broken if each.level == "error"]:
             raise BadInput("not done: " + "\n".join(errors))
@@ -194,13 +210,17 @@ class Editor:
     def _edge(self, source: str, type: str, target: str) -> Edge:
         found = [each for each in self.graph.neighbours(source, "out", (type,)) if each.target == target]
         if not found:
-            there = [f"{each.source} -{each.type}-> {each.target}" for each in self.graph.neighbours(source, "out")]
+            there = [
+                f"{each.source} -{each.type}-> {each.target}" for each in self.graph.neighbours(source, "out")
+            ]
             raise UnknownName("edge", f"{source} -{type}-> {target}", there[:20])
         return found[0]
 
     def _changed(self, before: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
         if MADE_BY_HAND in given:
-            raise BadInput(f"{MADE_BY_HAND} says who changed something by hand and when; the editor writes it itself")
+            raise BadInput(
+                f"{MADE_BY_HAND} says who changed something by hand and when; the editor writes it itself"
+            )
         kept = {**before, **given, MADE_BY_HAND: self._mark()}
         return {name: value for name, value in kept.items() if value is not None}
 

@@ -1,4 +1,6 @@
-"""A search over the nodes of a graph that is being edited: after a change only the texts that changed are indexed and embedded again."""
+"""A search over the nodes of a graph that is being edited: after a change only the texts that changed are
+indexed and embedded again.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from kgot_lab.types import Document, Hit, full_text
 
 
 class EditedIndex:
-    """Words in FTS5 and, with an embedder, vectors, by node. `indexed` and `embedded` count the texts that were worked on."""
+    """Words in FTS5 and, with an embedder, vectors, by node. `indexed` and `embedded` count the texts that
+    were worked on.
+    """
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None):
         self._embedder = embedder
@@ -32,7 +36,9 @@ class EditedIndex:
         self.update(graph, graph.ids)
 
     def update(self, graph: PropertyGraph, touched: Iterable[str]) -> None:
-        """Bring some nodes up to date: those whose text is another, or that came or went; nothing is done for the others."""
+        """Bring some nodes up to date: those whose text is another, or that came or went; nothing is done for
+        the others.
+        """
         changed: dict[str, str] = {}
         for id in touched:
             text = full_text(_document(graph, id)) if id in graph else None
@@ -53,13 +59,17 @@ class EditedIndex:
 
     def _drop(self, id: str) -> None:
         if self._texts.pop(id, None) is not None:
-            (number,) = self._table.execute("SELECT number FROM rows WHERE id = ?", (str(whole(id)),)).fetchone()
+            (number,) = self._table.execute(
+                "SELECT number FROM rows WHERE id = ?", (str(whole(id)),)
+            ).fetchone()
             self._table.execute("DELETE FROM words WHERE rowid = ?", (number,))
             self._table.execute("DELETE FROM rows WHERE number = ?", (number,))
         self._vectors.pop(id, None)
 
     def search(self, query: str, k: int = 10) -> list[Hit]:
-        """The nodes that share stems with a query, by the BM25 of SQLite, best first; raises BadInput for a query without words."""
+        """The nodes that share stems with a query, by the BM25 of SQLite, best first; raises BadInput for a
+        query without words.
+        """
         words = searched_words(query)
         if not words:
             raise BadInput("the query has no word to look for")
@@ -72,11 +82,17 @@ class EditedIndex:
         return [Hit(id, float(score)) for id, score in found]
 
     def vectors(self) -> StoredVectors:
-        """The vectors of all nodes, as a search over the graph takes them; raises BadInput without an embedder."""
+        """The vectors of all nodes, as a search over the graph takes them; raises BadInput without an
+        embedder.
+        """
         if self._embedder is None:
             raise BadInput("this index has no vectors: give it an embedder")
         ids = sorted(self._vectors)
-        made = np.stack([self._vectors[id] for id in ids]) if ids else np.empty((0, self._embedder.dimension), np.float32)
+        made = (
+            np.stack([self._vectors[id] for id in ids])
+            if ids
+            else np.empty((0, self._embedder.dimension), np.float32)
+        )
         return StoredVectors.of(ids, made, model=self._embedder.name, digest=self._embedder.digest)
 
     def close(self) -> None:

@@ -21,15 +21,25 @@ _MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
 
 
 class API:
-    """Embeds texts with a model on a server: "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL".
+    """Embeds texts with a model on a server: "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or
+    "http://HOST:PORT/v1#MODEL".
 
-    The key comes from the preset's environment variable and is in no text. Rate limits, time-outs and server faults are tried again
-    `retries` times with growing waits. Raises UnknownName; LLMError when the key is missing, with the server's own message, or for an
-    answer that does not fit; BadInput for a blank text, which servers refuse, and for a proxy that cannot be used.
-    `dimension` asks a server for shorter vectors; without it the first answer says how long they are.
+    The key comes from the preset's environment variable and is in no text. Rate limits, time-outs and server
+    faults are tried again `retries` times with growing waits. Raises UnknownName; LLMError when the key is
+    missing, with the server's own message, or for an answer that does not fit; BadInput for a blank text,
+    which servers refuse, and for a proxy that cannot be used. `dimension` asks a server for shorter vectors;
+    without it the first answer says how long they are.
     """
 
-    def __init__(self, model: str, *, dimension: int | None = None, batch: int = 128, timeout: float = 60.0, retries: int = 5) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        dimension: int | None = None,
+        batch: int = 128,
+        timeout: float = 60.0,
+        retries: int = 5,
+    ) -> None:
         import openai
 
         preset, self._model = _server(model)
@@ -42,7 +52,9 @@ class API:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the address, the model's name and the dimension: a server does not say which weights it has."""
+        """SHA-256 of the address, the model's name and the dimension: a server does not say which weights it
+        has.
+        """
         return hashlib.sha256(f"{self._preset.base_url}\0{self._model}\0{self._asked}".encode()).hexdigest()
 
     @property
@@ -57,7 +69,9 @@ class API:
         texts = embeddable(texts)
         blank = [row for row, text in enumerate(texts) if not text.strip()]
         if blank:
-            raise BadInput(f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank; the first is that of row {blank[0]}")
+            raise BadInput(
+                f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank; the first is that of row {blank[0]}"
+            )
         vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
         for start in range(0, len(texts), self._batch):
             vectors.append(unit(self._vectors(texts[start : start + self._batch]), self.name))
@@ -82,7 +96,9 @@ class API:
             raise LLMError(f"{self.name} sent vectors that are no lists of numbers")
         expected, lengths = self._seen or len(rows[0]), {len(row) for row in rows.values()}
         if lengths != {expected} or not expected:
-            raise LLMError(f"{self.name} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers where {expected} were expected")
+            raise LLMError(
+                f"{self.name} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers where {expected} were expected"
+            )
         self._seen = expected
         return [rows[place] for place in range(len(texts))]
 
@@ -90,11 +106,17 @@ class API:
         """Send one request. The client's errors stay inside: they hold the key."""
         import openai
 
-        body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}  # not every server knows base64
+        body: dict[str, Any] = {
+            "model": self._model,
+            "input": texts,
+            "encoding_format": "float",
+        }  # not every server knows base64
         if self._asked:
             body["dimensions"] = self._asked
         try:
-            return self._client.post("/embeddings", body=body, cast_to=object)  # the client's own class costs more time than the request
+            return self._client.post(
+                "/embeddings", body=body, cast_to=object
+            )  # the client's own class costs more time than the request
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
@@ -104,7 +126,11 @@ class API:
             told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
         except UnusableBody as error:
             told = str(error)
-        except (openai.APIError, ValueError, RecursionError) as error:  # the last two: no vectors in the answer, or no JSON
+        except (
+            openai.APIError,
+            ValueError,
+            RecursionError,
+        ) as error:  # the last two: no vectors in the answer, or no JSON
             told = f"the answer holds no embeddings: {error}"
         raise LLMError(self._keyless(f"{self.name} did not embed {len(texts)} texts: {told}")) from None
 
@@ -118,7 +144,9 @@ class API:
     def _keyless(self, text: str) -> str:
         """A text without the key, nor anything that looks like one; servers echo keys in their messages."""
         key = self._client.api_key
-        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[:600].strip()
+        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[
+            :600
+        ].strip()
 
     def __repr__(self) -> str:
         return f"<{self.name}, embeddings>"
@@ -126,7 +154,9 @@ class API:
 
 def _is_vector(row: object) -> bool:
     """Whether something is a list of numbers that an array can take."""
-    return isinstance(row, list) and all(type(number) is float or (type(number) is int and abs(number) < 2**63) for number in row)
+    return isinstance(row, list) and all(
+        type(number) is float or (type(number) is int and abs(number) < 2**63) for number in row
+    )
 
 
 def _server(model: str) -> tuple[Endpoint, str]:

@@ -30,15 +30,21 @@ def text_key(digest: str, text: str) -> bytes:
 class Cached:
     """An embedder that remembers every text in a SQLite file, which several programs may share.
 
-    Texts are computed a few at a time, the longest first, and written at once, so an interruption loses little; before the first and
-    after each lot `progress(done, total)` is told how many of the texts that were missing are there.
-    The cache is never needed: where it cannot be read or written the vectors are computed, and a warning says so, once.
-    A broken file is put aside and a new one begun.
+    Texts are computed a few at a time, the longest first, and written at once, so an interruption loses
+    little; before the first and after each lot `progress(done, total)` is told how many of the texts that
+    were missing are there. The cache is never needed: where it cannot be read or written the vectors are
+    computed, and a warning says so, once. A broken file is put aside and a new one begun.
     """
 
     _chunk = 256  # texts computed between two writes: what an interruption can lose
 
-    def __init__(self, embedder: Embedder, folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        folder: Path | None = None,
+        *,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> None:
         self._embedder, self._progress = embedder, progress
         self._file = CacheFile(folder, _VECTORS, called="embedding", without="vectors are computed")
 
@@ -59,7 +65,9 @@ class Cached:
         keys = [text_key(self.digest, text) for text in embeddable(texts)]
         wanted = dict(zip(keys, texts, strict=True))
         known = self._read(list(wanted))
-        missing = sorted((key for key in wanted if key not in known), key=lambda key: (-len(wanted[key]), key))
+        missing = sorted(
+            (key for key in wanted if key not in known), key=lambda key: (-len(wanted[key]), key)
+        )
         for start in range(0, len(missing), self._chunk):
             self._tell(start, len(missing))
             some = missing[start : start + self._chunk]
@@ -80,9 +88,15 @@ class Cached:
         return known
 
     def _sound(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
-        """The rows that hold a vector of this size as it was written, and of length 1; damaged ones are computed again."""
+        """The rows that hold a vector of this size as it was written, and of length 1; damaged ones are
+        computed again.
+        """
         size = 4 * self.dimension
-        whole = {key: blob[:size] for key, blob in rows if isinstance(blob, bytes) and blob[size:] == vector_check(key, blob[:size])}
+        whole = {
+            key: blob[:size]
+            for key, blob in rows
+            if isinstance(blob, bytes) and blob[size:] == vector_check(key, blob[:size])
+        }
         matrix = np.frombuffer(b"".join(whole.values()), np.float32).reshape(-1, self.dimension)
         sound = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
         yield from ((key, row) for key, row, good in zip(whole, matrix, sound, strict=True) if good)
@@ -96,7 +110,9 @@ class Cached:
 
 
 class Remembered:
-    """An embedder that keeps, in memory, the vectors of the texts that `remember` was given: so a benchmark times the search alone."""
+    """An embedder that keeps, in memory, the vectors of the texts that `remember` was given: so a benchmark
+    times the search alone.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
@@ -109,5 +125,7 @@ class Remembered:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), dimension)."""
         if all(text in self._known for text in texts):
-            return np.array([self._known[text] for text in texts], np.float32).reshape(len(texts), self.dimension)
+            return np.array([self._known[text] for text in texts], np.float32).reshape(
+                len(texts), self.dimension
+            )
         return self._embedder.embed(texts)

@@ -9,13 +9,19 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_TROUBLE = (sqlite3.Error, OSError, UnicodeDecodeError)  # with the file; the last where SQLite's own word quotes the damage
+_TROUBLE = (
+    sqlite3.Error,
+    OSError,
+    UnicodeDecodeError,
+)  # with the file; the last where SQLite's own word quotes the damage
 _MOST_ASKED = 500  # keys of one statement
 
 
 @dataclass(frozen=True)
 class CacheTable:
-    """Where a cache keeps its values: the name of its file, of the one table in it, and of the column beside `key`."""
+    """Where a cache keeps its values: the name of its file, of the one table in it, and of the column beside
+    `key`.
+    """
 
     file: str
     name: str
@@ -25,14 +31,18 @@ class CacheTable:
 
 
 class CacheFile:
-    """Values under their keys, in a SQLite file that several programs may share. It is never needed: trouble with it is a warning, once.
+    """Values under their keys, in a SQLite file that several programs may share. It is never needed: trouble
+    with it is a warning, once.
 
     A broken file is put aside and a new one begun.
     """
 
     def __init__(self, folder: Path | None, table: CacheTable, *, called: str, without: str) -> None:
         self._folder, self._table = folder, table
-        self._called, self._without = called, without  # in the words of a warning: which cache it is, and what is done without it
+        self._called, self._without = (
+            called,
+            without,
+        )  # in the words of a warning: which cache it is, and what is done without it
         self._told = set[str]()  # what was warned of
 
     @property
@@ -49,7 +59,9 @@ class CacheFile:
                 for start in range(0, len(keys), _MOST_ASKED):
                     some = keys[start : start + _MOST_ASKED]
                     marks = ",".join("?" * len(some))
-                    yield connection.execute(f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})", some).fetchall()
+                    yield connection.execute(
+                        f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})", some
+                    ).fetchall()
         except _TROUBLE as error:
             self._give_up(error)
 
@@ -66,15 +78,23 @@ class CacheFile:
         table = self._table
         connection = sqlite3.connect(self._path, timeout=30)
         try:  # with row ids, so that two long values share a page; without, each would spill over one of its own
-            connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} (key BLOB PRIMARY KEY, {table.column} {table.type})")
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {table.name} (key BLOB PRIMARY KEY, {table.column} {table.type})"
+            )
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _give_up(self, error: Exception) -> None:
-        broken = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not isinstance(error, sqlite3.OperationalError)
-        what = "is broken; it was put aside and a new one is begun" if broken else f"cannot be used now; {self._without}"
+        broken = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not isinstance(
+            error, sqlite3.OperationalError
+        )
+        what = (
+            "is broken; it was put aside and a new one is begun"
+            if broken
+            else f"cannot be used now; {self._without}"
+        )
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))

@@ -16,7 +16,9 @@ from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
 
 def all_minilm() -> Embedder:
-    """all-MiniLM-L6-v2 by sentence-transformers where that is installed, else the same model in 8 bits on onnxruntime."""
+    """all-MiniLM-L6-v2 by sentence-transformers where that is installed, else the same model in 8 bits on
+    onnxruntime.
+    """
     try:
         return SentenceTransformers()
     except NotInstalled:
@@ -37,10 +39,11 @@ EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
 def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
     """An embedder by its name.
 
-    "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "all-minilm", which the notebooks show:
-    the one of the two that is installed, torch first. "wordllama": static vectors of words.
-    "lsa" and "infonce": learnt from the documents they are given, `documents=...`. "api": a server, `model="openai:MODEL"`.
-    Raises UnknownName, BadInput for options it does not take, NotInstalled, LLMError where a key is missing.
+    "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "all-minilm",
+    which the notebooks show: the one of the two that is installed, torch first. "wordllama": static vectors
+    of words. "lsa" and "infonce": learnt from the documents they are given, `documents=...`. "api": a server,
+    `model="openai:MODEL"`. Raises UnknownName, BadInput for options it does not take, NotInstalled, LLMError
+    where a key is missing.
     """
     if name not in EMBEDDERS:
         raise UnknownName("embedder", name, EMBEDDERS)
@@ -49,5 +52,7 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
     try:
         takes.bind(**options)
     except TypeError as error:
-        raise BadInput(f"embedder({name!r}): {error}; it takes {', '.join(takes.parameters) or 'no options'}") from None
+        raise BadInput(
+            f"embedder({name!r}): {error}; it takes {', '.join(takes.parameters) or 'no options'}"
+        ) from None
     return make(**options)

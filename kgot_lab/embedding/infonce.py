@@ -1,4 +1,6 @@
-"""Embeddings learnt from unlabelled passages alone: two halves of a passage belong together, halves of different passages do not."""
+"""Embeddings learnt from unlabelled passages alone: two halves of a passage belong together, halves of
+different passages do not.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,11 @@ def infonce(
     training: Training = Training(),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> InfoNCE:
-    """Learn a linear map of word counts from some documents, with random halves of one as the positive pair (van den Oord et al. 2018).
+    """Learn a linear map of word counts from some documents, with random halves of one as the positive pair
+    (van den Oord et al. 2018).
 
-    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises TooLittle where no two documents
-    have words.
+    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises TooLittle
+    where no two documents have words.
     """
     documents = checked_documents(documents)
     texts = [_sentences(whole(full_text(document))) for document in documents]
@@ -48,17 +51,25 @@ def infonce(
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
     if len(texts) < 2:
-        raise TooLittle(f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such")
+        raise TooLittle(
+            f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such"
+        )
     model = _untrained(texts, dimension, training.seed)
     passages = [[model.places(words) for words in sentences] for sentences in texts]
     random = np.random.default_rng(training.seed)
-    squares = np.full(len(model.weights), 1e-8, np.float32)  # Adagrad (Duchi et al. 2011), one step size per word
+    squares = np.full(
+        len(model.weights), 1e-8, np.float32
+    )  # Adagrad (Duchi et al. 2011), one step size per word
     for epoch in range(training.epochs):
         progress(epoch, training.epochs)
         order = random.permutation(len(passages))
         for start in range(0, len(order) - 1, training.batch):
             halves = [_halves(passages[row], random) for row in order[start : start + training.batch]]
-            _, used, gradient = loss(model.weights, model.bags([*(a for a, _ in halves), *(b for _, b in halves)]), training.temperature)
+            _, used, gradient = loss(
+                model.weights,
+                model.bags([*(a for a, _ in halves), *(b for _, b in halves)]),
+                training.temperature,
+            )
             squares[used] += (gradient**2).mean(axis=1)
             model.weights[used] -= training.rate * gradient / np.sqrt(squares[used])[:, None]
     progress(training.epochs, training.epochs)
@@ -88,7 +99,8 @@ class Bags:
 
 
 def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Words, _Floats]:
-    """InfoNCE of pairs of texts, lines i and n + i of X, under the map W; and its gradient: the words that occur and a row for each.
+    """InfoNCE of pairs of texts, lines i and n + i of X, under the map W; and its gradient: the words that
+    occur and a row for each.
 
     With rows of X W brought to length 1, a of the first n and b of the others, and S = a b^T / temperature:
     L = - mean over i of [log softmax over row i + log softmax over column i] of S_ii, / 2.
@@ -99,16 +111,21 @@ def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Word
     scores, pairs = a @ b.T / temperature, len(a)
     by_row, by_column = _log_softmax(scores, 1), _log_softmax(scores, 0)
     value = -(np.trace(by_row) + np.trace(by_column)) / (2 * pairs)
-    slope = (np.exp(by_row) + np.exp(by_column) - 2 * np.eye(pairs, dtype=scores.dtype)) / (2 * pairs * temperature)
+    slope = (np.exp(by_row) + np.exp(by_column) - 2 * np.eye(pairs, dtype=scores.dtype)) / (
+        2 * pairs * temperature
+    )
     units, slopes = np.concatenate([a, b]), np.concatenate([slope @ b, slope.T @ a])
-    slopes = (slopes - units * (slopes * units).sum(axis=1, keepdims=True)) / lengths  # along a row, a step changes its length only
+    slopes = (
+        slopes - units * (slopes * units).sum(axis=1, keepdims=True)
+    ) / lengths  # along a row, a step changes its length only
     return float(value), *bags.transposed_times(slopes)
 
 
 class InfoNCE:
     """The sum of a text's word vectors, weighted by (1 + log tf) idf; made by `infonce`.
 
-    A text without a word of the documents it was trained on has a vector of zeros: its cosine with everything is 0.
+    A text without a word of the documents it was trained on has a vector of zeros: its cosine with everything
+    is 0.
     """
 
     name = "infonce"
@@ -120,7 +137,9 @@ class InfoNCE:
     @property
     def digest(self) -> str:
         """SHA-256 of the words, their idf and the map."""
-        return hashlib.sha256(b"\0".join((" ".join(self.vocabulary).encode(), self.rarity.tobytes(), self.weights.tobytes()))).hexdigest()
+        return hashlib.sha256(
+            b"\0".join((" ".join(self.vocabulary).encode(), self.rarity.tobytes(), self.weights.tobytes()))
+        ).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
@@ -137,11 +156,15 @@ class InfoNCE:
     def bags(self, texts: Sequence[_Words]) -> Bags:
         """The TF-IDF matrix of some texts, each line of length 1."""
         lines = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
-        entries, counts = np.unique(lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)]), return_counts=True)
+        entries, counts = np.unique(
+            lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)]), return_counts=True
+        )
         lines, words = np.divmod(entries, len(self.vocabulary))
         amounts = (1 + np.log(counts)) * self.rarity[words]
         lengths = np.sqrt(np.bincount(lines, amounts**2, minlength=len(texts)))
-        return Bags(len(texts), lines, words, (amounts / np.maximum(lengths[lines], 1e-8)).astype(self.weights.dtype))
+        return Bags(
+            len(texts), lines, words, (amounts / np.maximum(lengths[lines], 1e-8)).astype(self.weights.dtype)
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions of {len(self.vocabulary):,} words>"
@@ -171,7 +194,9 @@ def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_
     parts = sentences if len(sentences) > 1 else np.split(sentences[0], len(sentences[0]))
     order = random.permutation(len(parts)).tolist()
     middle = len(order) // 2
-    return np.concatenate([parts[row] for row in order[:middle]]), np.concatenate([parts[row] for row in order[middle:]])
+    return np.concatenate([parts[row] for row in order[:middle]]), np.concatenate(
+        [parts[row] for row in order[middle:]]
+    )
 
 
 def _sums(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:

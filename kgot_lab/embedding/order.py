@@ -1,4 +1,6 @@
-"""The order of scores: the highest first, ties by place. Sorted as whole numbers, which a processor does many at a time."""
+"""The order of scores: the highest first, ties by place. Sorted as whole numbers, which a processor does many
+at a time.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,19 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
-    """The places of some scores, the highest first, equal ones in the order they stand in; shape (n,). None may be NaN.
+    """The places of some scores, the highest first, equal ones in the order they stand in; shape (n,). None
+    may be NaN.
 
-    As `np.argsort(-scores, kind="stable")`, in a half to a quarter of its time (benchmarks/lanes.py): an unstable sort of whole numbers
-    runs on the vector unit, and the place in their lower half makes each of them another, so that there is only one order.
+    As `np.argsort(-scores, kind="stable")`, in a half to a quarter of its time (benchmarks/lanes.py): an
+    unstable sort of whole numbers runs on the vector unit, and the place in their lower half makes each of
+    them another, so that there is only one order.
     """
     if scores.dtype == np.float32:
         bits = (scores + np.float32(0)).view(np.uint32)  # + 0 makes 0 of -0
         # Without its sign a float grows with its bits; so the highest gets the lowest number.
-        return _by_number(np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF)), np.arange(len(bits)))
+        return _by_number(
+            np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF)), np.arange(len(bits))
+        )
     order = np.argsort(-scores)
     ordered = scores[order]
     lower = ordered[1:] != ordered[:-1]

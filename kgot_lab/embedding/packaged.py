@@ -17,7 +17,9 @@ from kgot_lab.errors import NotInstalled
 
 
 class SentenceTransformers:
-    """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers: 384 numbers per text. Raises NotInstalled."""
+    """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers: 384 numbers per text.
+    Raises NotInstalled.
+    """
 
     name = "all-MiniLM-L6-v2"
     dimension = 384
@@ -39,7 +41,9 @@ class SentenceTransformers:
         """One vector of length 1 per text, shape (len(texts), 384)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return unit(self._model.encode(embeddable(texts), batch_size=self._batch, show_progress_bar=False), self.name)
+        return unit(
+            self._model.encode(embeddable(texts), batch_size=self._batch, show_progress_bar=False), self.name
+        )
 
     @cached_property
     def _model(self) -> Any:
@@ -53,7 +57,8 @@ class SentenceTransformers:
 
 
 class WordLlama:
-    """Static vectors: the mean of the vectors of a text's tokens, taken from a Llama model and trained on (WordLlama, 256 numbers).
+    """Static vectors: the mean of the vectors of a text's tokens, taken from a Llama model and trained on
+    (WordLlama, 256 numbers).
 
     Thousands of texts a second, and no word changes another's meaning. Raises NotInstalled.
     """
@@ -79,7 +84,9 @@ class WordLlama:
         """One vector of length 1 per text, shape (len(texts), 256); zeros where a text holds no token."""
         texts = embeddable(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
-        order = sorted((row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row]))  # so that little is padded
+        order = sorted(
+            (row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row])
+        )  # so that little is padded
         rows[order] = self._model.embed([texts[row] for row in order])
         return unit(rows, self.name)
 
@@ -96,7 +103,9 @@ class WordLlama:
 
 @contextmanager
 def _own_logging() -> Iterator[None]:
-    """The root logger stays as the user has it: importing wordllama would have every library's messages printed."""
+    """The root logger stays as the user has it: importing wordllama would have every library's messages
+    printed.
+    """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:

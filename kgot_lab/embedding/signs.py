@@ -1,4 +1,6 @@
-"""Which of very many vectors are near another, roughly: a bit for each dimension is read, a thirty-second of the vector."""
+"""Which of very many vectors are near another, roughly: a bit for each dimension is read, a thirty-second of
+the vector.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,22 @@ _WORD = 64  # bits
 
 
 class SignBits:
-    """The signs of vectors that were moved to their mean and turned at random (RaBitQ; Gao and Long 2024, doi 10.1145/3654970).
+    """The signs of vectors that were moved to their mean and turned at random (RaBitQ; Gao and Long 2024, doi
+    10.1145/3654970).
 
-    With o = the vector - mean, s = the signs of its turned numbers / sqrt(d) and y = the turned query, o . query is near to
-    |o|^2 / (s . turned o) * (s . y): without bias, and off by some .04 in 384 dimensions. y is rounded to sixteen steps, so that
-    s . y is counted bit by bit. `matrix`: shape (n, d), rows of length 1 or 0. The same matrix has the same bits.
+    With o = the vector - mean, s = the signs of its turned numbers / sqrt(d) and y = the turned query, o .
+    query is near to
+    |o|^2 / (s . turned o) * (s . y): without bias, and off by some .04 in 384 dimensions. y is rounded to
+    sixteen steps, so that s . y is counted bit by bit. `matrix`: shape (n, d), rows of length 1 or 0. The
+    same matrix has the same bits.
     """
 
     def __init__(self, matrix: Matrix) -> None:
         size, width = matrix.shape
         words = -(-width // _WORD)
-        self._turn = np.linalg.qr(np.random.default_rng(0).standard_normal((width, width)))[0].astype(np.float32)
+        self._turn = np.linalg.qr(np.random.default_rng(0).standard_normal((width, width)))[0].astype(
+            np.float32
+        )
         self._mean = matrix.mean(axis=0, dtype=np.float64).astype(np.float32)
         self._bits = np.empty((words, size), np.uint64)
         self._scale, self._ones = np.empty(size, np.float32), np.empty(size, np.uint16)
@@ -43,7 +50,9 @@ class SignBits:
             self._scale[some] = np.einsum("ij,ij->i", moved, moved) / np.where(along > 0, along, 1)
 
     def nearest(self, vector: Matrix, count: int) -> NDArray[np.int64]:
-        """The rows of the `count` vectors that seem nearest to one, more where several seem as near, in their order."""
+        """The rows of the `count` vectors that seem nearest to one, more where several seem as near, in their
+        order.
+        """
         rough = self.products(vector)
         if count >= len(rough):
             return np.arange(len(rough))
@@ -56,12 +65,16 @@ class SignBits:
         step = (turned.max() - least) / (2**_PLANES - 1) or np.float32(1)
         levels = np.zeros(len(self._bits) * _WORD, np.uint8)
         levels[: len(turned)] = np.rint((turned - least) / step)
-        planes = [np.packbits(levels >> plane & 1, bitorder="little").view(np.uint64) for plane in range(_PLANES)]
+        planes = [
+            np.packbits(levels >> plane & 1, bitorder="little").view(np.uint64) for plane in range(_PLANES)
+        ]
         found = np.empty(len(self._ones), np.float32)
         for start in range(0, len(found), _ROWS):
             some = slice(start, start + _ROWS)
             # sqrt(d) * s . y is the sum of y where a bit is set, twice, less the sum of all of y
-            found[some] = self._counted(some, planes) * (2 * step) + self._ones[some] * (2 * least) - turned.sum()
+            found[some] = (
+                self._counted(some, planes) * (2 * step) + self._ones[some] * (2 * least) - turned.sum()
+            )
         found *= self._scale
         return found
 

@@ -17,7 +17,9 @@ from kgot_lab.errors import BadInput, shortly
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredVectors:
-    """A vector of length 1 (or 0) for each id, and what they say of themselves: the embedder's name and digest, "" for nothing."""
+    """A vector of length 1 (or 0) for each id, and what they say of themselves: the embedder's name and
+    digest, "" for nothing.
+    """
 
     ids: tuple[str, ...]
     matrix: Matrix
@@ -25,8 +27,12 @@ class StoredVectors:
     digest: str = ""
 
     @classmethod
-    def of(cls, ids: Iterable[str], vectors: ArrayLike, *, model: str = "", digest: str = "") -> StoredVectors:
-        """Vectors of one's own, a row for each id; raises BadInput for rows that do not fit, NaN, and an id that is there twice."""
+    def of(
+        cls, ids: Iterable[str], vectors: ArrayLike, *, model: str = "", digest: str = ""
+    ) -> StoredVectors:
+        """Vectors of one's own, a row for each id; raises BadInput for rows that do not fit, NaN, and an id
+        that is there twice.
+        """
         if isinstance(ids, str):
             raise BadInput(f"the ids are a list, one for each row of the vectors, not one text: [{ids!r}]")
         ids, matrix = tuple(ids), unit(vectors, model or "the stored vectors")
@@ -39,14 +45,18 @@ class StoredVectors:
 
     @classmethod
     def load(cls, path: Path | str) -> StoredVectors:
-        """Those in an npz file with the arrays ids and matrix, perhaps model and digest, as `Vectors.save` writes it; raises BadInput."""
+        """Those in an npz file with the arrays ids and matrix, perhaps model and digest, as `Vectors.save`
+        writes it; raises BadInput.
+        """
         path = Path(path)
         try:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 told = {name: str(file[name]) for name in ("model", "digest") if name in file}
                 ids, matrix = [str(id) for id in file["ids"].tolist()], file["matrix"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
-            raise BadInput(f"{path.name} does not hold vectors ({error}); it is an npz file with the arrays ids and matrix") from None
+            raise BadInput(
+                f"{path.name} does not hold vectors ({error}); it is an npz file with the arrays ids and matrix"
+            ) from None
         return cls.of(ids, matrix, **told)
 
     @property
@@ -55,7 +65,9 @@ class StoredVectors:
         return int(self.matrix.shape[1])
 
     def refuse_other(self, embedder: Embedder) -> None:
-        """Raise BadInput for an embedder whose vectors these cannot be compared with: of another dimension, name or digest."""
+        """Raise BadInput for an embedder whose vectors these cannot be compared with: of another dimension,
+        name or digest.
+        """
         if embedder.dimension != self.dimension:
             raise BadInput(
                 f"{embedder.name} gives {embedder.dimension} numbers, and the stored vectors have {self.dimension}: their cosine means "

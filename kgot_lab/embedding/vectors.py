@@ -24,13 +24,20 @@ from kgot_lab.writing import write_whole
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
-SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")  # come with MiniLM's vectors
+SHIPPED = (
+    "hotpotqa-train-100",
+    "musique-train-100",
+    "2wiki-fastgraphrag-101",
+    "musique-498",
+)  # come with MiniLM's vectors
 
 
 def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
-    """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache folder by default).
+    """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache
+    folder by default).
 
-    `progress(done, total)` is told how many of the texts that neither holds are computed. Raises NotInstalled.
+    `progress(done, total)` is told how many of the texts that neither holds are computed. Raises
+    NotInstalled.
     """
     paths = []
     for name in SHIPPED:
@@ -41,7 +48,9 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The vectors of some texts: ids, keys of the texts, a row of length 1 each (or 0 for a text without meaning), and their embedder."""
+    """The vectors of some texts: ids, keys of the texts, a row of length 1 each (or 0 for a text without
+    meaning), and their embedder.
+    """
 
     ids: tuple[str, ...]
     keys: tuple[bytes, ...]
@@ -56,9 +65,11 @@ class Vectors:
         return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
 
     def save(self, path: Path, bits: int = 16) -> None:
-        """Write a compressed npz file; numbers are kept in 16 bits (a cosine moves by less than .001) or in 8 (by about .002).
+        """Write a compressed npz file; numbers are kept in 16 bits (a cosine moves by less than .001) or in 8
+        (by about .002).
 
-        With 8 bits the largest number of a row becomes 127. That scale is not written: rows are brought back to length 1.
+        With 8 bits the largest number of a row becomes 127. That scale is not written: rows are brought back
+        to length 1.
         """
         if bits not in {8, 16}:
             raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
@@ -66,17 +77,27 @@ class Vectors:
         numbers = self.matrix.astype(np.float16) if bits == 16 else _bytes(self.matrix)
         model, digest = np.array(self.model), np.array(self.digest)
         packed = io.BytesIO()
-        np.savez_compressed(packed, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest)
-        write_whole(path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"), packed.getvalue(), "the vectors")
+        np.savez_compressed(
+            packed, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest
+        )
+        write_whole(
+            path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"),
+            packed.getvalue(),
+            "the vectors",
+        )
 
     @staticmethod
     def load(path: Path, embedder: Embedder) -> Vectors:
-        """Read what `save` wrote; raises BadInput for a broken file, NaN, or vectors that do not come from this embedder."""
+        """Read what `save` wrote; raises BadInput for a broken file, NaN, or vectors that do not come from
+        this embedder.
+        """
         file = _read(path, ("ids", "keys", "matrix", "model", "digest"))
         _checked_origin(path, file, embedder)
         ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"]
         if matrix.shape != (len(ids), embedder.dimension) or len(keys) != len(ids):
-            raise BadInput(f"{path.name} has {matrix.shape} numbers for {len(ids)} texts; {(len(ids), embedder.dimension)} were expected")
+            raise BadInput(
+                f"{path.name} has {matrix.shape} numbers for {len(ids)} texts; {(len(ids), embedder.dimension)} were expected"
+            )
         return Vectors(ids, keys, unit(matrix, path.name), embedder.name, embedder.digest)
 
 
@@ -88,7 +109,9 @@ class Stocked:
 
     def __init__(self, embedder: Embedder, stock: Vectors) -> None:
         if (stock.digest, stock.matrix.shape[1]) != (embedder.digest, embedder.dimension):
-            raise BadInput(f"these vectors come from {stock.model} {stock.digest[:8]}, not from {embedder.name} {embedder.digest[:8]}")
+            raise BadInput(
+                f"these vectors come from {stock.model} {stock.digest[:8]}, not from {embedder.name} {embedder.digest[:8]}"
+            )
         self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
         self._embedder, self._stock = embedder, dict(zip(stock.keys, stock.matrix, strict=True))
 
@@ -98,7 +121,8 @@ class Stocked:
 
 
 class Shelf:
-    """An embedder with files of vectors, each opened when one of its texts is asked for; the other texts are computed.
+    """An embedder with files of vectors, each opened when one of its texts is asked for; the other texts are
+    computed.
 
     Files of another embedder, and broken ones, are left aside with a warning: slower, not wrong.
     """
@@ -182,7 +206,9 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, Any]:
 def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> None:
     model, digest = str(file["model"]), str(file["digest"])
     if (model, digest) != (embedder.name, embedder.digest):
-        raise BadInput(f"the vectors in {path.name} come from {model} {digest[:8]}, not from {embedder.name} {embedder.digest[:8]}")
+        raise BadInput(
+            f"the vectors in {path.name} come from {model} {digest[:8]}, not from {embedder.name} {embedder.digest[:8]}"
+        )
 
 
 def _say(error: BadInput) -> None:

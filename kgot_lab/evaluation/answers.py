@@ -1,4 +1,6 @@
-"""Scores of a short answer against a gold one, as SQuAD and HotpotQA count them (Rajpurkar et al. 2016; Yang et al. 2018)."""
+"""Scores of a short answer against a gold one, as SQuAD and HotpotQA count them (Rajpurkar et al. 2016; Yang
+et al. 2018).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def exact_match(answer: str, gold: str) -> float:
 
 
 def f1(answer: str, gold: str) -> float:
-    """The harmonic mean of precision and recall of the answer's words; yes, no and "noanswer" count only when exact."""
+    """The harmonic mean of precision and recall of the answer's words; yes, no and "noanswer" count only when
+    exact.
+    """
     ours, theirs = normal(answer), normal(gold)
     if {ours, theirs} & {"yes", "no", "noanswer"} and ours != theirs:
         return 0.0

@@ -1,4 +1,6 @@
-"""Is a model right as often as it is sure? Reliability, expected calibration error, the risk of each share of answers kept, ROC area."""
+"""Is a model right as often as it is sure? Reliability, expected calibration error, the risk of each share of
+answers kept, ROC area.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Reliability:
-    """The answers whose confidence lies from `low` up to `high`: how many, how sure on average, and what share of them is right."""
+    """The answers whose confidence lies from `low` up to `high`: how many, how sure on average, and what
+    share of them is right.
+    """
 
     low: float
     high: float
@@ -23,7 +27,9 @@ class Reliability:
 
 
 def reliability(confidence: Sequence[float], right: Sequence[float], bins: int = BINS) -> list[Reliability]:
-    """The answers in as many bins of equal width from 0 to 1, those that hold some; raises BadInput for what is no pair of shares."""
+    """The answers in as many bins of equal width from 0 to 1, those that hold some; raises BadInput for what
+    is no pair of shares.
+    """
     pairs = _checked(confidence, right)
     found = []
     for number in range(bins):
@@ -35,13 +41,16 @@ def reliability(confidence: Sequence[float], right: Sequence[float], bins: int =
 
 
 def calibration_error(confidence: Sequence[float], right: Sequence[float], bins: int = BINS) -> float:
-    """The expected calibration error (Naeini et al. 2015): sum over bins of n / N * |right - sure|. Raises BadInput for no answers."""
+    """The expected calibration error (Naeini et al. 2015): sum over bins of n / N * |right - sure|. Raises
+    BadInput for no answers.
+    """
     table = reliability(confidence, right, bins)
     return sum(row.n * abs(row.right - row.sure) for row in table) / sum(row.n for row in table)
 
 
 def risk_curve(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
-    """For each coverage k / N, the share of wrong answers among the k surest (Geifman and El-Yaniv 2017); equally sure ones enter together.
+    """For each coverage k / N, the share of wrong answers among the k surest (Geifman and El-Yaniv 2017);
+    equally sure ones enter together.
 
     Raises BadInput for no answers.
     """
@@ -55,7 +64,9 @@ def risk_curve(confidence: Sequence[float], right: Sequence[float]) -> list[tupl
 
 
 def risk_area(confidence: Sequence[float], right: Sequence[float]) -> float:
-    """The area under the risk for each coverage, 0 is best: the mean risk over all N coverages, a step for each level of confidence."""
+    """The area under the risk for each coverage, 0 is best: the mean risk over all N coverages, a step for
+    each level of confidence.
+    """
     area, before = 0.0, 0.0
     for coverage, risk in risk_curve(confidence, right):
         area, before = area + (coverage - before) * risk, coverage
@@ -63,7 +74,8 @@ def risk_area(confidence: Sequence[float], right: Sequence[float]) -> float:
 
 
 def roc_area(higher: Sequence[float], lower: Sequence[float]) -> float:
-    """The area under the ROC curve: how often one of those that should be higher is, a tie counting half (Hanley and McNeil 1982).
+    """The area under the ROC curve: how often one of those that should be higher is, a tie counting half
+    (Hanley and McNeil 1982).
 
     Raises BadInput where either side has none.
     """
@@ -75,5 +87,7 @@ def roc_area(higher: Sequence[float], lower: Sequence[float]) -> float:
 def _checked(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
     pairs = list(zip(confidence, right, strict=True))
     if not pairs or not all(0 <= value <= 1 for pair in pairs for value in pair):
-        raise BadInput("calibration needs for each of one answer or more how sure it is and how right, both from 0 to 1")
+        raise BadInput(
+            "calibration needs for each of one answer or more how sure it is and how right, both from 0 to 1"
+        )
     return pairs

@@ -10,9 +10,11 @@ from kgot_lab.evaluation.told import Sentences
 
 @dataclass(frozen=True)
 class ContestRound:
-    """Who came first in a round, several where they are equal, by how much before the next, and that as a sentence.
+    """Who came first in a round, several where they are equal, by how much before the next, and that as a
+    sentence.
 
-    It is open, with nobody first, until two systems have done it; `n` is how many questions all that took part have answered.
+    It is open, with nobody first, until two systems have done it; `n` is how many questions all that took
+    part have answered.
     """
 
     on: str
@@ -24,7 +26,9 @@ class ContestRound:
 
 @dataclass(frozen=True)
 class Contest:
-    """The systems that take part, each with what it is, and the rounds; `asks` is the question, if it is not who has the best measure."""
+    """The systems that take part, each with what it is, and the rounds; `asks` is the question, if it is not
+    who has the best measure.
+    """
 
     systems: Mapping[str, str]
     rounds: tuple[ContestRound, ...]

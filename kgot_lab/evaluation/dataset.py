@@ -19,10 +19,11 @@ HIGHEST_GRADE = 1_000_000  # the measures count in a table with a place for each
 class Dataset:
     """Documents, queries and qrels, with what more is known of them.
 
-    `types` says of what kind a query is; `triples` holds what a language model took from each document; `locked` are the queries
-    that are opened last; `classes` names the equivalence class of a document, where two may stand for the same thing;
-    `notes` says what was left out when the data were read; `isomorphic` are the delta edges computed between the documents;
-    `groups` names the group of a query, where some are not independent, such as those that share a step.
+    `types` says of what kind a query is; `triples` holds what a language model took from each document;
+    `locked` are the queries that are opened last; `classes` names the equivalence class of a document, where
+    two may stand for the same thing; `notes` says what was left out when the data were read; `isomorphic` are
+    the delta edges computed between the documents; `groups` names the group of a query, where some are not
+    independent, such as those that share a step.
     """
 
     name: str
@@ -54,12 +55,16 @@ class Dataset:
 
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
-        counts = f"{len(self.queries):,} queries, {len(self.documents):,} documents, {relevant:,} relevant pairs"
+        counts = (
+            f"{len(self.queries):,} queries, {len(self.documents):,} documents, {relevant:,} relevant pairs"
+        )
         return f"<{'; '.join((f'{self.name}: {counts}', *self.notes))}>"
 
 
 def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """For each item the least id of those that it is linked with, directly or through others, by something that both hold."""
+    """For each item the least id of those that it is linked with, directly or through others, by something
+    that both hold.
+    """
     group = {id: id for id in held}
 
     def least(id: str) -> str:
@@ -76,12 +81,16 @@ def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def musique_steps(id: str) -> list[str]:
-    """The single questions that a question of MuSiQue was composed of, as its id names them: 2hop__34734_92852."""
+    """The single questions that a question of MuSiQue was composed of, as its id names them:
+    2hop__34734_92852.
+    """
     return id.partition("__")[2].split("_")
 
 
 def content_id(title: str, text: str) -> str:
-    """An id that says nothing but which text it is: one that follows the order of the questions would tell a tie where to look."""
+    """An id that says nothing but which text it is: one that follows the order of the questions would tell a
+    tie where to look.
+    """
     return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
 
 
@@ -96,25 +105,36 @@ def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
 
 
 def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
-    """The qrels of the queries of a data set, grades as plain whole numbers, once it is sure that a perfect system would score 1.
+    """The qrels of the queries of a data set, grades as plain whole numbers, once it is sure that a perfect
+    system would score 1.
 
-    Raises BadInput for a query without qrels, or without a relevant document; for a document that the data set does not have; and for
-    what is no grade.
+    Raises BadInput for a query without qrels, or without a relevant document; for a document that the data
+    set does not have; and for what is no grade.
     """
-    name, known, checked = dataset.name, {document.id for document in dataset.documents}, dict[str, dict[str, int]]()
+    name, known, checked = (
+        dataset.name,
+        {document.id for document in dataset.documents},
+        dict[str, dict[str, int]](),
+    )
     shape = f"the qrels of {name} are a dictionary {{query id: {{document id: grade}}}}"
     if not isinstance(dataset.qrels, Mapping):
         raise BadInput(f"{shape}, not {described_value(dataset.qrels)}")
     if not dataset.qrels:
-        raise BadInput(f"{name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})")
+        raise BadInput(
+            f"{name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})"
+        )
     if without := [query.id for query in dataset.queries if query.id not in dataset.qrels]:
-        raise BadInput(f"{len(without)} queries of {name} have no qrels, for example {without[0]!r}; leave them out with data.only(ids)")
+        raise BadInput(
+            f"{len(without)} queries of {name} have no qrels, for example {without[0]!r}; leave them out with data.only(ids)"
+        )
     for query in dataset.queries:
         grades = dataset.qrels[query.id]
         if not isinstance(grades, Mapping):
             raise BadInput(f"{shape}; those of query {query.id!r} are {described_value(grades)}")
         if strange := [id for id in grades if id not in known]:
-            raise BadInput(f"the qrels of query {query.id!r} name {shortly(strange[0])}, which is no document of {name}")
+            raise BadInput(
+                f"the qrels of query {query.id!r} name {shortly(strange[0])}, which is no document of {name}"
+            )
         checked[query.id] = {id: _grade(grade, query.id, id) for id, grade in grades.items()}
     if silent := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
         said = f"{len(silent)} queries of {name} have no relevant document (a grade above 0), for example {silent[0]!r}"
@@ -126,5 +146,7 @@ def _grade(grade: object, query: str, document: str) -> int:
     whole = isinstance(grade, Integral) or (isinstance(grade, float) and grade.is_integer())
     if not whole or abs(int(grade)) > HIGHEST_GRADE:  # type: ignore[call-overload]
         wanted = f"a grade is a whole number up to {HIGHEST_GRADE:,}, above 0 for a relevant document"
-        raise BadInput(f"{wanted}; document {shortly(document)} has {described_value(grade)} for query {query!r}")
+        raise BadInput(
+            f"{wanted}; document {shortly(document)} has {described_value(grade)} for query {query!r}"
+        )
     return int(grade)  # type: ignore[call-overload, no-any-return]

@@ -18,7 +18,9 @@ _SHOWN = 50  # questions a repr shows; `questions` has all
 
 @dataclass(frozen=True)
 class Missed:
-    """What one system missed for one question: titles of the relevant passages that were not found, and of those found in their place."""
+    """What one system missed for one question: titles of the relevant passages that were not found, and of
+    those found in their place.
+    """
 
     missing: tuple[str, ...]
     instead: tuple[str, ...]
@@ -26,7 +28,9 @@ class Missed:
 
 @dataclass(frozen=True)
 class FailedQuestion:
-    """One question with its type, the titles of its relevant passages, and what each system that failed missed, by system."""
+    """One question with its type, the titles of its relevant passages, and what each system that failed
+    missed, by system.
+    """
 
     id: str
     text: str
@@ -37,7 +41,9 @@ class FailedQuestion:
 
 @dataclass(frozen=True, repr=False)
 class Failures:
-    """Every question of a data set, with the systems that did not find all its relevant passages among the first k."""
+    """Every question of a data set, with the systems that did not find all its relevant passages among the
+    first k.
+    """
 
     dataset: str
     k: int
@@ -45,7 +51,8 @@ class Failures:
     questions: tuple[FailedQuestion, ...]
 
     def where(self, *, fails: str = "", works: str = "", type: str = "") -> Failures:
-        """Only the questions on which one system fails, another does not, of one type; what is not given does not matter.
+        """Only the questions on which one system fails, another does not, of one type; what is not given does
+        not matter.
 
         Raises UnknownName for a system or a type that is not there.
         """
@@ -57,7 +64,9 @@ class Failures:
         kept = (
             question
             for question in self.questions
-            if (not fails or fails in question.missed) and (not works or works not in question.missed) and type in ("", question.type)
+            if (not fails or fails in question.missed)
+            and (not works or works not in question.missed)
+            and type in ("", question.type)
         )
         return replace(self, questions=tuple(kept))
 
@@ -65,7 +74,10 @@ class Failures:
         """For each type of question and each system: on how many it failed, and how many there are."""
         total = Counter(question.type for question in self.questions)
         failed = Counter((question.type, system) for question in self.questions for system in question.missed)
-        return {type: {system: (failed[type, system], total[type]) for system in self.systems} for type in sorted(total)}
+        return {
+            type: {system: (failed[type, system], total[type]) for system in self.systems}
+            for type in sorted(total)
+        }
 
     def grid(self) -> Grid:
         """Failures by type of question, as a table."""
@@ -105,15 +117,21 @@ class Failures:
             lines.append(f"\n{harmless(question.text)} [{harmless(question.type)}]")
             for system, missed in question.missed.items():
                 lines.append(f"  {system} missed {harmless('; '.join(missed.missing))}")
-        return "\n".join([*lines, *([f"\n… and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else [])])
+        return "\n".join(
+            [*lines, *([f"\n… and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else [])]
+        )
 
 
 def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
-    """What each run missed among its first k hits for each question of a data set; raises BadInput for a run kept less deep."""
+    """What each run missed among its first k hits for each question of a data set; raises BadInput for a run
+    kept less deep.
+    """
     runs = tuple(runs)
     for run in runs:
         if not 1 <= k <= run.kept:
-            raise BadInput(f"the run of {run.system} kept {run.kept} hits of a query, so k must be from 1 to {run.kept}, not {k}")
+            raise BadInput(
+                f"the run of {run.system} kept {run.kept} hits of a query, so k must be from 1 to {run.kept}, not {k}"
+            )
     titles = {document.id: document.title or document.text[:60] for document in dataset.documents}
     questions = []
     for query in dataset.queries:

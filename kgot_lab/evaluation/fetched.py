@@ -17,11 +17,13 @@ ANY = "beir/scifact, or another id that ir_datasets knows"
 
 
 def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
-    """A data set by its ir_datasets id, fetched at the first use; where only "<name>/test" has judgements, that one.
+    """A data set by its ir_datasets id, fetched at the first use; where only "<name>/test" has judgements,
+    that one.
 
-    Judgements of documents that are not in the collection, as some sets have them, are left out and counted in `notes`. Raises
-    UnknownName (which lists `others` too), NotInstalled("bench"), or BadInput for a set without judgements and for files that cannot
-    be fetched or are broken: it says which file to put where, or to delete. A failed fetch leaves nothing that a later one trips over.
+    Judgements of documents that are not in the collection, as some sets have them, are left out and counted
+    in `notes`. Raises UnknownName (which lists `others` too), NotInstalled("bench"), or BadInput for a set
+    without judgements and for files that cannot be fetched or are broken: it says which file to put where, or
+    to delete. A failed fetch leaves nothing that a later one trips over.
     """
     try:
         import ir_datasets
@@ -30,7 +32,9 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
             raise UnknownName("data set", name, [*others, ANY]) from None
         raise NotInstalled("bench", "ir_datasets") from None
     except OSError as error:
-        raise BadInput(f"ir_datasets cannot use its folder ({error}); name another one in the variable IR_DATASETS_HOME") from error
+        raise BadInput(
+            f"ir_datasets cannot use its folder ({error}); name another one in the variable IR_DATASETS_HOME"
+        ) from error
     name, source = _judged_source(ir_datasets, name, others)
     files = list(_files(ir_datasets, name))
     _check(name, files)
@@ -55,13 +59,18 @@ def _judged_source(ir_datasets: ModuleType, name: str, others: Iterable[str]) ->
     if name not in siblings and name not in ir_datasets.registry:
         raise UnknownName("data set", name, siblings or [*others, ANY])
     below = [id for id in siblings if id.startswith(f"{name}/") and ir_datasets.load(id).has_qrels()]
-    raise BadInput(f"{name} has no judgements to measure with" + (f"; these have: {', '.join(below)}" if below else ""))
+    raise BadInput(
+        f"{name} has no judgements to measure with" + (f"; these have: {', '.join(below)}" if below else "")
+    )
 
 
 def _read(name: str, source: Any) -> Dataset:
     documents = [_document(each) for each in source.docs_iter()]
     queries = [Query(_words(each), each.query_id) for each in source.queries_iter()]
-    judged = [Judged(f"judgement {row}", each.query_id, each.doc_id, each.relevance) for row, each in enumerate(source.qrels_iter(), 1)]
+    judged = [
+        Judged(f"judgement {row}", each.query_id, each.doc_id, each.relevance)
+        for row, each in enumerate(source.qrels_iter(), 1)
+    ]
     return assembled(name, documents, queries, judged, missing="drop")
 
 
@@ -74,7 +83,8 @@ def _words(each: Any) -> str:
     return str(each.text if hasattr(each, "text") else each.default_text())
 
 
-# --- when it does not work --------------------------------------------------------------------------------------------
+# --- when it does not work
+# --------------------------------------------------------------------------------------------
 
 
 class Source(NamedTuple):
@@ -102,7 +112,9 @@ def _files(ir_datasets: ModuleType, name: str) -> Iterator[Source]:
 def _check(name: str, files: Iterable[Source]) -> None:
     for file in files:
         if file.md5 and file.path.is_file() and (found := _md5(file.path)) != file.md5:
-            raise BadInput(f"{file.path} is not the file that {name} needs (MD5 {found}, not {file.md5}): delete it, then load again")
+            raise BadInput(
+                f"{file.path} is not the file that {name} needs (MD5 {found}, not {file.md5}): delete it, then load again"
+            )
 
 
 def _md5(path: Path) -> str:
@@ -115,6 +127,8 @@ def _remedy(name: str, files: Iterable[Source], error: Exception) -> str:
     absent = [file for file in files if not file.path.is_file()][:6]
     if not absent:
         return f"{name} cannot be read ({reason}); delete {', '.join(sorted({str(file.path.parent) for file in files}))} and load again"
-    wanted = "; ".join(f"{file.url or 'the file its owners give out'} as {file.path} (MD5 {file.md5})" for file in absent)
+    wanted = "; ".join(
+        f"{file.url or 'the file its owners give out'} as {file.path} (MD5 {file.md5})" for file in absent
+    )
     beir = "; or unpack it and read it with from_beir(folder)" if name.startswith("beir/") else ""
     return f"{name} cannot be fetched ({reason}). Where there is no network, put there by hand: {wanted}; then load again{beir}"

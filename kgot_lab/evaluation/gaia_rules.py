@@ -1,4 +1,6 @@
-"""The rules by which GAIA compares an answer with the right one (Mialon et al. 2023), written anew from their description."""
+"""The rules by which GAIA compares an answer with the right one (Mialon et al. 2023), written anew from their
+description.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,20 @@ from dataclasses import dataclass
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
-_SIGNS = str.maketrans({"$": None, "%": None, ",": None, "−": "-"})  # a minus sign is one, however it was typed
-_SHORTEST, _LONGEST = 0.5, 2.0  # a close call is at least and at most so many times as long as the right answer
+_SIGNS = str.maketrans(
+    {"$": None, "%": None, ",": None, "−": "-"}
+)  # a minus sign is one, however it was typed
+_SHORTEST, _LONGEST = (
+    0.5,
+    2.0,
+)  # a close call is at least and at most so many times as long as the right answer
 
 
 @dataclass(frozen=True)
 class GaiaVerdict:
-    """Whether an answer is right, by which rule (number, list or text), and whether a wrong one is close, which never counts as right."""
+    """Whether an answer is right, by which rule (number, list or text), and whether a wrong one is close,
+    which never counts as right.
+    """
 
     correct: bool
     close: bool
@@ -25,21 +34,26 @@ class GaiaVerdict:
 def gaia_verdict(answer: object, gold: str) -> GaiaVerdict:
     """Compare an answer with the right one as GAIA does.
 
-    *number*, where the right answer is one: the signs $ % and the commas are taken from the answer, the rest must be that number.
-    *list*, where it has a comma or a semicolon: both are cut there; as many elements, in that order, numbers by the first rule, others
-    without white space and in lower case, their punctuation kept. *text*: without white space and punctuation, in lower case.
+    *number*, where the right answer is one: the signs $ % and the commas are taken from the answer, the rest
+    must be that number.
+    *list*, where it has a comma or a semicolon: both are cut there; as many elements, in that order, numbers
+    by the first rule, others without white space and in lower case, their punctuation kept. *text*: without
+    white space and punctuation, in lower case.
 
-    Decided where the description leaves a choice: "inf" and "nan" are texts, in either place. A number written with thousands commas,
-    such as 1,000, is right as a number or as a list. Text that is nothing but punctuation is compared as it is. An answer that is not a
-    text, such as a number or None, is taken as its text, None as "". Typographic punctuation counts as punctuation. A close call is a
-    wrong answer to a text or a list that has all letters of the right one in their order and is half to twice as long; each letter of
-    the answer serves once.
+    Decided where the description leaves a choice: "inf" and "nan" are texts, in either place. A number
+    written with thousands commas, such as 1,000, is right as a number or as a list. Text that is nothing but
+    punctuation is compared as it is. An answer that is not a text, such as a number or None, is taken as its
+    text, None as "". Typographic punctuation counts as punctuation. A close call is a wrong answer to a text
+    or a list that has all letters of the right one in their order and is half to twice as long; each letter
+    of the answer serves once.
     """
     said, right = "" if answer is None else str(answer).strip(), str(gold).strip()
     if _is_number(right):
         return GaiaVerdict(_number(said) == _number(right), False, "number")
     if re.search("[,;]", right):
-        same = _same_list(said, right) or (_THOUSANDS.fullmatch(right) is not None and _number(said) == _number(right))
+        same = _same_list(said, right) or (
+            _THOUSANDS.fullmatch(right) is not None and _number(said) == _number(right)
+        )
         return GaiaVerdict(same, not same and _is_close(said, right), "list")
     same = _bare(said) == _bare(right) if _bare(right) else said == right
     return GaiaVerdict(same, not same and _is_close(said, right), "text")
@@ -68,7 +82,11 @@ def _same_element(said: str, right: str) -> bool:
 
 def _bare(text: str) -> str:
     """A text without white space and punctuation, in lower case."""
-    kept = (letter for letter in unicodedata.normalize("NFC", text) if not (letter.isspace() or _is_punctuation(letter)))
+    kept = (
+        letter
+        for letter in unicodedata.normalize("NFC", text)
+        if not (letter.isspace() or _is_punctuation(letter))
+    )
     return "".join(kept).casefold()
 
 
@@ -79,5 +97,7 @@ def _is_punctuation(letter: str) -> bool:
 def _is_close(said: str, right: str) -> bool:
     ours, theirs = _bare(said), _bare(right)
     letters = iter(ours)
-    in_order = all(letter in letters for letter in theirs)  # looking into an iterator uses up what came before
+    in_order = all(
+        letter in letters for letter in theirs
+    )  # looking into an iterator uses up what came before
     return bool(theirs) and in_order and _SHORTEST * len(theirs) <= len(ours) <= _LONGEST * len(theirs)

@@ -1,4 +1,6 @@
-"""Answers judged by a language model as correct, incorrect or not attempted, the three of SimpleQA (Wei et al. 2024)."""
+"""Answers judged by a language model as correct, incorrect or not attempted, the three of SimpleQA (Wei et
+al. 2024).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _SPANS = re.compile(rf"NOT[ _]ATTEMPTED|INCORRECT|CORRECT|(?<![\w'’])(?:A{_ART
 
 @dataclass(frozen=True)
 class Grade:
-    """What a grader decided, and the words of its reply that said so; "unclear", with the whole reply, where none do or they disagree."""
+    """What a grader decided, and the words of its reply that said so; "unclear", with the whole reply, where
+    none do or they disagree.
+    """
 
     grade: str
     span: str
@@ -47,7 +51,9 @@ def grading_prompt(question: str, gold: str, answer: str) -> Prompt:
 
 
 def grade_in(reply: str) -> Grade:
-    """The grade in a grader's reply: its letters and words that are a grade must agree, or its last line be one alone."""
+    """The grade in a grader's reply: its letters and words that are a grade must agree, or its last line be
+    one alone.
+    """
     text = reply.strip()
     for part in (text, text.splitlines()[-1] if text else ""):
         spans = [match[0] for match in _SPANS.finditer(part)]
@@ -67,7 +73,9 @@ def _meant(span: str) -> str:
 
 @dataclass(frozen=True)
 class GradedScores:
-    """The measures of SimpleQA, each with its 95 % interval; an unclear grade counts as attempted and not as correct."""
+    """The measures of SimpleQA, each with its 95 % interval; an unclear grade counts as attempted and not as
+    correct.
+    """
 
     correct: Estimate
     not_attempted: Estimate
@@ -78,7 +86,8 @@ class GradedScores:
 
 
 def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0) -> GradedScores:
-    """The shares of grades with Wilson's intervals, and their F with a bootstrap one; all are 0 where nothing was graded.
+    """The shares of grades with Wilson's intervals, and their F with a bootstrap one; all are 0 where nothing
+    was graded.
 
     F = 2 c / (n + a) for c correct of a attempted of n, which is the harmonic mean of c / n and c / a.
     """
@@ -86,9 +95,21 @@ def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0)
     n, right = counts.total(), counts[CORRECT]
     attempted = n - counts[NOT_ATTEMPTED]
     mean = _harmonic(right, attempted, n)
-    drawn = np.random.default_rng(seed).multinomial(n, [right / n, (attempted - right) / n, 1 - attempted / n], rounds) if n else None
-    low, high = (0.0, 0.0) if drawn is None else np.quantile([_harmonic(c, c + w, n) for c, w, _ in drawn], (0.025, 0.975))
-    correct, not_attempted, incorrect, unclear = (share(counts[name], n) for name in (CORRECT, NOT_ATTEMPTED, INCORRECT, UNCLEAR))
+    drawn = (
+        np.random.default_rng(seed).multinomial(
+            n, [right / n, (attempted - right) / n, 1 - attempted / n], rounds
+        )
+        if n
+        else None
+    )
+    low, high = (
+        (0.0, 0.0)
+        if drawn is None
+        else np.quantile([_harmonic(c, c + w, n) for c, w, _ in drawn], (0.025, 0.975))
+    )
+    correct, not_attempted, incorrect, unclear = (
+        share(counts[name], n) for name in (CORRECT, NOT_ATTEMPTED, INCORRECT, UNCLEAR)
+    )
     f1 = Estimate(mean, float(low), float(high), n)
     return GradedScores(correct, not_attempted, incorrect, unclear, share(right, attempted), f1)
 

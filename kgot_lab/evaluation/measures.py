@@ -12,7 +12,14 @@ from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
 MEASURES = ("recall@2", "recall@5", "recall@10", "all@5", "ndcg@10", "mrr@10")
-_OURS = {"recall": "R", "precision": "P", "success": "Success", "ndcg": "nDCG", "mrr": "RR", "map": "AP"}  # in ir_measures
+_OURS = {
+    "recall": "R",
+    "precision": "P",
+    "success": "Success",
+    "ndcg": "nDCG",
+    "mrr": "RR",
+    "map": "AP",
+}  # in ir_measures
 _CUT_NEEDED = {"recall", "precision", "success", "ndcg", "all"}
 
 
@@ -36,7 +43,10 @@ class Scores:
 
     def only(self, ids: Collection[str]) -> Scores:
         """The same for some of the queries; raises BadInput when none is left."""
-        kept = {measure: {query: value for query, value in by.items() if query in ids} for measure, by in self.values.items()}
+        kept = {
+            measure: {query: value for query, value in by.items() if query in ids}
+            for measure, by in self.values.items()
+        }
         if not all(kept.values()):
             raise BadInput(f"none of the queries asked for was scored for {self.system}")
         return replace(self, values=kept)
@@ -47,30 +57,43 @@ class Scores:
         return f"<{self.system} on {self.dataset or 'some queries'}, {count} queries: {means}>"
 
 
-def score(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, *, classes: Mapping[str, str] | None = None) -> Scores:
-    """Score a run on every query of the qrels; one that the run lacks counts 0 (as `trec_eval -c` does), others are left out.
+def score(
+    run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, *, classes: Mapping[str, str] | None = None
+) -> Scores:
+    """Score a run on every query of the qrels; one that the run lacks counts 0 (as `trec_eval -c` does),
+    others are left out.
 
-    Measures are recall@k, all@k (1 if every relevant document is among the first k, else 0), ndcg@k, mrr, mrr@k, precision@k,
-    success@k and map, map@k. With `classes` (document id to class) the count is lenient: a hit of the class of a relevant document counts,
-    each class once. A query without any relevant document counts 0, as in trec_eval. Raises UnknownName for a measure, BadInput for a
-    cut deeper than the run was kept.
+    Measures are recall@k, all@k (1 if every relevant document is among the first k, else 0), ndcg@k, mrr,
+    mrr@k, precision@k, success@k and map, map@k. With `classes` (document id to class) the count is lenient:
+    a hit of the class of a relevant document counts, each class once. A query without any relevant document
+    counts 0, as in trec_eval. Raises UnknownName for a measure, BadInput for a cut deeper than the run was
+    kept.
     """
     if not qrels:
         raise BadInput("there are no qrels to score against")
     cuts = {measure: _reached(measure, run) for measure in measures}
     found = {query: run.ids(query) for query in qrels}
     if classes:
-        found, qrels = {query: _first_of_each(ids, classes) for query, ids in found.items()}, _of_classes(qrels, classes)
+        found, qrels = (
+            {query: _first_of_each(ids, classes) for query, ids in found.items()},
+            _of_classes(qrels, classes),
+        )
     values: dict[str, Mapping[str, float]] = {}
     for measure, (name, cut) in cuts.items():
         if name == "all":
-            values[measure] = {query: _all_among(found[query][:cut], grades) for query, grades in qrels.items()}
-    values |= _by_ir_measures(found, qrels, {measure: cut for measure, cut in cuts.items() if cut[0] != "all"})
+            values[measure] = {
+                query: _all_among(found[query][:cut], grades) for query, grades in qrels.items()
+            }
+    values |= _by_ir_measures(
+        found, qrels, {measure: cut for measure, cut in cuts.items() if cut[0] != "all"}
+    )
     return Scores(run.system, run.dataset, {measure: values[measure] for measure in measures})
 
 
 def depth(measure: str) -> int:
-    """How many hits of a query a measure looks at, 0 for all of them; raises UnknownName for a measure, BadInput for its cut."""
+    """How many hits of a query a measure looks at, 0 for all of them; raises UnknownName for a measure,
+    BadInput for its cut.
+    """
     return _parsed(measure)[1]
 
 
@@ -78,7 +101,9 @@ def _reached(measure: str, run: Run) -> tuple[str, int]:
     """A measure as its name and its cut; the run must reach as deep."""
     name, cut = _parsed(measure)
     if cut > run.kept:
-        raise BadInput(f"{measure} cannot be told from the run of {run.system}, which kept {run.kept} hits of a query")
+        raise BadInput(
+            f"{measure} cannot be told from the run of {run.system}, which kept {run.kept} hits of a query"
+        )
     return name, cut
 
 
@@ -99,31 +124,45 @@ def _all_among(first: Sequence[str], grades: Mapping[str, int]) -> float:
     return float(bool(relevant) and relevant <= set(first))
 
 
-def _by_ir_measures(found: Mapping[str, list[str]], qrels: Qrels, cuts: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, float]]:
+def _by_ir_measures(
+    found: Mapping[str, list[str]], qrels: Qrels, cuts: Mapping[str, tuple[str, int]]
+) -> dict[str, dict[str, float]]:
     if not cuts:
         return {}
     try:
         import ir_measures
     except ImportError:
         raise NotInstalled("bench", "ir-measures") from None
-    theirs: dict[str, Any] = {measure: getattr(ir_measures, _OURS[name]) for measure, (name, _) in cuts.items()}
-    theirs = {measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()}
-    # trec_eval sorts by score and breaks ties by id from the end of the alphabet. Our rankings are in order already, with ties broken
-    # by id from its start, so the place in the ranking goes in as the score: whole numbers, no ties, our order.
-    run = {query: {id: float(len(ids) - place) for place, id in enumerate(ids)} for query, ids in found.items()}
+    theirs: dict[str, Any] = {
+        measure: getattr(ir_measures, _OURS[name]) for measure, (name, _) in cuts.items()
+    }
+    theirs = {
+        measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()
+    }
+    # trec_eval sorts by score and breaks ties by id from the end of the alphabet. Our rankings are in order
+    # already, with ties broken by id from its start, so the place in the ranking goes in as the score: whole
+    # numbers, no ties, our order.
+    run = {
+        query: {id: float(len(ids) - place) for place, id in enumerate(ids)} for query, ids in found.items()
+    }
     values = {measure: dict.fromkeys(qrels, 0.0) for measure in theirs}
     measured: dict[Any, dict[str, float]] = {base: {} for base in theirs.values()}
     judged = {query: dict(grades) for query, grades in qrels.items()}
-    for metric in ir_measures.iter_calc(list(measured), judged, {query: ids for query, ids in run.items() if ids}):
+    for metric in ir_measures.iter_calc(
+        list(measured), judged, {query: ids for query, ids in run.items() if ids}
+    ):
         measured[metric.measure][metric.query_id] = float(metric.value)
     return {measure: values[measure] | measured[base] for measure, base in theirs.items()}
 
 
-# --- lenient ----------------------------------------------------------------------------------------------------------
+# --- lenient
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
-    """The qrels with classes in place of documents; a class has the best grade among its documents. A document without one is its own."""
+    """The qrels with classes in place of documents; a class has the best grade among its documents. A
+    document without one is its own.
+    """
     graded: dict[str, dict[str, int]] = {}
     for query, grades in qrels.items():
         graded[query] = {}
@@ -134,7 +173,9 @@ def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
 
 
 def _first_of_each(ids: Sequence[str], classes: Mapping[str, str]) -> list[str]:
-    """Hits as classes; a later hit of a class that was met keeps its place, so that k stays k, but stands for nothing."""
+    """Hits as classes; a later hit of a class that was met keeps its place, so that k stays k, but stands for
+    nothing.
+    """
     met: set[str] = set()
     named = []
     for place, id in enumerate(ids):

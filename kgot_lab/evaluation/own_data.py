@@ -35,19 +35,22 @@ class SourceRow(NamedTuple):
     values: Mapping[str, Json]
 
 
-# --- a BEIR folder ----------------------------------------------------------------------------------------------------
+# --- a BEIR folder
+# ----------------------------------------------------------------------------------------------------
 
 
 def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise") -> Dataset:
     """The data set in a folder laid out as BEIR has it (Thakur et al. 2021).
 
-    corpus.jsonl holds a document a line with _id, text and perhaps title; queries.jsonl _id and text; qrels/<split>.tsv, or qrels.tsv,
-    query id, document id and grade between tabs, with or without a head. Each may be gzipped (.gz). `missing` and what is left out:
-    see from_frames. Raises BadInput.
+    corpus.jsonl holds a document a line with _id, text and perhaps title; queries.jsonl _id and text;
+    qrels/<split>.tsv, or qrels.tsv, query id, document id and grade between tabs, with or without a head.
+    Each may be gzipped (.gz). `missing` and what is left out: see from_frames. Raises BadInput.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder; from_beir() takes one that holds corpus.jsonl, queries.jsonl and qrels/{split}.tsv")
+        raise BadInput(
+            f"{folder} is not a folder; from_beir() takes one that holds corpus.jsonl, queries.jsonl and qrels/{split}.tsv"
+        )
     _check_split(split)
     documents = _documents(_json_rows(_present(folder, "corpus.jsonl")))
     queries = _queries(_json_rows(_present(folder, "queries.jsonl")))
@@ -56,17 +59,35 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
 
 
 def to_beir(dataset: Dataset, folder: Path | str, split: str = "test") -> Path:
-    """Write a data set as a BEIR folder that from_beir() reads, and say where; raises BadInput for a folder that already has such files."""
+    """Write a data set as a BEIR folder that from_beir() reads, and say where; raises BadInput for a folder
+    that already has such files.
+    """
     folder = Path(folder)
     _check_split(split)
-    pairs = [(query, document, grade) for query, grades in dataset.qrels.items() for document, grade in grades.items()]
-    odd = [id for query, document, _ in pairs for id in (query, document) if id != id.strip() or not id or re.search(r"[\t\r\n]", id)]
+    pairs = [
+        (query, document, grade)
+        for query, grades in dataset.qrels.items()
+        for document, grade in grades.items()
+    ]
+    odd = [
+        id
+        for query, document, _ in pairs
+        for id in (query, document)
+        if id != id.strip() or not id or re.search(r"[\t\r\n]", id)
+    ]
     if odd:
-        raise BadInput(f"the id {odd[0]!r} does not fit between tabs; ids may not hold tabs or line ends, nor begin or end with a space")
+        raise BadInput(
+            f"the id {odd[0]!r} does not fit between tabs; ids may not hold tabs or line ends, nor begin or end with a space"
+        )
     texts = {
-        "corpus.jsonl": [json.dumps({"_id": each.id, "title": each.title, "text": each.text}) for each in dataset.documents],
+        "corpus.jsonl": [
+            json.dumps({"_id": each.id, "title": each.title, "text": each.text}) for each in dataset.documents
+        ],
         "queries.jsonl": [json.dumps({"_id": each.id, "text": each.text}) for each in dataset.queries],
-        f"qrels/{split}.tsv": ["query-id\tcorpus-id\tscore", *(f"{query}\t{document}\t{grade}" for query, document, grade in pairs)],
+        f"qrels/{split}.tsv": [
+            "query-id\tcorpus-id\tscore",
+            *(f"{query}\t{document}\t{grade}" for query, document, grade in pairs),
+        ],
     }
     there = [name for name in texts if (folder / name).exists()]
     if there:
@@ -78,7 +99,9 @@ def to_beir(dataset: Dataset, folder: Path | str, split: str = "test") -> Path:
 
 def _check_split(split: str) -> None:
     if not re.fullmatch(r"\w[\w.-]*", split):  # no separator: a path could leave the folder
-        raise BadInput(f"the split {split!r} is not the name of a file in qrels/; give one such as 'test', 'dev' or 'train'")
+        raise BadInput(
+            f"the split {split!r} is not the name of a file in qrels/; give one such as 'test', 'dev' or 'train'"
+        )
 
 
 def _present(folder: Path, *names: str) -> Path:
@@ -101,11 +124,15 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 try:
                     text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
-                    raise BadInput(f"{where}: not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8") from None
+                    raise BadInput(
+                        f"{where}: not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8"
+                    ) from None
                 if text.strip():
                     yield where, text
     except (EOFError, zlib.error, OSError) as error:  # a gzip file that is none is an OSError
-        raise BadInput(f"{path.name} cannot be read to its end ({error}); if it was downloaded, download it again") from error
+        raise BadInput(
+            f"{path.name} cannot be read to its end ({error}); if it was downloaded, download it again"
+        ) from error
 
 
 def _json_rows(path: Path) -> Iterator[SourceRow]:
@@ -115,7 +142,9 @@ def _json_rows(path: Path) -> Iterator[SourceRow]:
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where}: not JSON ({error}); every line must be one object") from None
         if not isinstance(values, dict):
-            raise BadInput(f'{where}: {line[:60]} is not a JSON object; write one such as {{"_id": "d1", "text": "..."}}')
+            raise BadInput(
+                f'{where}: {line[:60]} is not a JSON object; write one such as {{"_id": "d1", "text": "..."}}'
+            )
         yield SourceRow(where, values)
 
 
@@ -123,25 +152,40 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
     for number, (where, line) in enumerate(_lines(path)):
         parts = line.split("\t")
         if len(parts) != 3:
-            raise BadInput(f"{where}: {len(parts)} columns; three are expected between tabs: query id, document id, grade")
+            raise BadInput(
+                f"{where}: {len(parts)} columns; three are expected between tabs: query id, document id, grade"
+            )
         if number == 0 and re.match(r"[A-Za-z]", parts[2]):
             continue  # the head
-        yield SourceRow(where, {"query": parts[0].strip(), "document": parts[1].strip(), "grade": parts[2].strip()})
+        yield SourceRow(
+            where, {"query": parts[0].strip(), "document": parts[1].strip(), "grade": parts[2].strip()}
+        )
 
 
-# --- data frames ------------------------------------------------------------------------------------------------------
+# --- data frames
+# ------------------------------------------------------------------------------------------------------
 
 
 def from_frames(
-    documents: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame, *, name: str = "own data", missing: str = "raise"
+    documents: pd.DataFrame,
+    queries: pd.DataFrame,
+    qrels: pd.DataFrame,
+    *,
+    name: str = "own data",
+    missing: str = "raise",
 ) -> Dataset:
-    """The data set of three data frames: documents (id, text, perhaps title), queries (id, text), qrels (query, document, grade).
+    """The data set of three data frames: documents (id, text, perhaps title), queries (id, text), qrels
+    (query, document, grade).
 
-    Other common names of columns do too; an error lists them. Grades are whole numbers, and above 0 is relevant. A judgement of an
-    unknown query or document raises, or with missing="drop" is left out. A query without a relevant document cannot be scored and
-    is left out as well. What was left out is counted in the data set's `notes`. Raises BadInput.
+    Other common names of columns do too; an error lists them. Grades are whole numbers, and above 0 is
+    relevant. A judgement of an unknown query or document raises, or with missing="drop" is left out. A query
+    without a relevant document cannot be scored and is left out as well. What was left out is counted in the
+    data set's `notes`. Raises BadInput.
     """
-    rows = [_frame_rows(label, frame) for label, frame in (("documents", documents), ("queries", queries), ("qrels", qrels))]
+    rows = [
+        _frame_rows(label, frame)
+        for label, frame in (("documents", documents), ("queries", queries), ("qrels", qrels))
+    ]
     return assembled(name, _documents(rows[0]), _queries(rows[1]), _judged(rows[2]), missing=missing)
 
 
@@ -155,7 +199,8 @@ def _frame_rows(label: str, frame: pd.DataFrame) -> list[SourceRow]:
     ]
 
 
-# --- rows into a data set ---------------------------------------------------------------------------------------------
+# --- rows into a data set
+# ---------------------------------------------------------------------------------------------
 
 
 class Judged(NamedTuple):
@@ -168,9 +213,16 @@ class Judged(NamedTuple):
 
 
 def assembled(
-    name: str, documents: Sequence[Document], queries: Sequence[Query], judged: Iterable[Judged], *, missing: str = "raise"
+    name: str,
+    documents: Sequence[Document],
+    queries: Sequence[Query],
+    judged: Iterable[Judged],
+    *,
+    missing: str = "raise",
 ) -> Dataset:
-    """A data set of parts that fit each other; `missing` and what is left out as in from_frames. Raises BadInput."""
+    """A data set of parts that fit each other; `missing` and what is left out as in from_frames. Raises
+    BadInput.
+    """
     if missing not in ("raise", "drop"):
         raise BadInput(f"missing is 'raise' or 'drop', not {missing!r}")
     _unique("documents", [document.id for document in documents])
@@ -182,19 +234,29 @@ def assembled(
         if each.query not in asked or each.document not in known:
             strays.append(each)
         elif qrels.setdefault(each.query, {}).setdefault(each.document, each.grade) != each.grade:
-            raise BadInput(f"{each.where}: query {each.query!r} and document {each.document!r} have another grade before; keep one")
+            raise BadInput(
+                f"{each.where}: query {each.query!r} and document {each.document!r} have another grade before; keep one"
+            )
     if strays and missing == "raise":
-        raise BadInput(f"{_stray(strays, asked)}; mend the data, or leave such judgements out with missing='drop'")
+        raise BadInput(
+            f"{_stray(strays, asked)}; mend the data, or leave such judgements out with missing='drop'"
+        )
     kept = {id: grades for id, grades in qrels.items() if any(grade > 0 for grade in grades.values())}
     if not kept:
-        raise BadInput(f"no query of {name} has a relevant document (a grade above 0): there is nothing to measure")
+        raise BadInput(
+            f"no query of {name} has a relevant document (a grade above 0): there is nothing to measure"
+        )
     if silent := [query.id for query in queries if not any(map(str.isalnum, query.text))]:
-        raise BadInput(f"{len(silent):,} queries have no letter or digit, for example {silent[0]!r}: leave them out")
+        raise BadInput(
+            f"{len(silent):,} queries have no letter or digit, for example {silent[0]!r}: leave them out"
+        )
     scored = tuple(query for query in queries if query.id in kept)
     notes = [f"left out: {_stray(strays, asked)}"] if strays else []
     if len(scored) < len(queries):
         notes.append(f"left out: {len(queries) - len(scored):,} queries without a relevant document")
-    return Dataset(name, tuple(documents), scored, {query.id: kept[query.id] for query in scored}, notes=tuple(notes))
+    return Dataset(
+        name, tuple(documents), scored, {query.id: kept[query.id] for query in scored}, notes=tuple(notes)
+    )
 
 
 def _stray(strays: Sequence[Judged], asked: set[str]) -> str:
@@ -209,7 +271,9 @@ def _unique(what: str, ids: Sequence[str]) -> None:
     seen: set[str] = set()
     twice = [id for id in ids if id in seen or seen.add(id)]  # type: ignore[func-returns-value]
     if twice:
-        raise BadInput(f"{len(twice):,} ids of {what} occur more than once, for example {twice[0]!r}; ids must be unique")
+        raise BadInput(
+            f"{len(twice):,} ids of {what} occur more than once, for example {twice[0]!r}; ids must be unique"
+        )
 
 
 def _documents(rows: Iterable[SourceRow]) -> list[Document]:
@@ -228,7 +292,9 @@ def _column(row: SourceRow, names: Sequence[str]) -> str:
     for name in names:
         if name in row.values:
             return name
-    raise BadInput(f"{row.where}: no column {names[0]!r} (nor {', '.join(map(repr, names[1:]))}); there are {', '.join(row.values)}")
+    raise BadInput(
+        f"{row.where}: no column {names[0]!r} (nor {', '.join(map(repr, names[1:]))}); there are {', '.join(row.values)}"
+    )
 
 
 def _text(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
@@ -261,5 +327,7 @@ def _grade(row: SourceRow) -> int:
     except ValueError:
         number = float("nan")
     if not number.is_integer() or abs(number) > HIGHEST_GRADE:
-        raise BadInput(f"{row.where}: {column} is {value!r}; a grade is a whole number up to {HIGHEST_GRADE:,}, and above 0 means relevant")
+        raise BadInput(
+            f"{row.where}: {column} is {value!r}; a grade is a whole number up to {HIGHEST_GRADE:,}, and above 0 means relevant"
+        )
     return int(number)

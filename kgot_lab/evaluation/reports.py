@@ -1,4 +1,6 @@
-"""A report: what every system reached on one data set, against the baseline, with everything needed to work it out again."""
+"""A report: what every system reached on one data set, against the baseline, with everything needed to work
+it out again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Json
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+)  # a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
 PLAN = "plan.json"  # its name in a folder of receipts
 _DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # behind the name of an embedder
 LENIENT = " lenient"  # behind the name of a measure that counts classes
@@ -46,10 +55,11 @@ class ReportRow:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What the systems reached on one data set; `comparisons` with the baseline are by part of the queries. Prints as the table.
+    """What the systems reached on one data set; `comparisons` with the baseline are by part of the queries.
+    Prints as the table.
 
-    `left_out` are systems that could not be built from these data, `again` those that had a receipt and were run again now; each with why.
-    `notes` are further remarks.
+    `left_out` are systems that could not be built from these data, `again` those that had a receipt and were
+    run again now; each with why. `notes` are further remarks.
     """
 
     dataset: Dataset
@@ -68,7 +78,9 @@ class Report:
         return tuple(self.comparisons)
 
     def row(self, system: str, measure: str = "", part: str = "") -> ReportRow:
-        """The row of a system, by default for the primary measure and the first part; raises BadInput for one that is not there."""
+        """The row of a system, by default for the primary measure and the first part; raises BadInput for one
+        that is not there.
+        """
         wanted = system, measure or self.plan.primary, part or self.parts[0]
         for row in self.rows:
             if (row.system, row.measure, row.part) == wanted:
@@ -81,14 +93,21 @@ class Report:
         for number, part in enumerate(self.parts):
             made.append(self._reached(part, self.plan.measures, timed=number == 0))
             if self.dataset.classes:
-                made.append(self._reached(part, [measure + LENIENT for measure in self.plan.measures], timed=False))
+                made.append(
+                    self._reached(part, [measure + LENIENT for measure in self.plan.measures], timed=False)
+                )
             gaps = self.comparisons[part]
-            made.append(gaps.grid(f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}{self._by}"))
+            made.append(
+                gaps.grid(f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}{self._by}")
+            )
         return made
 
     def _reached(self, part: str, measures: Sequence[str], *, timed: bool) -> Grid:
         rows = {(row.system, row.measure): row for row in self.rows if row.part == part}
-        best = {measure: max(row.mean for (_, named), row in rows.items() if named == measure) for measure in measures}
+        best = {
+            measure: max(row.mean for (_, named), row in rows.items() if named == measure)
+            for measure in measures
+        }
         columns = ["system"]
         for measure in measures:
             columns += [measure, "95 %"] if measure.removesuffix(LENIENT) == self.plan.primary else [measure]
@@ -102,7 +121,9 @@ class Report:
                     cells.append(Cell(f"{decimal(row.low)} to {decimal(row.high)}"))
             lines.append((*cells, *(_times(run) if timed else ())))
         n = next(iter(rows.values())).n
-        title = f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents{self._by}"
+        title = (
+            f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents{self._by}"
+        )
         return Grid(title, (*columns, *(("ms", "ms 95 %") if timed else ())), tuple(lines))
 
     # --- exports ---
@@ -116,7 +137,8 @@ class Report:
         return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {harmless(self._told)}"]) + "\n"
 
     def csv(self) -> str:
-        """The rows as CSV, with the embedder of a system, empty where its receipt names none, and the plan in columns of their own.
+        """The rows as CSV, with the embedder of a system, empty where its receipt names none, and the plan in
+        columns of their own.
 
         A text that a spreadsheet would take for a formula has a ' before it.
         """
@@ -132,21 +154,46 @@ class Report:
 
     def json(self) -> str:
         """Everything as JSON: the plan, the data, the systems, the rows and the comparisons."""
-        systems = {run.system: {"description": run.description, **_rounded(run.latency._asdict()), **run.about} for run in self.runs}
+        systems = {
+            run.system: {"description": run.description, **_rounded(run.latency._asdict()), **run.about}
+            for run in self.runs
+        }
         gaps = {part: [_rounded(asdict(row)) for row in gaps.rows] for part, gaps in self.comparisons.items()}
-        whole = {"dataset": self.dataset.name, "documents": len(self.dataset.documents), "plan": self.plan.as_json(), "systems": systems}
-        return json.dumps(whole | {"rows": [_rounded(asdict(row)) for row in self.rows], "comparisons": gaps}, indent=1) + "\n"
+        whole = {
+            "dataset": self.dataset.name,
+            "documents": len(self.dataset.documents),
+            "plan": self.plan.as_json(),
+            "systems": systems,
+        }
+        return (
+            json.dumps(
+                whole | {"rows": [_rounded(asdict(row)) for row in self.rows], "comparisons": gaps}, indent=1
+            )
+            + "\n"
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader must know of the systems: which lack here, which rankings are older than the run that ended, and the embedders."""
+        """What a reader must know of the systems: which lack here, which rankings are older than the run that
+        ended, and the embedders.
+        """
         lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
-        older = [f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}" for run in self.runs if RESUMED in run.about]
-        return (*lacking, *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older), *self._vectors, *self.notes)
+        older = [
+            f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}"
+            for run in self.runs
+            if RESUMED in run.about
+        ]
+        return (
+            *lacking,
+            *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older),
+            *self._vectors,
+            *self.notes,
+        )
 
     @property
     def embedders(self) -> dict[str, tuple[str, ...]]:
-        """The systems by the embedder that their receipts name, that of the baseline first, or else the one of most systems.
+        """The systems by the embedder that their receipts name, that of the baseline first, or else the one
+        of most systems.
 
         Systems without an embedder, and receipts that do not name one, are left out.
         """
@@ -154,7 +201,11 @@ class Report:
         for run in self.runs:
             if name := _embedder(run):
                 systems[name] = (*systems.get(name, ()), run.system)
-        return dict(sorted(systems.items(), key=lambda each: (self.plan.baseline not in each[1], -len(each[1]), each[0])))
+        return dict(
+            sorted(
+                systems.items(), key=lambda each: (self.plan.baseline not in each[1], -len(each[1]), each[0])
+            )
+        )
 
     @property
     def _by(self) -> str:
@@ -165,7 +216,9 @@ class Report:
     @property
     def _vectors(self) -> list[str]:
         first, *others = self.embedders or [""]
-        further = [f"By {name}: {'; '.join(self.embedders[name])}." for name in others]  # names of systems have commas in them
+        further = [
+            f"By {name}: {'; '.join(self.embedders[name])}." for name in others
+        ]  # names of systems have commas in them
         return [" ".join([f"Vectors by {first}.", *further])] if first else []
 
     @property
@@ -174,33 +227,43 @@ class Report:
 
     @property
     def _notes(self) -> str:
-        family = f"p by paired randomisation, corrected by Holm over the {len(self.runs) - 1} systems of a table"
+        family = (
+            f"p by paired randomisation, corrected by Holm over the {len(self.runs) - 1} systems of a table"
+        )
         return f"Intervals are BCa bootstrap, 95 %; {family}. Bold: the best of a column, and p below .05. ms: median time of a query."
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self._told} {self._notes}')}</p>"])
+        return "".join(
+            [*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self._told} {self._notes}')}</p>"]
+        )
 
     def __repr__(self) -> str:
         return "\n\n".join([*(grid.text for grid in self.grids()), self._told])
 
 
 def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
-    """Score the runs of some systems on the queries of one data set and compare them with the plan's baseline.
+    """Score the runs of some systems on the queries of one data set and compare them with the plan's
+    baseline.
 
-    Queries are those of the data set given, the locked ones (where there are others too) reported apart. Raises BadInput when two
-    runs have one name, or a run lacks a query: a report that counts it 0 would call an unfinished system a bad one.
+    Queries are those of the data set given, the locked ones (where there are others too) reported apart.
+    Raises BadInput when two runs have one name, or a run lacks a query: a report that counts it 0 would call
+    an unfinished system a bad one.
     """
     runs = tuple(runs)
     if odd := set(dataset.qrels) ^ {query.id for query in dataset.queries}:
-        raise BadInput(f"{len(odd)} queries of {dataset.name} have no qrels, or qrels no query, for example {min(odd)!r}; leave them out")
+        raise BadInput(
+            f"{len(odd)} queries of {dataset.name} have no qrels, or qrels no query, for example {min(odd)!r}; leave them out"
+        )
     if len({run.system for run in runs}) < len(runs):
         raise BadInput("two runs of this report have the same system name; give each its own")
     for run in runs:
         if missing := [query.id for query in dataset.queries if query.id not in run.hits]:
-            raise BadInput(f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}")
+            raise BadInput(
+                f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}"
+            )
     scores = {run.system: _scored(run, dataset, plan) for run in runs}
     parts = query_parts(dataset)
     first = next(iter(parts.values()))
@@ -212,15 +275,17 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     for part, ids in parts.items():
         some = {system: own.only(ids) for system, own in scores.items()}
         rows += _rows(dataset, part, some, plan)
-        comparisons[part] = compare(some, plan.baseline, plan.primary, rounds=plan.rounds, seed=plan.seed, groups=dataset.groups)
+        comparisons[part] = compare(
+            some, plan.baseline, plan.primary, rounds=plan.rounds, seed=plan.seed, groups=dataset.groups
+        )
     return Report(dataset, plan, tuple(ordered), scores, tuple(rows), comparisons)
 
 
 def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
     """Work out every report again from a folder of receipts alone, with no model and no network.
 
-    The folder holds plan.json and one folder per data set with a receipt per system; `load` gives a data set by name. Raises BadInput
-    for a broken receipt, or one that was made on other documents or qrels.
+    The folder holds plan.json and one folder per data set with a receipt per system; `load` gives a data set
+    by name. Raises BadInput for a broken receipt, or one that was made on other documents or qrels.
     """
     plan = Plan.load(folder / PLAN)
     groups = {inner: sorted(inner.glob("*.jsonl.gz")) for inner in sorted(folder.iterdir()) if inner.is_dir()}
@@ -238,12 +303,17 @@ def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
     return reports
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
-    """The scores of a run; those that count classes stand beside the strict ones, where the data have classes."""
-    qrels = {query.id: dataset.qrels[query.id] for query in dataset.queries}  # in this order, on which a bootstrap depends
+    """The scores of a run; those that count classes stand beside the strict ones, where the data have
+    classes.
+    """
+    qrels = {
+        query.id: dataset.qrels[query.id] for query in dataset.queries
+    }  # in this order, on which a bootstrap depends
     strict = score(run, qrels, plan.measures)
     if not dataset.classes:
         return strict
@@ -267,10 +337,14 @@ def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan)
 def _fits(run: Run, dataset: Dataset, where: str) -> None:
     """Refuse a receipt made on other data than are here now."""
     if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
-        raise BadInput(f"{where} was made on other queries of {run.dataset} than the first receipt of its folder; run it again")
+        raise BadInput(
+            f"{where} was made on other queries of {run.dataset} than the first receipt of its folder; run it again"
+        )
     for what, now in fingerprints(dataset).items():
         if run.about.get(what) != now:
-            raise BadInput(f"{where} was made on other {what} of {run.dataset} than are here now; run it again")
+            raise BadInput(
+                f"{where} was made on other {what} of {run.dataset} than are here now; run it again"
+            )
 
 
 def _embedder(run: Run) -> str:
@@ -290,7 +364,9 @@ def _no_formula(cell: Json) -> Json:
 
 
 def _rounded(value: Json) -> Json:
-    """The value with numbers cut to six decimals, which any machine agrees on; what is no finite number becomes null."""
+    """The value with numbers cut to six decimals, which any machine agrees on; what is no finite number
+    becomes null.
+    """
     if isinstance(value, dict):
         return {name: _rounded(inner) for name, inner in value.items()}
     if isinstance(value, float):

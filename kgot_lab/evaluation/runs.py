@@ -41,8 +41,9 @@ class Latency(NamedTuple):
 class Run:
     """The best hits of one system for each query id, best first, at most `kept` of them.
 
-    `description` is the pipeline as it prints itself. `seconds` of each query are there after a run and not in a stored one, where
-    `latency` sums them up; neither counts when two runs are compared. `about` says when, where and on which data it was made.
+    `description` is the pipeline as it prints itself. `seconds` of each query are there after a run and not
+    in a stored one, where `latency` sums them up; neither counts when two runs are compared. `about` says
+    when, where and on which data it was made.
     """
 
     system: str
@@ -64,11 +65,18 @@ class Run:
 
 
 def run(
-    system: Retriever, queries: Iterable[Query], *, name: str = "", dataset: str = "", keep: int = 100, progress: Progress | None = None
+    system: Retriever,
+    queries: Iterable[Query],
+    *,
+    name: str = "",
+    dataset: str = "",
+    keep: int = 100,
+    progress: Progress | None = None,
 ) -> Run:
     """Rank every query and keep the best `keep` hits of each; `progress` hears how many are done after each.
 
-    Raises BadInput without a query, for query ids that are empty or occur twice, and where a system breaks the rules of a ranking.
+    Raises BadInput without a query, for query ids that are empty or occur twice, and where a system breaks
+    the rules of a ranking.
     """
     queries = unique(queries)
     if keep < 1:
@@ -79,14 +87,17 @@ def run(
         hits[query.id], seconds[query.id] = asked(system, query, keep)
         if progress:
             progress(len(hits), len(queries))
-    return Run(name or system.name, repr(system), dataset, keep, hits, latency(list(seconds.values())), seconds)
+    return Run(
+        name or system.name, repr(system), dataset, keep, hits, latency(list(seconds.values())), seconds
+    )
 
 
 def asked(system: Retriever, query: Query, keep: int, ties: str = BY_ID) -> tuple[tuple[Hit, ...], float]:
     """The best hits of a system for one query, ties broken by a rule of TIES, and the seconds it took.
 
-    Raises BadInput for what is no ranking, for a hit that occurs twice, a score that is no number and hits that do not go from the
-    highest score down: all would be counted wrongly without a word; and what the system raises, with a note of the query.
+    Raises BadInput for what is no ranking, for a hit that occurs twice, a score that is no number and hits
+    that do not go from the highest score down: all would be counted wrongly without a word; and what the
+    system raises, with a note of the query.
     """
     began = time.perf_counter()
     try:
@@ -96,29 +107,45 @@ def asked(system: Retriever, query: Query, keep: int, ties: str = BY_ID) -> tupl
         raise
     took = time.perf_counter() - began
     if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
-        raise BadInput(f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)")
+        raise BadInput(
+            f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)"
+        )
     hits = _settled(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
-        raise BadInput(f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once")
+        raise BadInput(
+            f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once"
+        )
     if not all(isinstance(hit.score, Real) and math.isfinite(hit.score) for hit in hits):
         raise BadInput(f"{system.name} gave a score that is not a finite number for query {query.id!r}")
     if any(next.score > one.score for one, next in pairwise(hits)):
         better = "the highest score is the best: give the negative of a distance, and ranked(query, scores by id) puts hits in order"
-        raise BadInput(f"{system.name} gave its hits for query {query.id!r} in another order than their scores; {better}")
+        raise BadInput(
+            f"{system.name} gave its hits for query {query.id!r} in another order than their scores; {better}"
+        )
     return hits, took
 
 
 def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
-    """The first hits; where ties go by id, those of one score that stand together are in the order of their ids."""
+    """The first hits; where ties go by id, those of one score that stand together are in the order of their
+    ids.
+    """
     first = list(hits[:keep])
     if ties == BY_ID and first:
-        first += takewhile(lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None))  # the tie at the end, all of it
-        first = [hit for _, tied in groupby(first, key=lambda hit: hit.score) for hit in sorted(tied, key=lambda hit: hit.id)]
+        first += takewhile(
+            lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None)
+        )  # the tie at the end, all of it
+        first = [
+            hit
+            for _, tied in groupby(first, key=lambda hit: hit.score)
+            for hit in sorted(tied, key=lambda hit: hit.id)
+        ]
     return tuple(first[:keep])
 
 
 def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """The queries as they came, once it is sure that there are some, each with an id of its own; raises BadInput."""
+    """The queries as they came, once it is sure that there are some, each with an id of its own; raises
+    BadInput.
+    """
     if not isinstance(queries, Iterable) or isinstance(queries, str):
         raise BadInput(f"queries are a list of Query(text, id), not {described_value(queries)}")
     queries = tuple(queries)
@@ -128,9 +155,13 @@ def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
     for query in queries:
         require(query, Query, "each query is a Query(text, id)")
         if not (isinstance(query.text, str) and isinstance(query.id, str)):
-            raise BadInput(f"the text and the id of a query are texts, not {shortly(query.text)} and {shortly(query.id)}")
+            raise BadInput(
+                f"the text and the id of a query are texts, not {shortly(query.text)} and {shortly(query.id)}"
+            )
         if not query.id or query.id in seen:
-            raise BadInput(f"query {query.text[:60]!r} has {'the id of another one' if query.id else 'no id'}; give each an id of its own")
+            raise BadInput(
+                f"query {query.text[:60]!r} has {'the id of another one' if query.id else 'no id'}; give each an id of its own"
+            )
         seen.add(query.id)
     return queries
 

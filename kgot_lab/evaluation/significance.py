@@ -1,4 +1,6 @@
-"""Is a difference more than chance? Paired randomisation, bootstrap intervals, Holm, effect size, smallest detectable difference."""
+"""Is a difference more than chance? Paired randomisation, bootstrap intervals, Holm, effect size, smallest
+detectable difference.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ class Estimate:
 class Comparison:
     """One system against the baseline on the same queries.
 
-    `difference` is the mean of the paired differences, `p_holm` is corrected for all rows of the table, `effect` is Cohen's d_z,
-    `detectable` the smallest true difference that this many queries would have shown in 4 of 5 repetitions.
+    `difference` is the mean of the paired differences, `p_holm` is corrected for all rows of the table,
+    `effect` is Cohen's d_z, `detectable` the smallest true difference that this many queries would have shown
+    in 4 of 5 repetitions.
     """
 
     system: str
@@ -68,7 +71,17 @@ class Comparisons:
 
     def grid(self, title: str = "") -> Grid:
         """The comparisons as a table: a p below .05 after correction is bold."""
-        columns = ("system", "mean", "difference", "95 %", "p", "p Holm", "d_z", "wins/ties/losses", "detectable")
+        columns = (
+            "system",
+            "mean",
+            "difference",
+            "95 %",
+            "p",
+            "p Holm",
+            "d_z",
+            "wins/ties/losses",
+            "detectable",
+        )
         first = (Cell(f"{self.baseline} (baseline)"), Cell(decimal(self.own.mean)), *[Cell("")] * 7)
         title = title or f"{self.measure} against {self.baseline}, {self.own.n} queries"
         return Grid(title, columns, (first, *map(_cells, self.rows)))
@@ -100,31 +113,49 @@ def compare(
     queries = list(scores[baseline].per_query(measure))
     for system in others:
         if set(scores[system].per_query(measure)) != set(queries):
-            raise BadInput(f"{system} and {baseline} were not scored on the same queries, so they cannot be compared in pairs")
-    values = np.array([[scores[system].per_query(measure)[query] for query in queries] for system in (baseline, *others)], np.float64)
+            raise BadInput(
+                f"{system} and {baseline} were not scored on the same queries, so they cannot be compared in pairs"
+            )
+    values = np.array(
+        [[scores[system].per_query(measure)[query] for query in queries] for system in (baseline, *others)],
+        np.float64,
+    )
     differences = values[1:] - values[0]
     together = [groups[query] for query in queries] if groups else None
     own, gaps = (intervals_of(part, together, rounds=rounds, seed=seed) for part in (values, differences))
     ps = [
-        grouped_p(row, together, rounds=rounds, seed=seed) if together else sign_flip_p(row, rounds=rounds, seed=seed)
+        grouped_p(row, together, rounds=rounds, seed=seed)
+        if together
+        else sign_flip_p(row, rounds=rounds, seed=seed)
         for row in differences
     ]
     rows = (
-        Comparison(system, own[number + 1], gaps[number], ps[number], corrected, effect_size(row), *counts(row), smallest_detectable(row))
+        Comparison(
+            system,
+            own[number + 1],
+            gaps[number],
+            ps[number],
+            corrected,
+            effect_size(row),
+            *counts(row),
+            smallest_detectable(row),
+        )
         for number, (system, row, corrected) in enumerate(zip(others, differences, holm(ps), strict=True))
     )
     return Comparisons(baseline, measure, own[0], tuple(rows))
 
 
-# --- one method each --------------------------------------------------------------------------------------------------
+# --- one method each
+# --------------------------------------------------------------------------------------------------
 
 
 def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) -> float:
-    """Two-sided paired randomisation test: how often does a random flip of the signs give a mean at least this far from 0?
+    """Two-sided paired randomisation test: how often does a random flip of the signs give a mean at least
+    this far from 0?
 
-    `differences` has one number per query. With few queries that differ (2 to their number is at most `rounds`) every flip is tried
-    and p is exact; else p = (1 + flips as far) / (1 + rounds), which is never 0 (Phipson and Smyth 2010). Smucker et al. 2007 find
-    this test the right one for retrieval.
+    `differences` has one number per query. With few queries that differ (2 to their number is at most
+    `rounds`) every flip is tried and p is exact; else p = (1 + flips as far) / (1 + rounds), which is never 0
+    (Phipson and Smyth 2010). Smucker et al. 2007 find this test the right one for retrieval.
     """
     given = _vector(differences)
     moved = given[given != 0]
@@ -144,42 +175,60 @@ def interval(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confiden
     return intervals(_vector(values)[None], rounds=rounds, seed=seed, confidence=confidence)[0]
 
 
-def intervals(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95) -> list[Estimate]:
+def intervals(
+    values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95
+) -> list[Estimate]:
     """The mean of each row of `values`, shape (rows, queries), and its BCa bootstrap interval (Efron 1987).
 
-    Queries are drawn with replacement, the same for every row. BCa shifts the percentiles for bias and skew, which means near 1 have.
-    Raises BadInput for less than 2 queries or a value that is no number.
+    Queries are drawn with replacement, the same for every row. BCa shifts the percentiles for bias and skew,
+    which means near 1 have. Raises BadInput for less than 2 queries or a value that is no number.
     """
     table = np.asarray(values, np.float64)
     if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():
         raise BadInput("an interval needs two values or more, all of them finite numbers")
     count = table.shape[1]
     drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
-    times = np.bincount((drawn + count * np.arange(rounds)[:, None]).ravel(), minlength=rounds * count).reshape(rounds, count)
+    times = np.bincount(
+        (drawn + count * np.arange(rounds)[:, None]).ravel(), minlength=rounds * count
+    ).reshape(rounds, count)
     means = times.astype(np.float64) @ table.T / count
     return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
 
 
-def intervals_of(values: Numbers, groups: Sequence[str] | None, *, rounds: int = ROUNDS, seed: int = 0) -> list[Estimate]:
-    """The mean of each row and its interval: of `intervals`, or of `grouped_interval` where the queries have groups."""
+def intervals_of(
+    values: Numbers, groups: Sequence[str] | None, *, rounds: int = ROUNDS, seed: int = 0
+) -> list[Estimate]:
+    """The mean of each row and its interval: of `intervals`, or of `grouped_interval` where the queries have
+    groups.
+    """
     if groups is None:
         return intervals(values, rounds=rounds, seed=seed)
     return _grouped_intervals(values, groups, rounds=rounds, seed=seed, confidence=0.95)
 
 
 def grouped_interval(
-    values: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95
+    values: Sequence[float] | Numbers,
+    groups: Sequence[str],
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    confidence: float = 0.95,
 ) -> Estimate:
-    """The mean of one number per query and its BCa bootstrap interval, where queries of a group are drawn together.
+    """The mean of one number per query and its BCa bootstrap interval, where queries of a group are drawn
+    together.
 
-    For queries that are not independent, such as those that share a step. Where each is a group of its own this is `interval`.
-    Raises BadInput for less than 2 groups or a value that is no number.
+    For queries that are not independent, such as those that share a step. Where each is a group of its own
+    this is `interval`. Raises BadInput for less than 2 groups or a value that is no number.
     """
-    (found,) = _grouped_intervals(np.asarray(values, np.float64)[None], groups, rounds=rounds, seed=seed, confidence=confidence)
+    (found,) = _grouped_intervals(
+        np.asarray(values, np.float64)[None], groups, rounds=rounds, seed=seed, confidence=confidence
+    )
     return found
 
 
-def _grouped_intervals(values: Numbers, groups: Sequence[str], *, rounds: int, seed: int, confidence: float) -> list[Estimate]:
+def _grouped_intervals(
+    values: Numbers, groups: Sequence[str], *, rounds: int, seed: int, confidence: float
+) -> list[Estimate]:
     """One interval for each row of values, all from the same draws of groups."""
     parts = [_by_group(row, groups) for row in values]
     sums, sizes = np.stack([part for part, _ in parts], axis=1), parts[0][1]
@@ -194,19 +243,32 @@ def _grouped_intervals(values: Numbers, groups: Sequence[str], *, rounds: int, s
     found = []
     for row, drawn_means in zip(sums.T, means.T, strict=True):
         mean, without = float(row.sum() / sizes.sum()), (row.sum() - row) / (sizes.sum() - sizes)
-        found.append(_corrected(Estimate(mean, mean, mean, int(sizes.sum())), without - without.mean(), drawn_means, confidence))
+        found.append(
+            _corrected(
+                Estimate(mean, mean, mean, int(sizes.sum())),
+                without - without.mean(),
+                drawn_means,
+                confidence,
+            )
+        )
     return found
 
 
-def grouped_p(differences: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0) -> float:
-    """The randomisation test of `sign_flip_p` where the signs of a group are flipped together; raises BadInput for less than 2 groups."""
+def grouped_p(
+    differences: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0
+) -> float:
+    """The randomisation test of `sign_flip_p` where the signs of a group are flipped together; raises
+    BadInput for less than 2 groups.
+    """
     return sign_flip_p(_by_group(differences, groups)[0], rounds=rounds, seed=seed)
 
 
 def share(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
-    """A share, so many of so many, and its interval (Wilson 1927), for counts too large to draw from; of nothing it is 0.
+    """A share, so many of so many, and its interval (Wilson 1927), for counts too large to draw from; of
+    nothing it is 0.
 
-    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n). Raises BadInput unless 0 <= right <= of.
+    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n). Raises BadInput unless 0 <= right <=
+    of.
     """
     if not 0 <= right <= of:
         raise BadInput(f"a share is so many of as many or more, not {right} of {of}")
@@ -219,7 +281,9 @@ def share(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """p-values corrected for being a family, in the order given (Holm 1979): the i-th smallest times (n - i + 1), never decreasing."""
+    """p-values corrected for being a family, in the order given (Holm 1979): the i-th smallest times (n - i +
+    1), never decreasing.
+    """
     corrected, least = [0.0] * len(ps), 0.0
     for place, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         least = max(least, min(1.0, ps[index] * (len(ps) - place)))
@@ -228,7 +292,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def effect_size(differences: ArrayLike) -> float:
-    """Cohen's d_z: mean of the paired differences over their standard deviation; infinite where all are the same and not 0."""
+    """Cohen's d_z: mean of the paired differences over their standard deviation; infinite where all are the
+    same and not 0.
+    """
     given = _vector(differences)
     mean, deviation = float(given.mean()), float(given.std(ddof=1))
     if deviation > _SAME:
@@ -246,15 +312,16 @@ def counts(differences: ArrayLike) -> tuple[int, int, int]:
 def smallest_detectable(differences: ArrayLike, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """The smallest true mean difference that a two-sided test on as many queries finds with this power.
 
-    (z(1 - alpha / 2) + z(power)) * sd / sqrt(n), the normal approximation for paired samples (Cohen 1988, chapter 2; Webber, Moffat
-    and Zobel 2008 for retrieval); sd is that of the differences at hand.
+    (z(1 - alpha / 2) + z(power)) * sd / sqrt(n), the normal approximation for paired samples (Cohen 1988,
+    chapter 2; Webber, Moffat and Zobel 2008 for retrieval); sd is that of the differences at hand.
     """
     given = _vector(differences)
     z = NormalDist().inv_cdf
     return (z(1 - alpha / 2) + z(power)) * float(given.std(ddof=1)) / math.sqrt(len(given))
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _vector(values: ArrayLike) -> Numbers:
@@ -274,8 +341,12 @@ def _by_group(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tuple
     for value, group in zip(values, groups, strict=True):
         rows.setdefault(group, []).append(value)
     if len(rows) < 2 or not np.isfinite(values).all():
-        raise BadInput("an interval over groups needs values of two groups or more, all of them finite numbers")
-    return np.array([sum(some) for some in rows.values()], np.float64), np.array([len(some) for some in rows.values()], np.float64)
+        raise BadInput(
+            "an interval over groups needs values of two groups or more, all of them finite numbers"
+        )
+    return np.array([sum(some) for some in rows.values()], np.float64), np.array(
+        [len(some) for some in rows.values()], np.float64
+    )
 
 
 def _bca(values: Numbers, means: Numbers, confidence: float) -> Estimate:
@@ -290,7 +361,9 @@ def _corrected(point: Estimate, jackknife: Numbers, means: Numbers, confidence: 
     if np.abs(jackknife).max() < _SAME / point.n:
         return point
     normal = NormalDist()
-    below = (np.count_nonzero(means < mean - _SAME) + np.count_nonzero(means <= mean + _SAME)) / (2 * len(means))
+    below = (np.count_nonzero(means < mean - _SAME) + np.count_nonzero(means <= mean + _SAME)) / (
+        2 * len(means)
+    )
     bias = normal.inv_cdf(min(max(below, 0.5 / len(means)), 1 - 0.5 / len(means)))
     skew = float((-(jackknife**3)).sum() / (6 * (jackknife**2).sum() ** 1.5))
     ends = []
@@ -306,6 +379,12 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     gap = row.difference
     p_values = (Cell(told_p(row.p)), Cell(told_p(row.p_holm), sure))
     span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
-    shown = decimal(row.detectable) if row.detectable else "–"  # where no query differs, nothing is known of the power
-    tail = (Cell(f"{row.effect:+.2f}".replace("-", "−")), Cell(f"{row.wins}/{row.ties}/{row.losses}"), Cell(shown))
+    shown = (
+        decimal(row.detectable) if row.detectable else "–"
+    )  # where no query differs, nothing is known of the power
+    tail = (
+        Cell(f"{row.effect:+.2f}".replace("-", "−")),
+        Cell(f"{row.wins}/{row.ties}/{row.losses}"),
+        Cell(shown),
+    )
     return Cell(row.system), Cell(decimal(row.own.mean)), Cell(signed(gap.mean), sure), span, *p_values, *tail

@@ -1,4 +1,6 @@
-"""Whether a system is still the one it was: a digest of the code that it runs, and the embedders it searches with."""
+"""Whether a system is still the one it was: a digest of the code that it runs, and the embedders it searches
+with.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,14 @@ _INSTALLED = tuple(str(Path(place).resolve()) for place in {sys.prefix, sys.base
 def source_digest(system: object) -> str:
     """SHA-256 of the code a system runs, as far as it can be followed: a stage, or what builds one.
 
-    Of your own code these count: the functions, what they close over, and the files of modules beside them. Of this package: of a
-    function that builds a system what it reaches by name in its file, and else every file, whole, that its file imports, so that a comment
-    changes it too. It is the same in another process, and another one after any such change; compiled by another version of Python a
-    function of yours counts as changed.
-    So do arrays of up to 100 kB, such as weights. Not seen are other installed packages, larger arrays, lists, dictionaries and sets of
-    plain values that a function closes over (it may fill them),
-    what it reads from files or servers, names that it makes up while it runs, and a change made after a module was first looked at.
+    Of your own code these count: the functions, what they close over, and the files of modules beside them.
+    Of this package: of a function that builds a system what it reaches by name in its file, and else every
+    file, whole, that its file imports, so that a comment changes it too. It is the same in another process,
+    and another one after any such change; compiled by another version of Python a function of yours counts as
+    changed. So do arrays of up to 100 kB, such as weights. Not seen are other installed packages, larger
+    arrays, lists, dictionaries and sets of plain values that a function closes over (it may fill them), what
+    it reads from files or servers, names that it makes up while it runs, and a change made after a module was
+    first looked at.
     """
     digest = hashlib.sha256()
     for part in sorted(set(_of_system(system, {}))):
@@ -38,7 +41,8 @@ def source_digest(system: object) -> str:
 
 
 def embedders_in(system: object) -> list[object]:
-    """The embedders that a stage, or what builds one, holds: one for each digest, in the order of their names.
+    """The embedders that a stage, or what builds one, holds: one for each digest, in the order of their
+    names.
 
     Of one that a builder makes itself nothing is seen until the stage is built.
     """
@@ -58,11 +62,14 @@ def _embeds(value: object) -> bool:
     return callable(getattr(type(value), "embed", None)) and isinstance(getattr(value, "digest", None), str)
 
 
-# --- a builder of this package ------------------------------------------------------------------------------------------
+# --- a builder of this package
+# ------------------------------------------------------------------------------------------
 
 
 def _of_system(system: object, seen: dict[int, object]) -> Iterator[str]:
-    """What there is to tell of a system: of a function of this package that builds one, only what it uses of its file."""
+    """What there is to tell of a system: of a function of this package that builds one, only what it uses of
+    its file.
+    """
     if isinstance(system, partial):
         yield from _of_system(system.func, seen)
         yield from _all((system.args, system.keywords), seen, 0)
@@ -75,14 +82,21 @@ def _of_system(system: object, seen: dict[int, object]) -> Iterator[str]:
         for module in behind.modules:
             yield from files_behind(module)
         for value in (*([given.__self__] if isinstance(given, MethodType) else []), *_closed_over(function)):
-            if type(value).__module__ == function.__module__:  # of what its file defines, the parts that it uses
-                value = tuple(part for name, part in getattr(value, "__dict__", {}).items() if name in behind.names and _embeds(part))
+            if (
+                type(value).__module__ == function.__module__
+            ):  # of what its file defines, the parts that it uses
+                value = tuple(
+                    part
+                    for name, part in getattr(value, "__dict__", {}).items()
+                    if name in behind.names and _embeds(part)
+                )
             yield from _parts(value, seen, 0)
     else:
         yield from _parts(system, seen, 0)
 
 
-# --- a stage, and any code of yours ---------------------------------------------------------------------------------------
+# --- a stage, and any code of yours
+# ---------------------------------------------------------------------------------------
 
 
 def _parts(value: object, seen: dict[int, object], depth: int) -> Iterator[str]:
@@ -102,7 +116,9 @@ def _parts(value: object, seen: dict[int, object], depth: int) -> Iterator[str]:
         yield from _of_file(getattr(value, "__file__", None), value, seen, depth)
     elif isinstance(value, FunctionType):
         yield from files_behind(value.__module__) if is_ours(value.__module__) else _of_code(value.__code__)
-        yield from _all((value.__defaults__, value.__kwdefaults__, *_closed_over(value), *_called(value)), seen, depth)
+        yield from _all(
+            (value.__defaults__, value.__kwdefaults__, *_closed_over(value), *_called(value)), seen, depth
+        )
     elif isinstance(value, MethodType):
         yield from _all((value.__func__, value.__self__), seen, depth)
     elif isinstance(value, partial):
@@ -110,21 +126,35 @@ def _parts(value: object, seen: dict[int, object], depth: int) -> Iterator[str]:
     elif isinstance(value, Mapping):
         yield from _all((*value.keys(), *value.values()) if len(value) < 100 else (), seen, depth)
     elif isinstance(value, tuple | list | set | frozenset):
-        yield from _all(value if len(value) < 100 else (), seen, depth)  # longer ones are data, which have their own digests
+        yield from _all(
+            value if len(value) < 100 else (), seen, depth
+        )  # longer ones are data, which have their own digests
     elif is_ours(getattr(value if isinstance(value, type) else type(value), "__module__", None)):
         yield from _of_ours(value, seen, depth)
     elif isinstance(value, type):
-        yield from _all((sys.modules.get(value.__module__), *vars(value).values()) if _own(value.__module__) else (), seen, depth)
-    elif not isinstance(value, BuiltinFunctionType) and (_own(type(value).__module__) or callable(getattr(value, "step", None))):
-        yield from _all((type(value), getattr(value, "__dict__", None)), seen, depth)  # an index of a package is data, and no stage
+        yield from _all(
+            (sys.modules.get(value.__module__), *vars(value).values()) if _own(value.__module__) else (),
+            seen,
+            depth,
+        )
+    elif not isinstance(value, BuiltinFunctionType) and (
+        _own(type(value).__module__) or callable(getattr(value, "step", None))
+    ):
+        yield from _all(
+            (type(value), getattr(value, "__dict__", None)), seen, depth
+        )  # an index of a package is data, and no stage
 
 
 def _of_ours(value: object, seen: dict[int, object], depth: int) -> Iterator[str]:
-    """A class of this package, or one of its things: the files behind it, and what a stage or the settings of one hold."""
+    """A class of this package, or one of its things: the files behind it, and what a stage or the settings of
+    one hold.
+    """
     yield from files_behind(value.__module__ if isinstance(value, type) else type(value).__module__)
     if is_dataclass(value) and not isinstance(value, type):
         held = vars(value) if hasattr(value, "__dict__") else {}
-        yield from _all((each for each in held.values() if isinstance(each, _PLAIN) or _runs(each)), seen, depth)
+        yield from _all(
+            (each for each in held.values() if isinstance(each, _PLAIN) or _runs(each)), seen, depth
+        )
 
 
 def _runs(value: object) -> bool:
@@ -143,7 +173,9 @@ def _closed_over(function: FunctionType) -> Iterator[object]:
             value = cell.cell_contents
         except ValueError:  # it has no value yet
             continue
-        if isinstance(value, Mapping | list | set):  # what a function gathers may grow while it runs, and is an index in stages of ours
+        if isinstance(
+            value, Mapping | list | set
+        ):  # what a function gathers may grow while it runs, and is an index in stages of ours
             yield from filter(_runs, value.values() if isinstance(value, Mapping) else value)
         else:
             yield value
@@ -160,7 +192,11 @@ def _of_file(file: str | None, module: ModuleType, seen: dict[int, object], dept
     """A module of one's own: its file, and the modules it uses."""
     if _own(module.__name__) and file and Path(file).is_file():
         yield hashlib.sha256(Path(file).read_bytes()).hexdigest()
-        yield from _all([each for each in vars(module).values() if isinstance(each, ModuleType | FunctionType | type)], seen, depth)
+        yield from _all(
+            [each for each in vars(module).values() if isinstance(each, ModuleType | FunctionType | type)],
+            seen,
+            depth,
+        )
 
 
 def _own(module: str | None) -> bool:
@@ -168,7 +204,9 @@ def _own(module: str | None) -> bool:
     if module is None or module.partition(".")[0] == "kgot_lab":
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
-    if module in sys.builtin_module_names or (file is None and module in sys.modules and module != "__main__"):
+    if module in sys.builtin_module_names or (
+        file is None and module in sys.modules and module != "__main__"
+    ):
         return False
     return file is None or not str(Path(file).resolve()).startswith(_INSTALLED)
 
@@ -184,5 +222,7 @@ def _of_code(code: CodeType) -> Iterator[str]:
     for each in _codes(code):
         plain = [repr(const) for const in each.co_consts if isinstance(const, _PLAIN)]
         tuples = [repr(const) for const in each.co_consts if isinstance(const, tuple)]
-        sets = [repr(sorted(map(repr, const))) for const in each.co_consts if isinstance(const, frozenset)]  # which have no order
+        sets = [
+            repr(sorted(map(repr, const))) for const in each.co_consts if isinstance(const, frozenset)
+        ]  # which have no order
         yield f"{each.co_name} {each.co_code.hex()} {each.co_names} {plain} {tuples} {sets}"

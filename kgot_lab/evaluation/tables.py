@@ -27,7 +27,8 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """A title, the names of the columns, and rows of cells; the first column is text and goes left, the others right unless all are words.
+    """A title, the names of the columns, and rows of cells; the first column is text and goes left, the
+    others right unless all are words.
 
     In HTML it has the class `css`, and no names above the columns when it is not `headed`.
     """
@@ -50,30 +51,52 @@ class Grid:
         grid = [[harmless(column) for column in self.columns], *marked]
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
         side = str.ljust if self.words else str.rjust
-        lines = ("  ".join([row[0].ljust(widths[0]), *map(side, row[1:], widths[1:])]).rstrip() for row in grid)
+        lines = (
+            "  ".join([row[0].ljust(widths[0]), *map(side, row[1:], widths[1:])]).rstrip() for row in grid
+        )
         return "\n".join([*([harmless(self.title)] if self.title else []), *lines])
 
     @property
     def markdown(self) -> str:
         """A Markdown table under its title in bold."""
         rows = [self.columns, ("---", *["---" if self.words else "---:"] * (len(self.columns) - 1))]
-        lines = [" | ".join(name if number == 1 else _markdown(name) for name in row) for number, row in enumerate(rows)]
+        lines = [
+            " | ".join(name if number == 1 else _markdown(name) for name in row)
+            for number, row in enumerate(rows)
+        ]
         lines += [" | ".join(_marked(cell, _markdown, "**{}**") for cell in row) for row in self.rows]
-        return "\n".join([*([f"**{_markdown(self.title)}**", ""] if self.title else []), *(f"| {line} |" for line in lines)])
+        return "\n".join(
+            [
+                *([f"**{_markdown(self.title)}**", ""] if self.title else []),
+                *(f"| {line} |" for line in lines),
+            ]
+        )
 
     @property
     def html(self) -> str:
         """An HTML table; all text is escaped."""
-        left, right = "text-align:left;vertical-align:top" if self.words else "text-align:left", "text-align:right"
-        sides = [left, *[left if self.words else right] * (len(self.columns) - 1)]  # Jupyter sets all cells to the right
+        left, right = (
+            "text-align:left;vertical-align:top" if self.words else "text-align:left",
+            "text-align:right",
+        )
+        sides = [
+            left,
+            *[left if self.words else right] * (len(self.columns) - 1),
+        ]  # Jupyter sets all cells to the right
 
         def row(cells: list[str], tag: str, more: str = "") -> str:
-            made = (f'<{tag}{more} style="{side}">{cell}</{tag}>' for cell, side in zip(cells, sides, strict=True))
+            made = (
+                f'<{tag}{more} style="{side}">{cell}</{tag}>' for cell, side in zip(cells, sides, strict=True)
+            )
             return f"<tr>{''.join(made)}</tr>"
 
         names = row([escaped_cell(name) for name in self.columns], "th", ' scope="col"')
-        body = "".join(row([_marked(cell, escaped_cell, "<b>{}</b>") for cell in cells], "td") for cells in self.rows)
-        caption = f'<caption style="text-align:left">{escaped_cell(self.title)}</caption>' if self.title else ""
+        body = "".join(
+            row([_marked(cell, escaped_cell, "<b>{}</b>") for cell in cells], "td") for cells in self.rows
+        )
+        caption = (
+            f'<caption style="text-align:left">{escaped_cell(self.title)}</caption>' if self.title else ""
+        )
         head = f"<thead>{names}</thead>" if self.headed else ""
         named = f' class="{escaped_cell(self.css)}"' if self.css else ""
         return f"<table{named}>{caption}{head}<tbody>{body}</tbody></table>"
@@ -82,7 +105,9 @@ class Grid:
     def latex(self) -> str:
         """A LaTeX table with the rules of the booktabs package."""
         lines = [" & ".join(map(_latex, self.columns)) + r" \\", r"\midrule"]
-        lines += [" & ".join(_marked(cell, _latex, r"\textbf{{{}}}") for cell in row) + r" \\" for row in self.rows]
+        lines += [
+            " & ".join(_marked(cell, _latex, r"\textbf{{{}}}") for cell in row) + r" \\" for row in self.rows
+        ]
         tabular = [
             rf"\begin{{tabular}}{{l{('l' if self.words else 'r') * (len(self.columns) - 1)}}}",
             r"\toprule",

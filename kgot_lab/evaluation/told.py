@@ -1,4 +1,6 @@
-"""A report told in rows: what systems reached, what each gained over the baseline, and two of them held against each other."""
+"""A report told in rows: what systems reached, what each gained over the baseline, and two of them held
+against each other.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,29 @@ from kgot_lab.evaluation.tables import decimal, escaped_cell, signed
 from kgot_lab.types import Json
 
 
-def standings(report: Report, systems: Sequence[str], parts: Sequence[str] = ("all", "locked")) -> list[dict[str, Json]]:
-    """A row for each system: its mean of the primary measure and its gain over the baseline, with interval and p, by part of the data."""
-    return [{"system": system} | {name: text for part in parts for name, text in _part(report, system, part).items()} for system in systems]
+def standings(
+    report: Report, systems: Sequence[str], parts: Sequence[str] = ("all", "locked")
+) -> list[dict[str, Json]]:
+    """A row for each system: its mean of the primary measure and its gain over the baseline, with interval
+    and p, by part of the data.
+    """
+    return [
+        {"system": system}
+        | {name: text for part in parts for name, text in _part(report, system, part).items()}
+        for system in systems
+    ]
 
 
 def gain(report: Report, system: str, part: str = "all") -> str:
-    """The gain of a system over the baseline as a short text with its interval; empty for the baseline itself."""
+    """The gain of a system over the baseline as a short text with its interval; empty for the baseline
+    itself.
+    """
     if system == report.plan.baseline:
         return ""
     difference = report.comparisons[part][system].difference
-    return f"{signed(difference.mean)} ({span(difference)})".replace(" ", "\u00a0")  # so that a cell does not break within it
+    return f"{signed(difference.mean)} ({span(difference)})".replace(
+        " ", "\u00a0"
+    )  # so that a cell does not break within it
 
 
 def span(estimate: Estimate) -> str:
@@ -35,7 +49,9 @@ def p_said(p: float) -> str:
 
 
 def named_before(reports: Mapping[str, Report], system: str, part: str = "all") -> list[dict[str, Json]]:
-    """A row for each report: the gain of one system that was named beforehand, its p corrected for as many tests as there are reports."""
+    """A row for each report: the gain of one system that was named beforehand, its p corrected for as many
+    tests as there are reports.
+    """
     gaps = {name: report.comparisons[part][system] for name, report in reports.items()}
     corrected = holm([gap.p for gap in gaps.values()])
     return [
@@ -54,9 +70,16 @@ def named_before(reports: Mapping[str, Report], system: str, part: str = "all") 
     ]
 
 
-def head_to_head(report: Report, before: str, after: str, measure: str = "", *, ids: Collection[str] = ()) -> Comparison:
-    """One system of a report against another instead of the baseline: by default by the primary measure, on all queries."""
-    scores = {system: report.scores[system].only(ids) if ids else report.scores[system] for system in (before, after)}
+def head_to_head(
+    report: Report, before: str, after: str, measure: str = "", *, ids: Collection[str] = ()
+) -> Comparison:
+    """One system of a report against another instead of the baseline: by default by the primary measure, on
+    all queries.
+    """
+    scores = {
+        system: report.scores[system].only(ids) if ids else report.scores[system]
+        for system in (before, after)
+    }
     return compare(scores, before, measure or report.plan.primary)[after]
 
 

@@ -1,4 +1,6 @@
-"""Whether a file of ours is whole: a log, an SQLite graph, a memory, the cache of vectors, a trace, a tape and others."""
+"""Whether a file of ours is whole: a log, an SQLite graph, a memory, the cache of vectors, a trace, a tape
+and others.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Health:
 
 
 def examine_file(path: Path | str) -> Health:
-    """Search a file of ours for damage; nothing is changed in it. Raises BadInput for one that is not there or not ours, NotInstalled."""
+    """Search a file of ours for damage; nothing is changed in it. Raises BadInput for one that is not there
+    or not ours, NotInstalled.
+    """
     path = Path(path)
     kind = _kind_of(path)
     try:
@@ -51,13 +55,20 @@ def examine_file(path: Path | str) -> Health:
     except (NotInstalled, StoreUnavailable):  # which say nothing of the file
         raise
     except OSError as error:
-        return Health(path, kind, False, f"{_unread(error)}, so nobody can say: see that the disk is sound, and try again")
+        return Health(
+            path,
+            kind,
+            False,
+            f"{_unread(error)}, so nobody can say: see that the disk is sound, and try again",
+        )
     except (LabError, sqlite3.Error, UnicodeDecodeError) as error:
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
 
 
 def salvage_file(path: Path | str) -> Salvaged:
-    """Keep what is whole of a damaged log or SQLite graph. Raises BadInput, StoreDamaged, StoreUnavailable: untouched."""
+    """Keep what is whole of a damaged log or SQLite graph. Raises BadInput, StoreDamaged, StoreUnavailable:
+    untouched.
+    """
     from kgot_lab.stores.log import salvage
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 
@@ -75,7 +86,9 @@ def _kind_of(path: Path) -> str:
     require_closed_here(path)
     head = _head_of(path).removeprefix(codecs.BOM_UTF8)
     if not head:
-        raise BadInput(f"{path} is empty: what was in it is lost, or it was never written; restore a copy, or delete it")
+        raise BadInput(
+            f"{path} is empty: what was in it is lost, or it was never written; restore a copy, or delete it"
+        )
     if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
         return _LOG
     if head.startswith(b"SQLite format 3"):
@@ -90,7 +103,9 @@ def _kind_of(path: Path) -> str:
         return _json_kind(path)
     if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
         named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
-        raise BadInput(f"{path} is no {named}, or has lost its beginning and all with it: if it was one, restore a copy")
+        raise BadInput(
+            f"{path} is no {named}, or has lost its beginning and all with it: if it was one, restore a copy"
+        )
     raise BadInput(
         f"{path} is no log, SQLite graph, memory, cache of vectors, trace, tape, graph file or ledger of this package: name another"
     )
@@ -104,11 +119,15 @@ def _json_kind(path: Path) -> str:
             if line.strip() and (kind := _kind_of_line(line)):
                 return kind
     known = "a trace, tape, ledger, graph or receipts of questions"
-    raise BadInput(f"{path} is no file that the doctor knows: it does not begin as {known} of this package does; nothing here can check it")
+    raise BadInput(
+        f"{path} is no file that the doctor knows: it does not begin as {known} of this package does; nothing here can check it"
+    )
 
 
 def _kind_of_line(line: bytes) -> str:
-    """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning decides."""
+    """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning
+    decides.
+    """
     from kgot_lab.loop.ledger import Entry
 
     try:
@@ -137,10 +156,14 @@ def _head_of(path: Path) -> bytes:
     except FileNotFoundError:
         if path.is_symlink():
             there = path.readlink()
-            raise BadInput(f"{name} is a link to {there}, and there is no such file: mend the link or restore that file") from None
+            raise BadInput(
+                f"{name} is a link to {there}, and there is no such file: mend the link or restore that file"
+            ) from None
         raise BadInput(f"there is no file {name}: see that the name is right") from None
     except (OSError, ValueError) as error:
-        raise BadInput(f"{name} {_unread(error)}: see that it may be read by you, and that the disk is sound") from None
+        raise BadInput(
+            f"{name} {_unread(error)}: see that it may be read by you, and that the disk is sound"
+        ) from None
     if kind == stat.S_IFDIR:
         raise BadInput(f"{name} is a folder: name a file in it")
     raise BadInput(f"{name} is {NO_FILES.get(kind, 'no file')}, of which nothing was read: name a file")
@@ -175,8 +198,14 @@ def _log(path: Path) -> str:
     found = chain_on_file(path)
     writes = sum(1 for _ in history(path))
     if found.torn:
-        raise StoreDamaged(f"{found.torn}; the {counted(writes, 'write')} before it are whole, and the next to open it goes on from there")
-    old = "" if found.version > 1 else "; an old log, without a chain: a removed line would not show (compact() gives it one)"
+        raise StoreDamaged(
+            f"{found.torn}; the {counted(writes, 'write')} before it are whole, and the next to open it goes on from there"
+        )
+    old = (
+        ""
+        if found.version > 1
+        else "; an old log, without a chain: a removed line would not show (compact() gives it one)"
+    )
     return f"{counted(writes, 'write')}, all of them{old}"
 
 
@@ -204,7 +233,10 @@ def _memory(path: Path) -> str:
             said = str(error)
         if said != "ok":
             raise StoreDamaged(f"{said}: restore a copy")
-        facts, changes = (connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("facts", "changes"))
+        facts, changes = (
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("facts", "changes")
+        )
     return f"{counted(facts, 'fact')} noted, {counted(changes, 'change')}; {_ONLY_READ}"
 
 
@@ -219,7 +251,9 @@ def _vectors(path: Path) -> str:
         rows = broken = 0
         for key, blob in connection.execute("SELECT key, CAST(vector AS BLOB) FROM vectors"):
             rows += 1
-            broken += not isinstance(blob, bytes) or blob[-VECTOR_CHECK:] != vector_check(key, blob[:-VECTOR_CHECK])
+            broken += not isinstance(blob, bytes) or blob[-VECTOR_CHECK:] != vector_check(
+                key, blob[:-VECTOR_CHECK]
+            )
     if broken:
         told = "are not as they were written: they are computed again when they are needed"
         raise StoreDamaged(f"{broken:,} of {counted(rows, 'vector')} {told}")

@@ -18,7 +18,10 @@ from typing import Any
 from kgot_lab.errors import LabError, NotInstalled, UnknownName
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
-PARTS = {"anywidget": "anywidget", "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets"}  # what JupyterLab loads: who brings it
+PARTS = {
+    "anywidget": "anywidget",
+    "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets",
+}  # what JupyterLab loads: who brings it
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -35,7 +38,9 @@ class Finding:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
 
 
-_NO_MEMORY = "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
+_NO_MEMORY = (
+    "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
+)
 _Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
 
 
@@ -48,7 +53,9 @@ def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
             yield Finding(piece, False, str(error), needed)
         except MemoryError:
             yield Finding(piece, False, _NO_MEMORY, needed)
-        except Exception as error:  # an installation can be broken in any way, and the other pieces are still of interest
+        except (
+            Exception
+        ) as error:  # an installation can be broken in any way, and the other pieces are still of interest
             short = "annot allocate memory" in str(error) or "MemoryError" in str(error)
             broken = f"it is there and does not start, so install it again: {type(error).__name__}: {error}"
             yield Finding(piece, False, _NO_MEMORY if short else broken, needed)
@@ -70,7 +77,10 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         works = sum(finding.works for finding in self.findings)
-        head = "".join(f'<th scope="col" style="{_LEFT}">{name}</th>' for name in ("piece", "state", "what it said, or what to do"))
+        head = "".join(
+            f'<th scope="col" style="{_LEFT}">{name}</th>'
+            for name in ("piece", "state", "what it said, or what to do")
+        )
         rows = "".join(map(_row, self.findings))
         caption = f'<caption style="text-align:left">{works} of {len(self.findings)} pieces work</caption>'
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -86,7 +96,9 @@ def _row(finding: Finding) -> str:
 
 
 def diagnose(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
-    """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook cell: the value is a table."""
+    """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook
+    cell: the value is a table.
+    """
     known = {piece[0]: piece for piece in PIECES}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -159,7 +171,11 @@ def _widgets() -> str:
         raise NotInstalled("lab", f"{_listed(missing)}, which live views are made of")
     python = server_python()
     folders = labextension_folders(python)
-    lacking = [package for part, package in PARTS.items() if not any((folder / part / "package.json").is_file() for folder in folders)]
+    lacking = [
+        package
+        for part, package in PARTS.items()
+        if not any((folder / part / "package.json").is_file() for folder in folders)
+    ]
     if lacking:
         raise LabError(_cannot_draw(python, lacking, folders))
     there = "with their parts where JupyterLab looks"  # without its folder, which would name a machine in a stored notebook
@@ -179,7 +195,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def server_python() -> Path:
-    """The Python of the notebook server that started this kernel; outside a notebook, or where it cannot be told, our own."""
+    """The Python of the notebook server that started this kernel; outside a notebook, or where it cannot be
+    told, our own.
+    """
     own = Path(sys.executable)
     try:
         import psutil  # type: ignore[import-untyped]
@@ -228,7 +246,9 @@ def _exports() -> str:
     untyped: Any = HTMLExporter
     page, _ = untyped().from_notebook_node(new_notebook(cells=[new_markdown_cell("Ada Lovelace")]))  # type: ignore[no-untyped-call]
     if "Ada Lovelace" not in page:
-        raise LabError(f"nbconvert {version} made a page without its text: pip install --force-reinstall nbconvert")
+        raise LabError(
+            f"nbconvert {version} made a page without its text: pip install --force-reinstall nbconvert"
+        )
     return f"nbconvert {version} makes notebooks into pages"
 
 
@@ -237,13 +257,17 @@ def find_chromium() -> str:
     for name in BROWSERS:
         if program := shutil.which(name):
             return program
-    raise LabError("no browser for the browser tests on the PATH: install Chromium (Debian, Ubuntu: apt install chromium) or Google Chrome")
+    raise LabError(
+        "no browser for the browser tests on the PATH: install Chromium (Debian, Ubuntu: apt install chromium) or Google Chrome"
+    )
 
 
 def _browser() -> str:
     program = find_chromium()
     playwright = _version("playwright", "Playwright, which drives the browser tests", "test")
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+    said = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout.strip()
     return f"{said}, driven by Playwright {playwright} in the browser tests"
 
 

@@ -18,4 +18,6 @@ def graph_read_apart(folder: Path) -> PropertyGraph:
         try:
             return apart.submit(opened_graph, str(folder)).result()
         except BrokenProcessPool:
-            raise BadInput(f"reading the folder {folder.name} ended before its time, perhaps for lack of memory") from None
+            raise BadInput(
+                f"reading the folder {folder.name} ended before its time, perhaps for lack of memory"
+            ) from None

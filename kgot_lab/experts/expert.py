@@ -1,4 +1,6 @@
-"""What an expert is: graphs, a persona, how it searches, playbooks, filters, and what words of a goal change (KG-OS, section 8)."""
+"""What an expert is: graphs, a persona, how it searches, playbooks, filters, and what words of a goal change
+(KG-OS, section 8).
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,19 @@ _MOST_TEXT, _MOST_LIST = 20_000, 100
 
 
 def _spoken(text: str) -> str:
-    """A text that can be kept and shown: not blank, no control characters but tabs and line ends, no half of a surrogate pair."""
+    """A text that can be kept and shown: not blank, no control characters but tabs and line ends, no half of
+    a surrogate pair.
+    """
     if not text.strip():
         raise ValueError("it is blank")
     return _sound(text)
 
 
 def _sound(text: str) -> str:
-    if any((ord(letter) < 32 and letter not in "\t\n\r") or 0xD800 <= ord(letter) <= 0xDFFF or letter == "\x7f" for letter in text):
+    if any(
+        (ord(letter) < 32 and letter not in "\t\n\r") or 0xD800 <= ord(letter) <= 0xDFFF or letter == "\x7f"
+        for letter in text
+    ):
         raise ValueError("it has control characters, or half of a surrogate pair")
     return text
 
@@ -64,7 +71,10 @@ class Persona(ExpertPart):
 class ExpertRetrieval(ExpertPart):
     """How an expert searches; weights may add up to anything, and are divided by their sum (decision C-E1)."""
 
-    methods: Annotated[tuple[Literal["hybrid", "intent"], ...], Field(min_length=1, max_length=2)] = ("hybrid", "intent")
+    methods: Annotated[tuple[Literal["hybrid", "intent"], ...], Field(min_length=1, max_length=2)] = (
+        "hybrid",
+        "intent",
+    )
     alpha: _Amount = 0.35
     beta: _Amount = 0.40
     gamma: _Amount = 0.15
@@ -112,7 +122,9 @@ class ExpertConfig(ExpertPart):
     description: _Text = ""
     kg_db_id: _GraphId | None = None
     kg_db_ids: Annotated[tuple[_GraphId, ...], Field(max_length=20)] = ()
-    graph_weights: Annotated[dict[_GraphId, Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]], Field(max_length=20)] = {}
+    graph_weights: Annotated[
+        dict[_GraphId, Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]], Field(max_length=20)
+    ] = {}
     cross_edges: Annotated[tuple[CrossEdge, ...], Field(max_length=1000)] = ()
     persona: Persona
     retrieval: ExpertRetrieval = ExpertRetrieval()
@@ -136,7 +148,9 @@ class ExpertConfig(ExpertPart):
         for edge in self.cross_edges:
             for end in (edge.source, edge.target):
                 if end.partition(":")[0] not in self.graphs:
-                    raise ValueError(f"cross_edges: {end[:60]!r} begins with none of its graphs, {', '.join(self.graphs)}")
+                    raise ValueError(
+                        f"cross_edges: {end[:60]!r} begins with none of its graphs, {', '.join(self.graphs)}"
+                    )
         try:
             self.search_config()
         except LabError as error:
@@ -157,8 +171,13 @@ class ExpertConfig(ExpertPart):
             limit=how.limit,
             expand_depth=how.expand_depth,
             boost_types=how.boost_types,
-            dimension_filters={name: bound.model_dump(exclude_none=True) for name, bound in self.dimension_filters.items()},
-            goal_mappings={word: GoalMapping(goal.boost_types, goal.dimension_boosts) for word, goal in self.custom_goal_mappings.items()},
+            dimension_filters={
+                name: bound.model_dump(exclude_none=True) for name, bound in self.dimension_filters.items()
+            },
+            goal_mappings={
+                word: GoalMapping(goal.boost_types, goal.dimension_boosts)
+                for word, goal in self.custom_goal_mappings.items()
+            },
         )
 
 
@@ -172,11 +191,15 @@ class Expert(ExpertConfig):
     @property
     def config(self) -> ExpertConfig:
         """What is set of it, without what its keeper added."""
-        return ExpertConfig.model_validate(self.model_dump(exclude={"id", "created_at", "updated_at"}, exclude_unset=True))
+        return ExpertConfig.model_validate(
+            self.model_dump(exclude={"id", "created_at", "updated_at"}, exclude_unset=True)
+        )
 
 
 def expert_config(told: object) -> ExpertConfig:
-    """The configuration that somebody wrote, a mapping as JSON has it; raises BadInput with the field and what would do."""
+    """The configuration that somebody wrote, a mapping as JSON has it; raises BadInput with the field and
+    what would do.
+    """
     if not isinstance(told, Mapping):
         raise BadInput("an expert is a JSON object with name, persona and kg_db_id")
     try:
@@ -194,7 +217,8 @@ def first_problem(error: ValidationError) -> str:
 
 
 def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
-    """A configuration with a partial change: objects are merged field by field, lists are replaced, null takes away (C-E2).
+    """A configuration with a partial change: objects are merged field by field, lists are replaced, null
+    takes away (C-E2).
 
     Raises BadInput where the change, or what would come of it, is none.
     """
@@ -218,5 +242,7 @@ def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, An
 
 
 def slug(text: str) -> str:
-    """A name as a part of an id: small letters and digits of ASCII, joined by underscores; "expert" where nothing is left."""
+    """A name as a part of an id: small letters and digits of ASCII, joined by underscores; "expert" where
+    nothing is left.
+    """
     return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")[:60].strip("_") or "expert"

@@ -1,4 +1,6 @@
-"""Why something failed, as callers are told it and as the log of a server holds it: neither has a path, a key, or what somebody asked."""
+"""Why something failed, as callers are told it and as the log of a server holds it: neither has a path, a
+key, or what somebody asked.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ import re
 import traceback
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, LLMError, ModelMissing, NotInstalled, OutOfMemory, StoreUnavailable
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    LLMError,
+    ModelMissing,
+    NotInstalled,
+    OutOfMemory,
+    StoreUnavailable,
+)
 
 log = logging.getLogger("kgot_lab.experts")
 STORE_AWAY = "the store of experts cannot be reached: try again later"
@@ -18,7 +28,9 @@ _MOST = 500  # letters of a reason
 
 
 def failure_told(error: Exception, *unsaid: str) -> str:
-    """The sentence for the caller; what is not theirs to mend goes into the log, without the words that are to stay `unsaid`."""
+    """The sentence for the caller; what is not theirs to mend goes into the log, without the words that are
+    to stay `unsaid`.
+    """
     match error:
         case BadInput():
             return str(error)
@@ -33,10 +45,15 @@ def failure_told(error: Exception, *unsaid: str) -> str:
 
 
 def reason_logged(error: Exception, *unsaid: str) -> str:
-    """What a log holds of an error: the words of one of ours; of any other, whose words may be anything, where it was raised."""
+    """What a log holds of an error: the words of one of ours; of any other, whose words may be anything,
+    where it was raised.
+    """
     if not isinstance(error, LabError):
         frames = traceback.extract_tb(error.__traceback__)[-3:]
-        return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames)) or "nowhere"
+        return (
+            " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+            or "nowhere"
+        )
     text = str(error)
     for words in filter(None, unsaid):
         text = text.replace(words, "…")

@@ -1,4 +1,6 @@
-"""The graphs that experts may know: the files of one folder, by name, each read once and again when it changes."""
+"""The graphs that experts may know: the files of one folder, by name, each read once and again when it
+changes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from kgot_lab.types import Edge
 
 @dataclass(frozen=True, eq=False)
 class KnownGraphs:
-    """The graphs of an expert as they are asked: one, or several in one whose ids begin with the name of theirs."""
+    """The graphs of an expert as they are asked: one, or several in one whose ids begin with the name of
+    theirs.
+    """
 
     names: tuple[str, ...]
     asked: PropertyGraph | SeveralGraphs
@@ -46,28 +50,37 @@ class _ReadGraph(NamedTuple):
 
 
 class GraphFolder:
-    """A folder of graphs; the id of one is the name of its file without the ending. Nothing outside the folder is ever read.
+    """A folder of graphs; the id of one is the name of its file without the ending. Nothing outside the
+    folder is ever read.
 
-    `more` makes graphs by name that lie nowhere, each when it is first asked for. Files are looked at again at
-    each question, so a graph that was changed counts at once.
+    `more` makes graphs by name that lie nowhere, each when it is first asked for. Files are looked at again
+    at each question, so a graph that was changed counts at once.
     """
 
-    def __init__(self, folder: Path | None = None, more: Mapping[str, Callable[[], PropertyGraph]] | None = None):
+    def __init__(
+        self, folder: Path | None = None, more: Mapping[str, Callable[[], PropertyGraph]] | None = None
+    ):
         self.folder = None if folder is None else folder.resolve()
         self._more = dict(more or {})
         self._read: dict[str, _ReadGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
         self._made: dict[str, PropertyGraph] = {}
-        self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = None  # what a graph became by what was approved
+        self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = (
+            None  # what a graph became by what was approved
+        )
         self._lock = threading.RLock()
-        self._reading: dict[str, threading.Lock] = {}  # one a graph, so that a large one keeps nobody waiting for another
+        self._reading: dict[
+            str, threading.Lock
+        ] = {}  # one a graph, so that a large one keeps nobody waiting for another
 
     def names(self) -> tuple[str, ...]:
         """The ids of all graphs."""
         return tuple(sorted({*self._more, *self._files()}))
 
     def passed_over(self) -> tuple[str, ...]:
-        """What lies in the folder and is offered as no graph, each with the reason; hidden files are not told."""
+        """What lies in the folder and is offered as no graph, each with the reason; hidden files are not
+        told.
+        """
         offered, told = set(self._files().values()), []
         for path in self._inside():
             if path in offered or path.name.startswith("."):
@@ -84,7 +97,9 @@ class GraphFolder:
         return tuple(told)
 
     def graph(self, name: str) -> PropertyGraph:
-        """A graph by its id, with what was learnt; raises UnknownName, and BadInput for a file that is no graph."""
+        """A graph by its id, with what was learnt; raises UnknownName, and BadInput for a file that is no
+        graph.
+        """
         read = self._as_it_lies(name)
         return read if self.learnt is None else self.learnt(name, read)
 
@@ -103,10 +118,14 @@ class GraphFolder:
             try:
                 stamp = _stamp_of(path)
                 if kept is None or kept.stamp != stamp:
-                    kept = _ReadGraph(stamp, graph_read_apart(path) if path.is_dir() else opened_graph(str(path)))
+                    kept = _ReadGraph(
+                        stamp, graph_read_apart(path) if path.is_dir() else opened_graph(str(path))
+                    )
                     index_of(kept.graph)
             except LabError as error:
-                raise BadInput(f"the graph {name} cannot be read: {str(error).replace(str(path), name)}") from None
+                raise BadInput(
+                    f"the graph {name} cannot be read: {str(error).replace(str(path), name)}"
+                ) from None
             except OSError as error:  # it went away meanwhile, or may not be read
                 raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
             self._read[name] = kept
@@ -119,7 +138,9 @@ class GraphFolder:
     def known_to(self, config: ExpertConfig) -> KnownGraphs:
         """The graphs of an expert, joined; raises UnknownName and BadInput."""
         graphs = {name: self.graph(name) for name in config.graphs}
-        digest = hashlib.sha256("".join(f"{name}={graph.digest};" for name, graph in graphs.items()).encode()).hexdigest()
+        digest = hashlib.sha256(
+            "".join(f"{name}={graph.digest};" for name, graph in graphs.items()).encode()
+        ).hexdigest()
         if len(graphs) == 1:
             return KnownGraphs(config.graphs, next(iter(graphs.values())), digest)
         told = f"{digest}{sorted(config.graph_weights.items())}{config.cross_edges}"
@@ -128,13 +149,21 @@ class GraphFolder:
             if key not in self._joined:
                 across = [_edge(each, graphs) for each in config.cross_edges]
                 joined = SeveralGraphs.of(graphs, across, weights=config.graph_weights)
-                self._joined = dict([*self._joined.items()][-7:]) | {key: KnownGraphs(config.graphs, joined, digest)}
+                self._joined = dict([*self._joined.items()][-7:]) | {
+                    key: KnownGraphs(config.graphs, joined, digest)
+                }
             return self._joined[key]
 
     def _files(self) -> dict[str, Path]:
-        """The files and folders that may be graphs, by id; links are passed over, since they may lead out of the folder."""
+        """The files and folders that may be graphs, by id; links are passed over, since they may lead out of
+        the folder.
+        """
         found = self._inside()
-        return {path.stem: path for path in found if GRAPH_ID.fullmatch(path.stem) and not path.is_symlink() and path.suffix != ".md"}
+        return {
+            path.stem: path
+            for path in found
+            if GRAPH_ID.fullmatch(path.stem) and not path.is_symlink() and path.suffix != ".md"
+        }
 
     def _inside(self) -> list[Path]:
         if self.folder is None:

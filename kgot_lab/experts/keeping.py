@@ -1,7 +1,7 @@
 """Where experts and their conversations are kept: tables in SQLite, or in PostgreSQL by its address.
 
-Whatever a caller was told of is on the disk before it is told. Whoever asks names the owner of the conversations, and no statement reads
-those of another.
+Whatever a caller was told of is on the disk before it is told. Whoever asks names the owner of the
+conversations, and no statement reads those of another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from kgot_lab.memory.tables.opening import open_tables
 from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
 from kgot_lab.types import Json
 
-_LONGEST_ID = 150  # letters of an id that a copy begins with, so that a copy of a copy has one that doors take
+_LONGEST_ID = (
+    150  # letters of an id that a copy begins with, so that a copy of a copy has one that doors take
+)
 _PREVIEW = 80  # letters of the first question
 
 
@@ -101,21 +103,26 @@ class ExpertTables:
     def _at(self) -> int:
         return instant(self.now(), "now")
 
-    # --- experts ------------------------------------------------------------------------------------------------------
+    # --- experts
+    # ------------------------------------------------------------------------------------------------------
 
     def experts(self) -> tuple[Expert, ...]:
         """All experts, the oldest first."""
         return tuple(map(_expert, self.storage.rows(sql.EXPERTS)))
 
     def experts_after(self, after: str | None, limit: int) -> tuple[tuple[Expert, ...], bool]:
-        """At most so many experts, the oldest first, from the one after an id on, and whether there are more; raises BadInput.
+        """At most so many experts, the oldest first, from the one after an id on, and whether there are more;
+        raises BadInput.
 
-        The id may be that of an expert that is gone meanwhile. No page repeats an expert or leaves one out that is there all the time.
+        The id may be that of an expert that is gone meanwhile. No page repeats an expert or leaves one out
+        that is there all the time.
         """
         with self.storage.reading():
             before = self.storage.rows(sql.CREATED, {"id": after}) if after is not None else [(-1,)]
             if not before:
-                raise BadInput("after is the id of the last expert of the page before, and there never was such a one")
+                raise BadInput(
+                    "after is the id of the last expert of the page before, and there never was such a one"
+                )
             told = {"created": before[0][0], "after": after or "", "limit": limit + 1}
             rows = self.storage.rows(sql.EXPERTS_AFTER, told)
         return tuple(map(_expert, rows[:limit])), len(rows) > limit
@@ -128,11 +135,18 @@ class ExpertTables:
         return _expert(found[0])
 
     def add_expert(self, config: ExpertConfig, *, copy_of: str = "", id: str = "") -> Expert:
-        """Keep a new expert; its id is made of the persona's name, or of the expert it copies, and is never used again (C-E9)."""
+        """Keep a new expert; its id is made of the persona's name, or of the expert it copies, and is never
+        used again (C-E9).
+        """
         base = f"{copy_of[:_LONGEST_ID]}_copy" if copy_of else f"expert_{slug(config.persona.name)}"
         with self.storage.changing():
             beginning = id or base
-            taken = {row[0] for row in self.storage.rows(sql.TAKEN, {"id": id, "beginning": beginning, "length": len(beginning)})}
+            taken = {
+                row[0]
+                for row in self.storage.rows(
+                    sql.TAKEN, {"id": id, "beginning": beginning, "length": len(beginning)}
+                )
+            }
             if id and id in taken:
                 raise AlreadyThere(id)
             first = [base] if not copy_of else []
@@ -151,10 +165,14 @@ class ExpertTables:
             return self.expert(id)
 
     def remove_expert(self, id: str, *, conversations: bool) -> tuple[str, ...]:
-        """Remove an expert, with all conversations if that is wanted; the ids of those that went. Raises NotThere."""
+        """Remove an expert, with all conversations if that is wanted; the ids of those that went. Raises
+        NotThere.
+        """
         with self.storage.changing():
             self.expert(id)
-            ids = [row[0] for row in self.storage.rows(sql.OF_EXPERT, {"expert": id})] if conversations else []
+            ids = (
+                [row[0] for row in self.storage.rows(sql.OF_EXPERT, {"expert": id})] if conversations else []
+            )
             self._remove(ids)
             self.storage.rows(sql.REMOVE_EXPERT, {"id": id, "at": self._at()})
         return tuple(map(str, ids))
@@ -165,9 +183,12 @@ class ExpertTables:
         rows = self.storage.rows(sql.ACTIVE if experts is None else sql.ACTIVE_WITH, told)
         return {expert: (int(count), moment(last)) for expert, count, last in rows}
 
-    # --- conversations ------------------------------------------------------------------------------------------------
+    # --- conversations
+    # ------------------------------------------------------------------------------------------------
 
-    def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:
+    def conversations(
+        self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
+    ) -> tuple[tuple[ChatConversation, ...], int]:
         """The conversations of somebody with an expert, the last first, and how many there are in all."""
         asked = {"expert": expert, "owner": owner}
         with self.storage.reading():
@@ -178,7 +199,9 @@ class ExpertTables:
     def owned_conversations(
         self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with all experts, or with those alone that are `gone`, the last first, and how many in all."""
+        """The conversations of somebody with all experts, or with those alone that are `gone`, the last
+        first, and how many in all.
+        """
         shown, count = (sql.LEFT_BEHIND, sql.COUNT_LEFT_BEHIND) if gone else (sql.OWNED, sql.COUNT_OWNED)
         with self.storage.reading():
             rows = self.storage.rows(shown, {"owner": owner, "limit": limit, "offset": offset})
@@ -193,8 +216,14 @@ class ExpertTables:
         return _conversation(found[0])
 
     def continued(self, expert: str, owner: str, said: Sequence[tuple[str, str]]) -> str | None:
-        """The conversation in which exactly this was said so far, as (role, content); None where there is none."""
-        found = self.storage.rows(sql.CONTINUED, {"chain": chain_of(said), "expert": expert, "owner": owner}) if said else []
+        """The conversation in which exactly this was said so far, as (role, content); None where there is
+        none.
+        """
+        found = (
+            self.storage.rows(sql.CONTINUED, {"chain": chain_of(said), "expert": expert, "owner": owner})
+            if said
+            else []
+        )
         return found[0][0] if found else None
 
     def begin(self, expert: str, owner: str, question: str, said: Sequence[tuple[str, str]] = ()) -> str:
@@ -205,13 +234,22 @@ class ExpertTables:
             preview = " ".join((said[0][1] if said else question).split())[:_PREVIEW]
             self.storage.rows(
                 sql.ADD_CONVERSATION,
-                {"id": id, "expert": expert, "owner": owner, "at": self._at(), "preview": preview, "chain": ""},
+                {
+                    "id": id,
+                    "expert": expert,
+                    "owner": owner,
+                    "at": self._at(),
+                    "preview": preview,
+                    "chain": "",
+                },
             )
             for role, content in said:
                 self.say(id, role, content, {"told_by_client": True})
         return id
 
-    def say(self, conversation: str, role: str, content: str, metadata: Mapping[str, Json] | None = None) -> ChatMessage:
+    def say(
+        self, conversation: str, role: str, content: str, metadata: Mapping[str, Json] | None = None
+    ) -> ChatMessage:
         """Keep what was said; raises NotThere where the conversation is gone meanwhile."""
         id = f"msg_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
@@ -220,23 +258,43 @@ class ExpertTables:
             if not chain:
                 raise NotThere("conversation")
             at = self._at()
-            told = {"conversation": conversation, "number": int(last) + 1, "id": id, "role": role, "content": content, "at": at}
+            told = {
+                "conversation": conversation,
+                "number": int(last) + 1,
+                "id": id,
+                "role": role,
+                "content": content,
+                "at": at,
+            }
             self.storage.rows(sql.ADD_MESSAGE, told | {"metadata": json.dumps(dict(metadata or {}))})
-            self.storage.rows(sql.TOUCH, {"id": conversation, "at": at, "chain": chain_of([(role, content)], str(chain[0][0]))})
+            self.storage.rows(
+                sql.TOUCH,
+                {"id": conversation, "at": at, "chain": chain_of([(role, content)], str(chain[0][0]))},
+            )
         return ChatMessage(id, role, content, moment(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
         """All that was said in a conversation, in its order."""
         return tuple(map(_message, self.storage.rows(sql.MESSAGES, {"id": conversation})))
 
-    def said_before(self, expert: str, owner: str, conversation: str, most: int) -> tuple[tuple[str, str, str], ...]:
-        """The last things that were said in other conversations of somebody with an expert, as (id, role, content)."""
+    def said_before(
+        self, expert: str, owner: str, conversation: str, most: int
+    ) -> tuple[tuple[str, str, str], ...]:
+        """The last things that were said in other conversations of somebody with an expert, as (id, role,
+        content).
+        """
         asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
-        return tuple((id, role, content) for id, role, content, _ in self.storage.rows(sql.SAID_BEFORE, asked))
+        return tuple(
+            (id, role, content) for id, role, content, _ in self.storage.rows(sql.SAID_BEFORE, asked)
+        )
 
     def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
-        """The last things that people said to an expert since a time, of everybody, as (owner, id, content, when)."""
-        rows = self.storage.rows(sql.SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most})
+        """The last things that people said to an expert since a time, of everybody, as (owner, id, content,
+        when).
+        """
+        rows = self.storage.rows(
+            sql.SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most}
+        )
         return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
@@ -249,16 +307,21 @@ class ExpertTables:
         for statement in (sql.REMOVE_OPINIONS, sql.REMOVE_MESSAGES, sql.REMOVE_CONVERSATIONS):
             self.storage.rows(statement, {"ids": ids})
 
-    # --- what was thought of answers ----------------------------------------------------------------------------------
+    # --- what was thought of answers
+    # ----------------------------------------------------------------------------------
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
-        """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotThere, also for a question."""
+        """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotThere, also for a
+        question.
+        """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
             self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
 
     def take_opinion_back(self, message: str, *, conversation: str, expert: str, owner: str) -> None:
-        """Let somebody think nothing of an answer any more; raises NotThere, also for a question, and not where nothing was thought."""
+        """Let somebody think nothing of an answer any more; raises NotThere, also for a question, and not
+        where nothing was thought.
+        """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
             self.storage.rows(sql.TAKE_OPINION_BACK, {"message": message})
@@ -276,11 +339,16 @@ class ExpertTables:
     def judged(self, expert: str) -> tuple[JudgedAnswer, ...]:
         """Each answer of an expert, what it rests on, and what was thought of it; the words of nobody."""
         return tuple(
-            JudgedAnswer(id, conversation, moment(at), json.loads(about), thumb and int(thumb), open_moment(thought))
-            for id, conversation, at, about, thumb, thought in self.storage.rows(sql.OPINIONS, {"expert": expert})
+            JudgedAnswer(
+                id, conversation, moment(at), json.loads(about), thumb and int(thumb), open_moment(thought)
+            )
+            for id, conversation, at, about, thumb, thought in self.storage.rows(
+                sql.OPINIONS, {"expert": expert}
+            )
         )
 
-    # --- trials -------------------------------------------------------------------------------------------------------
+    # --- trials
+    # -------------------------------------------------------------------------------------------------------
 
     def add_trial(self, expert: str, body: Mapping[str, Json]) -> KeptTrial:
         """Begin a trial of an expert; raises BadInput while another one is going on."""
@@ -288,9 +356,13 @@ class ExpertTables:
         with self.storage.changing():
             self.expert(expert)
             if self.running_trial(expert) is not None:
-                raise BadInput("a trial of this expert is going on: end it first, since each conversation has one configuration")
+                raise BadInput(
+                    "a trial of this expert is going on: end it first, since each conversation has one configuration"
+                )
             at = self._at()
-            self.storage.rows(sql.ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at})
+            self.storage.rows(
+                sql.ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
+            )
         return KeptTrial(id, body, moment(at), None)
 
     def trials(self, expert: str) -> tuple[KeptTrial, ...]:
@@ -308,13 +380,17 @@ class ExpertTables:
             self.storage.rows(sql.END_TRIAL, {"id": id, "at": self._at()})
 
 
-def open_experts(place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now) -> ExpertTables:
+def open_experts(
+    place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
+) -> ExpertTables:
     """The tables of experts in an SQLite file, in memory, or in PostgreSQL; raises what `open_tables` does."""
     return ExpertTables(open_tables(sql.EXPERTS_LAYOUT, place, namespace=namespace), now=now)
 
 
 def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:
-    """A hash of what was said, as (role, content), which grows with each: two conversations that say the same have the same."""
+    """A hash of what was said, as (role, content), which grows with each: two conversations that say the same
+    have the same.
+    """
     for role, content in said:
         before = hashlib.sha256(json.dumps([before, role, content.strip()]).encode()).hexdigest()
     return before
@@ -328,7 +404,9 @@ def _body(config: ExpertConfig) -> str:
 
 def _expert(row: ClaimRow) -> Expert:
     id, body, created, updated = row
-    return Expert.model_validate({**json.loads(body), "id": id, "created_at": moment(created), "updated_at": moment(updated)})
+    return Expert.model_validate(
+        {**json.loads(body), "id": id, "created_at": moment(created), "updated_at": moment(updated)}
+    )
 
 
 def _conversation(row: ClaimRow) -> ChatConversation:

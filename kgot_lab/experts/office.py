@@ -1,4 +1,6 @@
-"""The office of experts: what every door to them shares. Doors differ in protocol; what they may do, and whose it is, is decided here."""
+"""The office of experts: what every door to them shares. Doors differ in protocol; what they may do, and
+whose it is, is decided here.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,18 @@ from kgot_lab.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
-PEER_OWNER = "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
+PEER_OWNER = (
+    "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
+)
 _LONGEST_QUESTION = 20_000  # letters
 _MOST_HISTORY = 200  # messages
 
 
 @dataclass
 class ExpertModels:
-    """The models that experts may use, by name, each opened when it is first asked; one is asked where nobody names another."""
+    """The models that experts may use, by name, each opened when it is first asked; one is asked where nobody
+    names another.
+    """
 
     makers: Mapping[str, Callable[[], LLM]]
     usual: str
@@ -60,15 +66,20 @@ class ExpertOffice:
     market: Path | str | None = None  # where experts are taken from: a folder of exported ones, or an address
     forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
 
-    # --- experts ------------------------------------------------------------------------------------------------------
+    # --- experts
+    # ------------------------------------------------------------------------------------------------------
 
     def experts(self, owner: str) -> list[dict[str, Json]]:
         """All experts as a list shows them, with how often somebody talked to each, and when last."""
         active = self.tables.activity(owner)
         return [shown_expert(each, active.get(each.id)) for each in self.tables.experts()]
 
-    def experts_page(self, owner: str, limit: int, after: str | None = None) -> tuple[list[dict[str, Json]], bool]:
-        """So many experts as `experts` shows them, from the one after an id on, and whether there are more; raises BadInput."""
+    def experts_page(
+        self, owner: str, limit: int, after: str | None = None
+    ) -> tuple[list[dict[str, Json]], bool]:
+        """So many experts as `experts` shows them, from the one after an id on, and whether there are more;
+        raises BadInput.
+        """
         found, more = self.tables.experts_after(after, limit)
         active = self.tables.activity(owner, [each.id for each in found])
         return [shown_expert(each, active.get(each.id)) for each in found], more
@@ -78,11 +89,15 @@ class ExpertOffice:
         return self.tables.expert(id)
 
     def create(self, told: object, *, id: str = "") -> Expert:
-        """A new expert, as JSON tells it; raises BadInput for what is wrong, and UnknownName for a graph or a model that is not here."""
+        """A new expert, as JSON tells it; raises BadInput for what is wrong, and UnknownName for a graph or a
+        model that is not here.
+        """
         return self.add(expert_config(told), id=id)
 
     def add(self, config: ExpertConfig, *, id: str = "") -> Expert:
-        """A new expert of a configuration; raises UnknownName for a graph, a model, a playbook or a peer that is not here."""
+        """A new expert of a configuration; raises UnknownName for a graph, a model, a playbook or a peer that
+        is not here.
+        """
         return self.tables.add_expert(self._checked(config), id=id)
 
     def update(self, id: str, change: object) -> Expert:
@@ -94,7 +109,9 @@ class ExpertOffice:
         if overrides is not None and not isinstance(overrides, Mapping):
             raise BadInput("overrides of a copy are a JSON object with the fields that differ")
         change = merged(dict(overrides or {}), {"name": new_name})
-        return self.tables.add_expert(self._checked(changed_config(self.expert(id).config, change)), copy_of=id)
+        return self.tables.add_expert(
+            self._checked(changed_config(self.expert(id).config, change)), copy_of=id
+        )
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
         """Delete an expert; how many conversations went with it. Raises NotThere."""
@@ -105,7 +122,9 @@ class ExpertOffice:
         return len(gone)
 
     def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> KeptTrial:
-        """Begin a trial of two changes of an expert; raises NotThere, BadInput, and UnknownName for what is not here."""
+        """Begin a trial of two changes of an expert; raises NotThere, BadInput, and UnknownName for what is
+        not here.
+        """
         config = self.expert(id).config
         for change in (a, b):
             self._checked(changed_config(config, change))
@@ -124,7 +143,12 @@ class ExpertOffice:
             if skill not in self.playbooks:
                 raise UnknownName("playbook", skill, self.playbooks)
         check_remote(config.delegates_to, self.consultants)
-        held = {name for graph in config.graphs for known in self.graphs.graph(graph).node_properties for name in known}
+        held = {
+            name
+            for graph in config.graphs
+            for known in self.graphs.graph(graph).node_properties
+            for name in known
+        }
         goals = (name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts)
         for name in (*config.dimension_filters, *goals):
             if name not in BY_NAME and name not in held:
@@ -132,7 +156,8 @@ class ExpertOffice:
         self.graphs.known_to(config)  # says what is wrong with edges between graphs
         return config
 
-    # --- chat ---------------------------------------------------------------------------------------------------------
+    # --- chat
+    # ---------------------------------------------------------------------------------------------------------
 
     def ask(
         self,
@@ -145,10 +170,12 @@ class ExpertOffice:
         model: str | None = None,
         wishes: str = "",
     ) -> ExpertTurn:
-        """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and UnknownName.
+        """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and
+        UnknownName.
 
-        With a conversation's id, what was said in it counts, and not the history that the caller tells (C-E4); without, the conversation is
-        gone on with in which exactly that was said, or a new one begins. `wishes` are the client's own, as to the manner of the answer.
+        With a conversation's id, what was said in it counts, and not the history that the caller tells
+        (C-E4); without, the conversation is gone on with in which exactly that was said, or a new one begins.
+        `wishes` are the client's own, as to the manner of the answer.
         """
         asked = _sound_text(question, "the question")
         expert = self.tables.expert(expert_id)
@@ -166,9 +193,14 @@ class ExpertOffice:
             trial = self.tables.running_trial(expert_id)
         choice = None
         if trial is not None:
-            with suppress(BadInput):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
+            with suppress(
+                BadInput
+            ):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
                 variant = chosen_variant(expert.config, trial, conversation)
-                known, llm = self.graphs.known_to(variant.config), self.models.named(model or variant.config.models.get("chat"))
+                known, llm = (
+                    self.graphs.known_to(variant.config),
+                    self.models.named(model or variant.config.models.get("chat")),
+                )
                 choice = variant
         return ExpertTurn(
             self.tables,
@@ -184,11 +216,16 @@ class ExpertOffice:
             asked_as=asked_as,
             wishes=wishes[:_LONGEST_QUESTION],
             choice=choice,
-            consultants=None if owner.startswith(PEER_OWNER) else self.consultants,  # else two could ask each other for ever
+            consultants=None
+            if owner.startswith(PEER_OWNER)
+            else self.consultants,  # else two could ask each other for ever
         )
 
-    def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with an expert, the last first, and how many there are. Raises NotThere.
+    def conversations(
+        self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
+    ) -> tuple[tuple[ChatConversation, ...], int]:
+        """The conversations of somebody with an expert, the last first, and how many there are. Raises
+        NotThere.
 
         Of an expert that was deleted without them, they are still their owner's.
         """
@@ -197,7 +234,9 @@ class ExpertOffice:
             self.tables.expert(expert)
         return found, total
 
-    def conversation(self, id: str, expert: str, owner: str) -> tuple[ChatConversation, tuple[ChatMessage, ...]]:
+    def conversation(
+        self, id: str, expert: str, owner: str
+    ) -> tuple[ChatConversation, tuple[ChatMessage, ...]]:
         """A conversation and all that was said in it. Raises NotThere."""
         with self.tables.storage.reading():
             return self.tables.conversation(id, expert, owner), self.tables.messages(id)
@@ -227,11 +266,16 @@ def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> di
 
 def _history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """What a caller says was said; the role model means assistant (C-E4)."""
-    said = [({"model": "assistant"}.get(role, role), _sound_text(text, "a message of the history", blank=True)) for role, text in history]
+    said = [
+        ({"model": "assistant"}.get(role, role), _sound_text(text, "a message of the history", blank=True))
+        for role, text in history
+    ]
     if len(said) > _MOST_HISTORY:
         raise BadInput(f"a history has {_MOST_HISTORY} messages at most: leave out the first ones")
     if odd := [role for role, _ in said if role not in ("user", "assistant")]:
-        raise BadInput(f"the role of a message is user or assistant (or model, which means the same), not {odd[0][:20]!r}")
+        raise BadInput(
+            f"the role of a message is user or assistant (or model, which means the same), not {odd[0][:20]!r}"
+        )
     return said
 
 

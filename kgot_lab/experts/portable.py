@@ -1,4 +1,6 @@
-"""An expert as a file that others can take: its configuration, what its graphs have to have, and a hash of both."""
+"""An expert as a file that others can take: its configuration, what its graphs have to have, and a hash of
+both.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class TakenExpert:
 
 
 def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
-    """An expert as portable JSON; it holds no knowledge: of its graphs only how large they are, and what of them it names."""
+    """An expert as portable JSON; it holds no knowledge: of its graphs only how large they are, and what of
+    them it names.
+    """
     config = expert.config
     needs = {name: _needs(config, graphs.graph(name)) for name in config.graphs}
     told: dict[str, Json] = {
@@ -44,16 +48,22 @@ def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
 def taken(told: object, office: ExpertOffice, *, graphs: Mapping[str, str] | None = None) -> TakenExpert:
     """An exported expert as it fits here; `graphs` says which graph of ours stands for one of its own.
 
-    Its graphs have to be here, under their own names or those of `graphs`. Edge types and dimensions that ours lack, models and playbooks
-    that are not here are left out or told as warnings. Raises BadInput for what is no such file, of another version, or changed since;
-    UnknownName for a graph that is not here.
+    Its graphs have to be here, under their own names or those of `graphs`. Edge types and dimensions that
+    ours lack, models and playbooks that are not here are left out or told as warnings. Raises BadInput for
+    what is no such file, of another version, or changed since; UnknownName for a graph that is not here.
     """
     if not isinstance(told, Mapping) or told.get("kind") != KIND:
         raise BadInput("this is no exported expert: its kind is not " + KIND)
     if told.get("schema_version") != SCHEMA_VERSION:
-        raise BadInput(f"this expert is of schema version {str(told.get('schema_version'))[:20]}, and {SCHEMA_VERSION} is known here")
-    if "sha256" in told and told["sha256"] != _hash({name: value for name, value in told.items() if name != "sha256"}):
-        raise BadInput("this expert was changed after it was exported: its hash does not fit; export it again, or take sha256 out")
+        raise BadInput(
+            f"this expert is of schema version {str(told.get('schema_version'))[:20]}, and {SCHEMA_VERSION} is known here"
+        )
+    if "sha256" in told and told["sha256"] != _hash(
+        {name: value for name, value in told.items() if name != "sha256"}
+    ):
+        raise BadInput(
+            "this expert was changed after it was exported: its hash does not fit; export it again, or take sha256 out"
+        )
     body = told.get("expert")
     config = _renamed(expert_config(body), dict(graphs or {}))
     known = office.graphs.names()
@@ -67,15 +77,28 @@ def _fitting(config: ExpertConfig, office: ExpertOffice) -> TakenExpert:
     """A configuration without what is not here, and words on that."""
     warnings = []
     skills = [each for each in config.playbook_skills if each in office.playbooks]
-    warnings += [f"the playbook {each} is not here and was left out" for each in config.playbook_skills if each not in office.playbooks]
+    warnings += [
+        f"the playbook {each} is not here and was left out"
+        for each in config.playbook_skills
+        if each not in office.playbooks
+    ]
     models = {task: name for task, name in config.models.items() if name in office.models.makers}
-    warnings += [f"the model {each} is not here: the usual one answers" for each in config.models.values() if each not in models.values()]
+    warnings += [
+        f"the model {each} is not here: the usual one answers"
+        for each in config.models.values()
+        if each not in models.values()
+    ]
     held = [office.graphs.graph(name) for name in config.graphs]
     types = {type for graph in held for type in graph.type_names}
     warnings += [f"no graph has edges of the type {each}" for each in _types(config) if each not in types]
     properties = {name for graph in held for known in graph.node_properties for name in known}
-    warnings += [f"no node has the dimension {each}" for each in _dimensions(config) if each not in properties]
-    told = json.loads(config.model_dump_json(exclude_unset=True)) | {"playbook_skills": skills, "models": models}
+    warnings += [
+        f"no node has the dimension {each}" for each in _dimensions(config) if each not in properties
+    ]
+    told = json.loads(config.model_dump_json(exclude_unset=True)) | {
+        "playbook_skills": skills,
+        "models": models,
+    }
     return TakenExpert(expert_config(told), tuple(dict.fromkeys(warnings)))
 
 
@@ -127,4 +150,6 @@ def _dimensions(config: ExpertConfig) -> tuple[str, ...]:
 
 
 def _hash(told: Mapping[str, Json]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+    ).hexdigest()

@@ -1,4 +1,6 @@
-"""What is known of how good an expert is: what was measured on questions with gold, and what came of its answers since."""
+"""What is known of how good an expert is: what was measured on questions with gold, and what came of its
+answers since.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,17 @@ _MEASURED = Path(__file__).parent / "shipped" / "scores"
 
 
 def expert_scores(office: ExpertOffice, id: str) -> dict[str, Any]:
-    """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises NotThere.
+    """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises
+    NotThere.
 
     What was measured is told of an expert that is as it was then; somebody who changes it has another.
     """
     measured = _measured(id, office.expert(id).config)
-    answers = [each for each in office.tables.judged(id) if not each.about.get("failed") and not each.about.get("stopped")]
+    answers = [
+        each
+        for each in office.tables.judged(id)
+        if not each.about.get("failed") and not each.about.get("stopped")
+    ]
     thumbs = [each.thumb for each in answers if each.thumb]
     cited = sum(len(each.about.get("citations", ())) for each in answers)
     false = sum(len(each.about.get("false_citations", ())) for each in answers)

@@ -1,4 +1,6 @@
-"""The two experts that come with the package: on the curated graph, and on the code and documents of this package itself."""
+"""The two experts that come with the package: on the curated graph, and on the code and documents of this
+package itself.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ _FOLDER = Path(__file__).parent / "shipped"
 _PACKAGE = Path(__file__).parents[1]
 
 
-SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {"cookbook": cookbook, "kgot_lab": lambda: graph_read_apart(_PACKAGE)}
+SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {
+    "cookbook": cookbook,
+    "kgot_lab": lambda: graph_read_apart(_PACKAGE),
+}
 
 
 def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -28,7 +33,9 @@ def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def ship_experts(office: ExpertOffice) -> tuple[str, ...]:
-    """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted stays away."""
+    """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted
+    stays away.
+    """
     new = []
     for id, told in shipped_configs():
         try:

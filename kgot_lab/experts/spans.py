@@ -1,4 +1,6 @@
-"""A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP; no words of anybody are in it."""
+"""A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP; no words
+of anybody are in it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,12 @@ from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.keeping import ChatConversation, ChatMessage
 
 
-def genai_spans(expert: Expert, conversation: ChatConversation, messages: Sequence[ChatMessage]) -> dict[str, Any]:
-    """For each answer a span "invoke_agent" with two below it, "retrieval" and "chat", as a request to /v1/traces has them."""
+def genai_spans(
+    expert: Expert, conversation: ChatConversation, messages: Sequence[ChatMessage]
+) -> dict[str, Any]:
+    """For each answer a span "invoke_agent" with two below it, "retrieval" and "chat", as a request to
+    /v1/traces has them.
+    """
     trace = hashlib.sha256(conversation.id.encode()).hexdigest()[:32]
     asked: datetime | None = None
     spans: list[dict[str, Any]] = []
@@ -24,10 +30,16 @@ def genai_spans(expert: Expert, conversation: ChatConversation, messages: Sequen
             spans += _answered(expert, conversation, message, asked, trace)
             asked = None
     resource = {"attributes": _attributes({"service.name": "kgot-lab", "service.version": __version__})}
-    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "kgot_lab.experts"}, "spans": spans}]}]}
+    return {
+        "resourceSpans": [
+            {"resource": resource, "scopeSpans": [{"scope": {"name": "kgot_lab.experts"}, "spans": spans}]}
+        ]
+    }
 
 
-def _answered(expert: Expert, conversation: ChatConversation, message: ChatMessage, asked: datetime, trace: str) -> list[dict[str, Any]]:
+def _answered(
+    expert: Expert, conversation: ChatConversation, message: ChatMessage, asked: datetime, trace: str
+) -> list[dict[str, Any]]:
     about = message.metadata
     read, written = about.get("tokens", (0, 0))
     searched = asked + timedelta(milliseconds=about.get("searched_ms", 0))
@@ -59,21 +71,47 @@ def _answered(expert: Expert, conversation: ChatConversation, message: ChatMessa
     return [
         _span(trace, above, "", f"invoke_agent {expert.name}", asked, ended, agent, status),
         _span(trace, _id(message.id, "search"), above, "retrieval", asked, searched, found, {"code": 1}),
-        _span(trace, _id(message.id, "chat"), above, f"chat {chat['gen_ai.request.model']}".strip(), searched, ended, chat, status),
+        _span(
+            trace,
+            _id(message.id, "chat"),
+            above,
+            f"chat {chat['gen_ai.request.model']}".strip(),
+            searched,
+            ended,
+            chat,
+            status,
+        ),
     ]
 
 
 def _span(
-    trace: str, id: str, parent: str, name: str, start: datetime, end: datetime, attributes: dict[str, Any], status: dict[str, int]
+    trace: str,
+    id: str,
+    parent: str,
+    name: str,
+    start: datetime,
+    end: datetime,
+    attributes: dict[str, Any],
+    status: dict[str, int],
 ) -> dict[str, Any]:
-    told = {"traceId": trace, "spanId": id, "name": name, "kind": 1, "attributes": _attributes(attributes), "status": status}
+    told = {
+        "traceId": trace,
+        "spanId": id,
+        "name": name,
+        "kind": 1,
+        "attributes": _attributes(attributes),
+        "status": status,
+    }
     times = {"startTimeUnixNano": _nanos(start), "endTimeUnixNano": _nanos(end)}
     return told | times | ({"parentSpanId": parent} if parent else {})
 
 
 def _attributes(told: dict[str, Any]) -> list[dict[str, Any]]:
     kinds = {int: "intValue", float: "doubleValue", str: "stringValue"}
-    return [{"key": key, "value": {kinds[type(value)]: str(value) if type(value) is int else value}} for key, value in told.items()]
+    return [
+        {"key": key, "value": {kinds[type(value)]: str(value) if type(value) is int else value}}
+        for key, value in told.items()
+    ]
 
 
 def _nanos(time: datetime) -> str:

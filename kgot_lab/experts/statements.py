@@ -21,7 +21,8 @@ EXPERT_INDEXES = (
 )
 EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  # "kglx"
 
-# --- experts ----------------------------------------------------------------------------------------------------------
+# --- experts
+# ----------------------------------------------------------------------------------------------------------
 
 EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone IS NULL"
 EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
@@ -35,11 +36,14 @@ REMOVE_EXPERT = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
 ACTIVE = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"
 ACTIVE_WITH = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner AND expert = ANY(:experts) GROUP BY expert"
 
-# --- conversations ----------------------------------------------------------------------------------------------------
+# --- conversations
+# ----------------------------------------------------------------------------------------------------
 
 _SHOWN = """c.id, c.expert, c.started, c.last, c.preview, c.chain,
   (SELECT count(*) FROM messages m WHERE m.conversation = c.id)"""
-CONVERSATION = f"SELECT {_SHOWN} FROM conversations c WHERE c.id = :id AND c.expert = :expert AND c.owner = :owner"
+CONVERSATION = (
+    f"SELECT {_SHOWN} FROM conversations c WHERE c.id = :id AND c.expert = :expert AND c.owner = :owner"
+)
 CONVERSATIONS = f"""SELECT {_SHOWN} FROM conversations c WHERE c.expert = :expert AND c.owner = :owner
   ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
 COUNT_CONVERSATIONS = "SELECT count(*) FROM conversations WHERE expert = :expert AND owner = :owner"
@@ -61,7 +65,9 @@ SAID_BEFORE = """SELECT m.id, m.role, m.content, m.at FROM messages m JOIN conve
   WHERE c.expert = :expert AND c.owner = :owner AND c.id <> :conversation ORDER BY m.at DESC, m.id LIMIT :most"""
 SPOKEN = """SELECT c.owner, m.id, m.content, m.at FROM messages m JOIN conversations c ON c.id = m.conversation
   WHERE c.expert = :expert AND m.role = 'user' AND m.at >= :since ORDER BY m.at DESC, m.id LIMIT :most"""
-REMOVE_OPINIONS = "DELETE FROM opinions WHERE message IN (SELECT id FROM messages WHERE conversation = ANY(:ids))"
+REMOVE_OPINIONS = (
+    "DELETE FROM opinions WHERE message IN (SELECT id FROM messages WHERE conversation = ANY(:ids))"
+)
 REMOVE_MESSAGES = "DELETE FROM messages WHERE conversation = ANY(:ids)"
 REMOVE_CONVERSATIONS = "DELETE FROM conversations WHERE id = ANY(:ids)"
 OF_EXPERT = "SELECT id FROM conversations WHERE expert = :expert"
@@ -70,18 +76,22 @@ MESSAGE_OF = """SELECT m.id, m.role FROM messages m JOIN conversations c ON c.id
 PUT_OPINION = """INSERT INTO opinions (message, thumb, at) VALUES (:message, :thumb, :at)
   ON CONFLICT (message) DO UPDATE SET thumb = excluded.thumb, at = excluded.at"""
 TAKE_OPINION_BACK = "DELETE FROM opinions WHERE message = :message"
-THUMBS = "SELECT o.message, o.thumb FROM opinions o JOIN messages m ON m.id = o.message WHERE m.conversation = :id"
+THUMBS = (
+    "SELECT o.message, o.thumb FROM opinions o JOIN messages m ON m.id = o.message WHERE m.conversation = :id"
+)
 OPINIONS = """SELECT m.id, m.conversation, m.at, m.metadata, o.thumb, o.at FROM messages m JOIN conversations c ON c.id = m.conversation
   LEFT JOIN opinions o ON o.message = m.id WHERE c.expert = :expert AND m.role = 'assistant' ORDER BY m.at, m.id"""
 
-# --- trials -----------------------------------------------------------------------------------------------------------
+# --- trials
+# -----------------------------------------------------------------------------------------------------------
 
 ADD_TRIAL = "INSERT INTO trials (id, expert, body, begun) VALUES (:id, :expert, :body, :at)"
 TRIALS = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert ORDER BY begun, id"
 RUNNING = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert AND ended IS NULL ORDER BY begun, id LIMIT 1"
 END_TRIAL = "UPDATE trials SET ended = :at WHERE id = :id AND ended IS NULL"
 
-# --- tokens -----------------------------------------------------------------------------------------------------------
+# --- tokens
+# -----------------------------------------------------------------------------------------------------------
 
 ADD_TOKEN = "INSERT INTO tokens (hash, tenant, role, made) VALUES (:hash, :tenant, :role, :at)"
 TOKENS = "SELECT hash, tenant, role FROM tokens WHERE revoked IS NULL"

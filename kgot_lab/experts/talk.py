@@ -1,4 +1,6 @@
-"""A talk with an expert from Python: questions one after the other in one conversation, each answer with what it rests on."""
+"""A talk with an expert from Python: questions one after the other in one conversation, each answer with what
+it rests on.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from kgot_lab.errors import require
 from kgot_lab.experts.chat.citations import CITED, FALSE_MARK, CitableNode, Citables
-from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed, SourceNode, SourcesTold, ThoughtTold, TokenTold
+from kgot_lab.experts.chat.happening import (
+    ChatDone,
+    ChatEvent,
+    ChatFailed,
+    SourceNode,
+    SourcesTold,
+    ThoughtTold,
+    TokenTold,
+)
 from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
@@ -28,9 +38,11 @@ class AnswerPart(NamedTuple):
 
 @dataclass(frozen=True)
 class AnsweredTalk:
-    """An answer of an expert: its words, how it came about, and which of its citations are true and which false.
+    """An answer of an expert: its words, how it came about, and which of its citations are true and which
+    false.
 
-    `thought` is None where nothing could be searched; `trouble` says why there is no whole answer, "" where there is.
+    `thought` is None where nothing could be searched; `trouble` says why there is no whole answer, "" where
+    there is.
     """
 
     question: str
@@ -57,13 +69,22 @@ class AnsweredTalk:
 
 
 def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
-    """An answer as it was told, cut into words and citations; `cited` are the nodes that its true citations mean."""
+    """An answer as it was told, cut into words and citations; `cited` are the nodes that its true citations
+    mean.
+    """
     nodes, at = Citables(cited), 0
     for found in CITED.finditer(text):
         inside = found[1].strip()
-        parts = [inside] if nodes.meant(inside) else [part for each in inside.split(";") if (part := each.strip())]
+        parts = (
+            [inside]
+            if nodes.meant(inside)
+            else [part for each in inside.split(";") if (part := each.strip())]
+        )
         told = [AnswerPart(part.removesuffix(FALSE_MARK), True, nodes.meant(part)) for part in parts]
-        if not told or any(each.node is None and not part.endswith(FALSE_MARK) for each, part in zip(told, parts, strict=True)):
+        if not told or any(
+            each.node is None and not part.endswith(FALSE_MARK)
+            for each, part in zip(told, parts, strict=True)
+        ):
             continue  # nobody checked this: it stays words
         if at < found.start():
             yield AnswerPart(text[at : found.start()])
@@ -89,19 +110,24 @@ class ExpertTalk:
         return self.office.graphs.known_to(self.expert.config)
 
     def ask(self, question: str) -> AnsweredTalk:
-        """Ask, and wait for the whole answer; what was said before counts. Raises BadInput for a question that is none, and NotThere."""
+        """Ask, and wait for the whole answer; what was said before counts. Raises BadInput for a question
+        that is none, and NotThere.
+        """
         for _ in self.events(question):
             pass
         return self.turns[-1]
 
     def events(self, question: str) -> Iterator[ChatEvent]:
-        """Ask, and be told what happens as it happens; in the end the answer is the last of `turns`, also where this was closed before.
+        """Ask, and be told what happens as it happens; in the end the answer is the last of `turns`, also
+        where this was closed before.
 
         Raises BadInput and NotThere.
         """
         require(question, str, "a question is a text")
         turn = self.office.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
-        turn = replace(turn, tell_failure=lambda error, *_: str(error))  # who asks from Python is the owner of it all
+        turn = replace(
+            turn, tell_failure=lambda error, *_: str(error)
+        )  # who asks from Python is the owner of it all
         self.conversation = turn.conversation
         heard = _Heard(turn)
         try:
@@ -148,7 +174,9 @@ class _Heard:
 
     def answered(self) -> AnsweredTalk:
         """The answer as it stands; what was broken off is what was kept of it."""
-        message, cited, false = (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
+        message, cited, false = (
+            (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
+        )
         turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
         return AnsweredTalk(
             question=turn.question,
@@ -169,5 +197,7 @@ class _Heard:
         if last.role != "assistant":
             return "", (), ()
         about: Mapping[str, Any] = last.metadata
-        cited = tuple(CitableNode(each["graph"], each["id"], each["name"], "") for each in about.get("citations", ()))
+        cited = tuple(
+            CitableNode(each["graph"], each["id"], each["name"], "") for each in about.get("citations", ())
+        )
         return last.id, cited, tuple(about.get("false_citations", ()))

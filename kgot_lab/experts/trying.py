@@ -1,4 +1,6 @@
-"""Trials of two configurations of an expert on those who talk to it: each conversation has one of them, by its id."""
+"""Trials of two configurations of an expert on those who talk to it: each conversation has one of them, by
+its id.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class TrialChoice:
 
 
 def begin_trial(tables: ExpertTables, expert: str, a: object, b: object, plan: TrialPlan) -> KeptTrial:
-    """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotThere for the expert."""
+    """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotThere
+    for the expert.
+    """
     config = tables.expert(expert).config
     variants = {}
     for name, change in (("a", a), ("b", b)):
@@ -54,7 +58,9 @@ def chosen_variant(config: ExpertConfig, trial: KeptTrial, conversation: str) ->
     return TrialChoice(trial.id, variant, changed_config(config, trial.body[variant]))
 
 
-def verdict_on(tables: ExpertTables, expert: str, id: str, now: datetime) -> tuple[KeptTrial, TrialVerdict | None]:
+def verdict_on(
+    tables: ExpertTables, expert: str, id: str, now: datetime
+) -> tuple[KeptTrial, TrialVerdict | None]:
     """What a trial of an expert shows so far, None before anything is settled; raises NotThere."""
     found = [each for each in tables.trials(expert) if each.id == id]
     if not found:

@@ -1,4 +1,6 @@
-"""Reading a folder of code, settings and prose into a graph; what was read before and has not changed is not read again."""
+"""Reading a folder of code, settings and prose into a graph; what was read before and has not changed is not
+read again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from typing import Any, Literal
 from kgot_lab.documents.folder import Remark
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.extraction.facts.facts import Definition, FileFacts
-from kgot_lab.extraction.facts.kinds import PROSE_ENDINGS, PYTHON_ENDINGS, READ_ENDINGS, SCRIPT_ENDINGS, SETTINGS_ENDINGS
+from kgot_lab.extraction.facts.kinds import (
+    PROSE_ENDINGS,
+    PYTHON_ENDINGS,
+    READ_ENDINGS,
+    SCRIPT_ENDINGS,
+    SETTINGS_ENDINGS,
+)
 from kgot_lab.extraction.facts.naming import ModuleNames
 from kgot_lab.extraction.joined import join_facts
 from kgot_lab.extraction.kept import KeptExtraction, key_of_parts
@@ -27,15 +35,23 @@ _LARGEST = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
 }  # bytes that are read
-_PASSED_OVER = ("node_modules", "__pycache__", "site-packages")  # folders of what others wrote, or of what was made
+_PASSED_OVER = (
+    "node_modules",
+    "__pycache__",
+    "site-packages",
+)  # folders of what others wrote, or of what was made
 _LOT = 64  # files that are kept together; with workers so many for each thread, of at most as many threads as follow
 _MOST_LOTS = 16
-FileProgress = Callable[[int, int, str], object]  # how many files of how many are done, and the one that is next
+FileProgress = Callable[
+    [int, int, str], object
+]  # how many files of how many are done, and the one that is next
 
 
 @dataclass(frozen=True)
 class FolderGraph:
-    """The graph of a folder, and what became of its files: how many were read and reused, which not and why, which with doubt."""
+    """The graph of a folder, and what became of its files: how many were read and reused, which not and why,
+    which with doubt.
+    """
 
     graph: PropertyGraph
     files: int
@@ -45,49 +61,79 @@ class FolderGraph:
     doubtful: tuple[Remark, ...] = ()
     sites: int = 0
     resolved: int = 0
-    passed_over: dict[str, int] = field(default_factory=dict)  # endings of files that are not read, and how many there are
+    passed_over: dict[str, int] = field(
+        default_factory=dict
+    )  # endings of files that are not read, and how many there are
 
     def __repr__(self) -> str:
         return self.told()
 
     def told(self, most: int | None = 10) -> str:
-        """What came of the folder in words, and so many of the files that were not read, or read with doubt; None: all of them."""
+        """What came of the folder in words, and so many of the files that were not read, or read with doubt;
+        None: all of them.
+        """
         found = Counter(label for labels in self.graph.node_labels for label in labels)
-        kinds = ", ".join(counted(number, kind, "classes" if kind == "class" else "") for kind, number in found.most_common(6))
+        kinds = ", ".join(
+            counted(number, kind, "classes" if kind == "class" else "")
+            for kind, number in found.most_common(6)
+        )
         came = f"{self.read} read now, {self.reused} unchanged"
-        lines = [f"<FolderGraph: {counted(self.files, 'file')} ({came}), {counted(len(self.skipped), 'file')} skipped>"]
+        lines = [
+            f"<FolderGraph: {counted(self.files, 'file')} ({came}), {counted(len(self.skipped), 'file')} skipped>"
+        ]
         lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
         if self.sites:
-            lines.append(f"  of {self.sites:,} calls in Python {self.resolved / self.sites:.0%} are known in what they call")
-        remarks = [*(f"  skipped {each}" for each in self.skipped), *(f"  note {each}" for each in self.doubtful)]
+            lines.append(
+                f"  of {self.sites:,} calls in Python {self.resolved / self.sites:.0%} are known in what they call"
+            )
+        remarks = [
+            *(f"  skipped {each}" for each in self.skipped),
+            *(f"  note {each}" for each in self.doubtful),
+        ]
         hidden = 0 if most is None else len(remarks[most:])
-        return "\n".join(lines + remarks[:most] + [f"  and {hidden} more: told(None) names all"] * bool(hidden))
+        return "\n".join(
+            lines + remarks[:most] + [f"  and {hidden} more: told(None) names all"] * bool(hidden)
+        )
 
 
 def graph_of_folder(
-    folder: str | Path, *, cache: Path | Literal[False] | None = None, progress: FileProgress | None = None, client: Any = None
+    folder: str | Path,
+    *,
+    cache: Path | Literal[False] | None = None,
+    progress: FileProgress | None = None,
+    client: Any = None,
 ) -> FolderGraph:
-    """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what joins them.
+    """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what
+    joins them.
 
-    Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which facts of files are kept, None
-    for that of the user, False for none; a file that has not changed is not read again, and the graph is that of a full reading.
-    `progress` is told of each file. `client` is a Dask client (`kgot_lab.workers.workers_at`), whose workers are sent the bytes of files
-    and need no folder; the graph is the same. Raises BadInput where there is no folder or nothing that can be read in it, and LabError
-    where workers fail.
+    Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which
+    facts of files are kept, None for that of the user, False for none; a file that has not changed is not
+    read again, and the graph is that of a full reading. `progress` is told of each file. `client` is a Dask
+    client (`kgot_lab.workers.workers_at`), whose workers are sent the bytes of files and need no folder; the
+    graph is the same. Raises BadInput where there is no folder or nothing that can be read in it, and
+    LabError where workers fail.
     """
     require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()
     if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})")
+        raise BadInput(
+            f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})"
+        )
     walk = _Walk(folder)
     paths, name = sorted(walk.paths), folder.resolve().name
-    names = ModuleNames([each for each in paths if each.endswith(PYTHON_ENDINGS)], name if (folder / "__init__.py").is_file() else "")
+    names = ModuleNames(
+        [each for each in paths if each.endswith(PYTHON_ENDINGS)],
+        name if (folder / "__init__.py").is_file() else "",
+    )
     kept = None if cache is False else KeptExtraction(cache)
     reading = _Reading(folder, names, kept, client)
     told = progress or (lambda *_: None)
     files = list(reading.facts_of(paths, told))
     if not reading.read + reading.reused:
-        reasons = "; ".join(map(str, [*walk.skipped, *reading.skipped][:5])) or f"it holds no {', '.join(READ_ENDINGS)}"
+        reasons = (
+            "; ".join(map(str, [*walk.skipped, *reading.skipped][:5]))
+            or f"it holds no {', '.join(READ_ENDINGS)}"
+        )
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
     key = key_of_parts(name, *reading.keys)
     found = kept.graph(key) if kept else None
@@ -111,7 +157,9 @@ def graph_of_folder(
 
 
 def folder_stamp(folder: Path) -> str:
-    """What is another text once a folder would be read otherwise: a hash of the names, sizes and times of the files that are read."""
+    """What is another text once a folder would be read otherwise: a hash of the names, sizes and times of the
+    files that are read.
+    """
     told = []
     for path in sorted(_Walk(folder).paths):
         with suppress(OSError):  # gone meanwhile
@@ -132,7 +180,12 @@ class _Walk:
             inside = Path(parent).relative_to(folder)
             for name in list(folders):
                 path = Path(parent, name)
-                if name.startswith(".") or name in _PASSED_OVER or name.endswith(".egg-info") or _holds(path, "pyvenv.cfg"):
+                if (
+                    name.startswith(".")
+                    or name in _PASSED_OVER
+                    or name.endswith(".egg-info")
+                    or _holds(path, "pyvenv.cfg")
+                ):
                     folders.remove(name)
                 elif path.is_symlink():
                     folders.remove(name)
@@ -146,7 +199,11 @@ class _Walk:
                 else:
                     self.paths.append(_name(inside / name))
         self.skipped += [
-            Remark(_name(Path(each.filename).relative_to(folder)), f"the folder cannot be opened ({each.strerror})") for each in refused
+            Remark(
+                _name(Path(each.filename).relative_to(folder)),
+                f"the folder cannot be opened ({each.strerror})",
+            )
+            for each in refused
         ]
 
 
@@ -173,7 +230,11 @@ class _Reading:
     def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
         """The facts of each file that can be read, in the order of the paths."""
         for start in range(0, len(paths), self.lot):
-            data = {path: each for path in paths[start : start + self.lot] if (each := self._bytes(path)) is not None}
+            data = {
+                path: each
+                for path in paths[start : start + self.lot]
+                if (each := self._bytes(path)) is not None
+            }
             keys = {path: self._key(path, data[path]) for path in data}
             known = self.kept.facts(keys.values()) if self.kept else {}
             new: dict[bytes, FileFacts] = {}
@@ -210,7 +271,9 @@ class _Reading:
             if path in skipped and path.endswith(PYTHON_ENDINGS):
                 module = self.names.of(path)
                 self.keys.append(key_of_parts(path, module, "could not be read"))
-                itself = Definition(module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read")
+                itself = Definition(
+                    module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read"
+                )
                 yield FileFacts(path, "python", (itself,))
 
     def _bytes(self, path: str) -> bytes | None:
@@ -234,7 +297,9 @@ class _Reading:
     def _read_far(
         self, files: dict[str, FileToRead], progress: FileProgress, done: int, total: int
     ) -> Iterator[tuple[str, FileFacts | str]]:
-        """What workers read of some files, as they finish; what they cannot read for lack of a parser is left out."""
+        """What workers read of some files, as they finish; what they cannot read for lack of a parser is left
+        out.
+        """
         lots = files_together(files)
         for number, read in shared_out(self.client, read_there, lots):
             done += len(lots[number])

@@ -1,4 +1,6 @@
-"""The facts of all files joined into one graph: names are looked up, calls are followed, and what is said twice becomes one edge."""
+"""The facts of all files joined into one graph: names are looked up, calls are followed, and what is said
+twice becomes one edge.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _FEWEST_LETTERS = 4  # of a bare word in prose that may name a class or function
 
 @dataclass(frozen=True)
 class Joined:
-    """The graph, and how much of what is called in Python could be said: sites that call, and those of them whose callee is known."""
+    """The graph, and how much of what is called in Python could be said: sites that call, and those of them
+    whose callee is known.
+    """
 
     graph: PropertyGraph
     sites: int
@@ -53,7 +57,9 @@ def join_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joi
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without looking for circles in memory: millions of small sets are made and kept, and to look through them takes long."""
+    """Without looking for circles in memory: millions of small sets are made and kept, and to look through
+    them takes long.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -71,7 +77,9 @@ class _Growing:
         self.nodes: dict[str, Node] = {}
         self.about: dict[str, dict[str, Any]] = {}  # the properties of those that files define
         self.edges: dict[tuple[str, str, str], dict[str, set[Any]]] = {}
-        self.id_of: dict[str, str] = {}  # of a definition that is no module, in the analysis of Python: what it is in the graph
+        self.id_of: dict[
+            str, str
+        ] = {}  # of a definition that is no module, in the analysis of Python: what it is in the graph
         self.file_of: dict[str, str] = {}  # the file that a node was read in
         modules = {facts.file.id for facts in files}
         for facts in files:
@@ -79,7 +87,9 @@ class _Growing:
         for facts in files:
             for definition in facts.definitions[1:]:
                 # a package may have a function of the name of one of its modules
-                self.id_of[definition.id] = f"{definition.id}()" if definition.id in modules else definition.id
+                self.id_of[definition.id] = (
+                    f"{definition.id}()" if definition.id in modules else definition.id
+                )
         for facts in files:
             for definition in facts.definitions[1:]:
                 self._define(definition, facts)
@@ -112,7 +122,9 @@ class _Growing:
         if definition.inside:
             self._add(self.id_of.get(definition.inside, definition.inside), "contains", id, definition.line)
 
-    def _add(self, source: str, type: str, target: str, line: int = 0, name: str = "", said: str = "") -> None:
+    def _add(
+        self, source: str, type: str, target: str, line: int = 0, name: str = "", said: str = ""
+    ) -> None:
         if source == target:
             return
         about = self.edges.setdefault((source, type, target), defaultdict(set))
@@ -139,7 +151,9 @@ class _Growing:
             id = ROOT if folder == ROOT else f"{folder}/"
             if id not in self.nodes:
                 self.nodes[id] = Node(
-                    id, ("folder",), {"name": self.root if folder == ROOT else PurePosixPath(folder).name, "file": folder}
+                    id,
+                    ("folder",),
+                    {"name": self.root if folder == ROOT else PurePosixPath(folder).name, "file": folder},
                 )
                 if folder != ROOT:
                     self._add(holder(str(PurePosixPath(folder).parent)), "contains", id)
@@ -174,7 +188,13 @@ class _Growing:
         if found is not None:
             self._add(module, "imports", found, reference.line, reference.said)
         elif not names.is_folder(reference.target):
-            self._add(module, "imports", self._package(reference.target.split(".")[0]), reference.line, reference.said)
+            self._add(
+                module,
+                "imports",
+                self._package(reference.target.split(".")[0]),
+                reference.line,
+                reference.said,
+            )
 
     def _require(self, facts: FileFacts, reference: Mention) -> None:
         """An import of a script: of a file beside it, or of a package."""
@@ -188,7 +208,10 @@ class _Growing:
         if target.startswith(PACKAGE):
             return self._package(target.removeprefix(PACKAGE))
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
-        places = (target, *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPT_ENDINGS))
+        places = (
+            target,
+            *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPT_ENDINGS),
+        )
         return next((self.by_path[each] for each in places if each in self.by_path), "")
 
     def scripts(self) -> None:
@@ -203,16 +226,24 @@ class _Growing:
                     exported[facts.file.id, reference.said] = reference.target
         for facts in self.files:
             for reference in facts.references:
-                if reference.type in ("calls", "inherits_from") and (found := self._named_there(reference.target, exported, stars, set())):
+                if reference.type in ("calls", "inherits_from") and (
+                    found := self._named_there(reference.target, exported, stars, set())
+                ):
                     target, name = found
                     if target == reference.source:
                         self.about[target]["calls_itself"] = True
                     self._add(reference.source, reference.type, target, reference.line, name)
 
     def _named_there(
-        self, target: str, exported: Mapping[tuple[str, str], str], stars: Mapping[str, list[str]], seen: set[str]
+        self,
+        target: str,
+        exported: Mapping[tuple[str, str], str],
+        stars: Mapping[str, list[str]],
+        seen: set[str],
     ) -> tuple[str, str] | None:
-        """What a name of another file is, and what it is called there if that is a package; None for what is not among the files."""
+        """What a name of another file is, and what it is called there if that is a package; None for what is
+        not among the files.
+        """
         if target in self.nodes and not target.startswith(PACKAGE):
             return target, ""
         if target in seen:
@@ -228,8 +259,14 @@ class _Growing:
             return here, ""
         first, _, rest = name.partition(".")
         if (file, first) in exported:
-            return self._named_there(exported[file, first] + (f".{rest}" if rest else ""), exported, stars, seen)
-        ways = (self._named_there(f"{other}#{name}", exported, stars, seen) for other in stars.get(file, ()) if other)
+            return self._named_there(
+                exported[file, first] + (f".{rest}" if rest else ""), exported, stars, seen
+            )
+        ways = (
+            self._named_there(f"{other}#{name}", exported, stars, seen)
+            for other in stars.get(file, ())
+            if other
+        )
         return next(filter(None, ways), None)
 
     def _package(self, name: str) -> str:
@@ -249,7 +286,9 @@ class _Growing:
             for base in those:
                 external = base.startswith("ext:")
                 target = self._package(base[4:].split(".")[0]) if external else self.id_of.get(base, base)
-                self._add(self.id_of.get(owner, owner), "inherits_from", target, name=base[4:] if external else "")
+                self._add(
+                    self.id_of.get(owner, owner), "inherits_from", target, name=base[4:] if external else ""
+                )
 
     def calls(self, analysis: PointsTo) -> None:
         """Who calls what; a lambda is part of the function around it, and what calls itself says so."""
@@ -285,7 +324,9 @@ class _Growing:
                 ends[".".join(parts[start:])].add(id)
         for facts in self.files:
             for reference in facts.references:
-                if reference.type in ("configures", "documents") and (target := self._meant(facts, reference, ends)):
+                if reference.type in ("configures", "documents") and (
+                    target := self._meant(facts, reference, ends)
+                ):
                     self._add(facts.file.id, reference.type, target, reference.line, said=reference.said)
 
     def _meant(self, facts: FileFacts, reference: Mention, ends: Mapping[str, set[str]]) -> str:
@@ -300,7 +341,12 @@ class _Growing:
         name = target.replace(":", ".")
         if name in self.nodes:
             return name
-        telling = "." in name or "_" in name or (len(name) >= _FEWEST_LETTERS and name[:1].isupper()) or len(name) > 2 * _FEWEST_LETTERS
+        telling = (
+            "." in name
+            or "_" in name
+            or (len(name) >= _FEWEST_LETTERS and name[:1].isupper())
+            or len(name) > 2 * _FEWEST_LETTERS
+        )
         found = ends.get(name, set()) if telling else set()
         return next(iter(found)) if len(found) == 1 else ""
 

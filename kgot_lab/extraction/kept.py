@@ -1,4 +1,6 @@
-"""What was extracted before, kept on this computer: the facts of files by their bytes, and the graphs of folders by their files."""
+"""What was extracted before, kept on this computer: the facts of files by their bytes, and the graphs of
+folders by their files.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _GRAPHS = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json"
 
 
 class KeptExtraction:
-    """Facts and graphs under digests of what they were made of; another version of what makes them finds nothing."""
+    """Facts and graphs under digests of what they were made of; another version of what makes them finds
+    nothing.
+    """
 
     def __init__(self, folder: Path | None):
         self._facts = CacheFile(folder, _FACTS, called="extraction", without="files are read again")
@@ -48,7 +52,16 @@ class KeptExtraction:
         """Keep a graph."""
         nodes = [[each.id, list(each.labels), each.properties] for each in found.graph.nodes]
         edges = [[each.source, each.type, each.target, each.properties] for each in found.graph.edges]
-        self._graphs.write([(key, _packed({"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}))])
+        self._graphs.write(
+            [
+                (
+                    key,
+                    _packed(
+                        {"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}
+                    ),
+                )
+            ]
+        )
 
 
 def key_of_parts(*parts: str | bytes) -> bytes:

@@ -24,7 +24,9 @@ MOST_TOGETHER, MOST_BYTES_TOGETHER = 16, 2_000_000  # files, and bytes of them, 
 
 @dataclass(frozen=True)
 class FileToRead:
-    """A file by its path in its folder, with its bytes; of Python the module that it is, and whether that is a package."""
+    """A file by its path in its folder, with its bytes; of Python the module that it is, and whether that is
+    a package.
+    """
 
     path: str
     data: bytes
@@ -33,7 +35,9 @@ class FileToRead:
 
 
 class ReadThere(NamedTuple):
-    """What another process read: the version of its code, and of each file the facts, why there are none, or None: read it yourself."""
+    """What another process read: the version of its code, and of each file the facts, why there are none, or
+    None: read it yourself.
+    """
 
     version: bytes
     files: tuple[FileFacts | str | None, ...]
@@ -59,7 +63,9 @@ def facts_of_file(file: FileToRead) -> FileFacts:
         facts = script_facts(text, path)
     if not found.remark:
         return facts
-    return FileFacts(facts.path, facts.language, facts.definitions, facts.references, found.remark, facts.flow)
+    return FileFacts(
+        facts.path, facts.language, facts.definitions, facts.references, found.remark, facts.flow
+    )
 
 
 def read_there(files: Sequence[FileToRead]) -> ReadThere:
@@ -81,9 +87,13 @@ def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
 
 
 def same_reading(read: ReadThere) -> ReadThere:
-    """What a worker read, if its code is ours; raises LabError, since another version would make another graph."""
+    """What a worker read, if its code is ours; raises LabError, since another version would make another
+    graph.
+    """
     if read.version != reading_version():
-        raise LabError("a worker reads files by another version of kgot_lab: install the same on each, then ask again")
+        raise LabError(
+            "a worker reads files by another version of kgot_lab: install the same on each, then ask again"
+        )
     return read
 
 
@@ -102,9 +112,15 @@ def _python_text(data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return re.sub(r"\r\n?", "\n", data.decode(encoding))
     except SyntaxError as error:
-        said = "is not UTF-8, and declares no other encoding" if "invalid or missing" in str(error) else f"does not parse: {error}"
+        said = (
+            "is not UTF-8, and declares no other encoding"
+            if "invalid or missing" in str(error)
+            else f"does not parse: {error}"
+        )
         raise BadInput(said) from None
     except LookupError as error:
         raise BadInput(f"does not parse: {error}") from None
     except UnicodeDecodeError as error:
-        raise BadInput(f"is not {encoding} ({error.reason} at byte {error.start + 1:,}), and declares no other encoding") from None
+        raise BadInput(
+            f"is not {encoding} ({error.reason} at byte {error.start + 1:,}), and declares no other encoding"
+        ) from None

@@ -45,20 +45,24 @@ def ask(
     trace: str | Path | None = None,
     memory: str | Path | Beliefs | None = None,
 ) -> Trace:
-    """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and `show` steps through it.
+    """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and
+    `show` steps through it.
 
-    `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that
-    belong to the question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, which must be empty, or an open
-    store, which stays open: where it holds a graph, the run begins with that and may do without documents. `preset` is "local" (for small
-    models), "reference" (the published limits), "auto", or Limits. With a `trace` the run is written to that file event by event, and
-    after a stop the same call goes on with it; otherwise it is only returned. A recorded model begins with its first replies. Nothing
-    is fetched: without its file the local model raises ModelMissing, which says what to do. In a notebook the cell shows the events as
-    they happen. Raises BadInput, TraceError for a file that holds anything else than this question without its answer, and what
-    `connect`, `open_store` and `think` raise.
+    `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…);
+    `attachments` are files that belong to the question. `model` is what `connect` takes, or a model; `store`
+    what `open_store` takes, which must be empty, or an open store, which stays open: where it holds a graph,
+    the run begins with that and may do without documents. `preset` is "local" (for small models), "reference"
+    (the published limits), "auto", or Limits. With a `trace` the run is written to that file event by event,
+    and after a stop the same call goes on with it; otherwise it is only returned. A recorded model begins
+    with its first replies. Nothing is fetched: without its file the local model raises ModelMissing, which
+    says what to do. In a notebook the cell shows the events as they happen. Raises BadInput, TraceError for a
+    file that holds anything else than this question without its answer, and what `connect`, `open_store` and
+    `think` raise.
 
-    A `memory` is a file of claims, or Claims: the run begins with the facts in it, answers from them before it searches, and what it
-    writes is learnt there once it has its answer; `about["memory"]` of what is returned says which facts it knew before. Beliefs of an
-    earlier time, as `Claims.as_of` gives them, learn nothing. Raises what `open_claims` raises, before a model is asked.
+    A `memory` is a file of claims, or Claims: the run begins with the facts in it, answers from them before
+    it searches, and what it writes is learnt there once it has its answer; `about["memory"]` of what is
+    returned says which facts it knew before. Beliefs of an earlier time, as `Claims.as_of` gives them, learn
+    nothing. Raises what `open_claims` raises, before a model is asked.
     """
     require(question, str, "a question is a text")
     if not question.strip():
@@ -67,15 +71,30 @@ def ask(
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
     with asked_memory(memory, question) if memory is not None else nullcontext() as asked:
-        if documents is None and not attachments and not _holds_graph(store) and not (asked and asked.begun.facts):
+        if (
+            documents is None
+            and not attachments
+            and not _holds_graph(store)
+            and not (asked and asked.begun.facts)
+        ):
             more = "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
-            raise BadInput(f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}")
-        llm = connect(model) if isinstance(model, str) else model  # first, since an index is made in vain where no model is
-        require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
+            raise BadInput(
+                f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}"
+            )
+        llm = (
+            connect(model) if isinstance(model, str) else model
+        )  # first, since an index is made in vain where no model is
+        require_parts(
+            llm,
+            ("name", "__call__"),
+            "a model is a text such as local or openai:MODEL, or what connect(…) gives",
+        )
         limits = limits_for(llm.name, preset)
         names = [Path(file).name for file in attachments]
         before = (
-            None if trace is None or not Path(trace).exists() else _stopped(trace, question, limits if preset != "auto" else None, names)
+            None
+            if trace is None or not Path(trace).exists()
+            else _stopped(trace, question, limits if preset != "auto" else None, names)
         )
         if isinstance(llm, Recorded):
             llm.rewind(asked_in(trace, llm.name) if trace is not None and before else ())
@@ -111,14 +130,17 @@ def _run(
 
 
 def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
-    """The run on file that a call goes on with; raises TraceError unless it is the same question, with the same limits, without an answer.
+    """The run on file that a call goes on with; raises TraceError unless it is the same question, with the
+    same limits, without an answer.
 
     A run that was stopped before its first event has neither.
     """
     try:
         run = load_run(trace)
     except TraceError as error:
-        raise TraceError(f"{trace} exists already and no run can go on there: {error}; name another file") from None
+        raise TraceError(
+            f"{trace} exists already and no run can go on there: {error}; name another file"
+        ) from None
     if not run.events:
         return run
     begun, another = started(run.events), "name another file for this one"
@@ -126,9 +148,13 @@ def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Seq
         asked = " about ".join(filter(None, (repr(begun.question), ", ".join(begun.attachments))))
         raise TraceError(f"{trace} holds the run of another question, {asked}: {another}")
     if run.finished:
-        raise TraceError(f"{trace} holds a run that has its answer: load_run({str(trace)!r}) gives it; {another}")
+        raise TraceError(
+            f"{trace} holds a run that has its answer: load_run({str(trace)!r}) gives it; {another}"
+        )
     if limits is not None and begun.limits != json.loads(json.dumps(limits.as_json())):
-        raise TraceError(f"{trace} holds a run with other limits (preset {begun.preset!r}): go on with those, or {another}")
+        raise TraceError(
+            f"{trace} holds a run with other limits (preset {begun.preset!r}): go on with those, or {another}"
+        )
     return run
 
 
@@ -155,12 +181,18 @@ def _read(folder: str | Path) -> Sequence[Document]:
 
 @contextmanager
 def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
-    """The store of a run, which may hold what the run that goes on had made: one that is given stays open, one that is opened is closed."""
+    """The store of a run, which may hold what the run that goes on had made: one that is given stays open,
+    one that is opened is closed.
+    """
     if isinstance(store, str | Path):
         with closing(store_again(store) if before and before.events else empty_store(store)) as opened:
             yield opened
         return
-    require_parts(store, ("write", "read", "schema"), "a store is a name, an address, a file, or what open_store(…) gives")
+    require_parts(
+        store,
+        ("write", "read", "schema"),
+        "a store is a name, an address, a file, or what open_store(…) gives",
+    )
     yield store
 
 
@@ -176,7 +208,9 @@ def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
     except TraceError:
         raise  # of the file itself
     except (LabError, KeyboardInterrupt) as error:
-        call = "the same call with a model that can answer" if isinstance(error, ReplayMiss) else "the same call"
+        call = (
+            "the same call with a model that can answer" if isinstance(error, ReplayMiss) else "the same call"
+        )
         error.add_note(f"Everything so far is in {trace}; {call} goes on with it.")
         raise
     return load_run(trace)

@@ -34,13 +34,15 @@ def expert(
     persona: str | Mapping[str, Json] | Persona | None = None,
     settings: Mapping[str, Json] | None = None,
 ) -> ExpertTalk:
-    """Talk with an expert: `talk = lab.expert("cookbook")`, then `talk.ask("…")`, and `lab.show(talk)` to ask in a notebook.
+    """Talk with an expert: `talk = lab.expert("cookbook")`, then `talk.ask("…")`, and `lab.show(talk)` to ask
+    in a notebook.
 
-    `knows` is the name of a shipped expert ("cookbook", or "code" for this package's own), or a graph: a PropertyGraph, a NetworkX graph,
-    triples, edges, or where one is, a file or a folder of code and notes. `model` is what `connect` takes, or a model. `persona` says how
-    it speaks: instructions in words, or the fields of a Persona that differ. `settings` are other fields of an expert as
-    `kgot_lab.experts.expert.ExpertConfig` has them, such as
-    {"retrieval": {"limit": 5}}. Nothing is kept on disk. Raises UnknownName, BadInput, and what `connect` raises.
+    `knows` is the name of a shipped expert ("cookbook", or "code" for this package's own), or a graph: a
+    PropertyGraph, a NetworkX graph, triples, edges, or where one is, a file or a folder of code and notes.
+    `model` is what `connect` takes, or a model. `persona` says how it speaks: instructions in words, or the
+    fields of a Persona that differ. `settings` are other fields of an expert as
+    `kgot_lab.experts.expert.ExpertConfig` has them, such as {"retrieval": {"limit": 5}}. Nothing is kept on
+    disk. Raises UnknownName, BadInput, and what `connect` raises.
     """
     shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
     if isinstance(knows, str) and knows in shipped:
@@ -51,12 +53,24 @@ def expert(
         graph = opened_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
         if not len(graph):
             raise BadInput("the graph is empty: there is nothing that an expert could know")
-        told, graphs = {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}}, {_OWN: lambda: graph}
+        told, graphs = (
+            {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}},
+            {_OWN: lambda: graph},
+        )
     llm = connect(model) if isinstance(model, str) else model
-    require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
-    office = ExpertOffice(open_experts(), GraphFolder(None, graphs), ExpertModels({llm.name: lambda: llm}, llm.name), embedder=_embedder())
+    require_parts(
+        llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives"
+    )
+    office = ExpertOffice(
+        open_experts(),
+        GraphFolder(None, graphs),
+        ExpertModels({llm.name: lambda: llm}, llm.name),
+        embedder=_embedder(),
+    )
     weakref.finalize(office.tables, office.tables.storage.close)  # nobody has to: all of it is in memory
-    return ExpertTalk(office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id)
+    return ExpertTalk(
+        office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id
+    )
 
 
 def _is_there(place: str) -> bool:
@@ -74,7 +88,9 @@ def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, An
         return {"instructions": persona}
     if persona is None or isinstance(persona, Mapping):
         return dict(persona or {})
-    raise BadInput("a persona is its instructions in words, or a mapping with name, instructions, style and greeting")
+    raise BadInput(
+        "a persona is its instructions in words, or a mapping with name, instructions, style and greeting"
+    )
 
 
 def _embedder() -> Embedder | None:

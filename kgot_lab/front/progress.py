@@ -1,4 +1,6 @@
-"""How far a run or a long job is, in the output of a notebook cell while it happens; nothing is shown anywhere else."""
+"""How far a run or a long job is, in the output of a notebook cell while it happens; nothing is shown
+anywhere else.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _BAR, _PAUSE = 30, 0.2  # signs of a bar, and seconds between two pictures of it
 
 
 def told_in_cell(events: Iterable[Event], head: str = "") -> Iterator[Event]:
-    """Pass events on, and where a notebook cell runs show the last of them below `head`, in one output that grows with the run."""
+    """Pass events on, and where a notebook cell runs show the last of them below `head`, in one output that
+    grows with the run.
+    """
     if not in_notebook():
         yield from events
         return
@@ -53,7 +57,13 @@ class CellProgress:
     def text(self) -> str:
         """What is shown."""
         before = self._count - len(self._lines)
-        return "\n".join([*([self._head] if self._head else []), *([f"({before} events before)"] if before > 1 else []), *self._lines])
+        return "\n".join(
+            [
+                *([self._head] if self._head else []),
+                *([f"({before} events before)"] if before > 1 else []),
+                *self._lines,
+            ]
+        )
 
     def _show(self, state: str) -> None:
         from IPython.display import display
@@ -66,7 +76,9 @@ class CellProgress:
 
 
 def counted_in_cell(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
-    """What to give a long job as its `progress`: called with how many of how many are done, it shows a bar where a notebook cell runs."""
+    """What to give a long job as its `progress`: called with how many of how many are done, it shows a bar
+    where a notebook cell runs.
+    """
     bar = CellBar(what, clock) if in_notebook() else None
 
     def tell(done: int, total: int, *_: object) -> None:
@@ -77,7 +89,9 @@ def counted_in_cell(what: str, *, clock: Callable[[], float] = time.monotonic) -
 
 
 class CellBar:
-    """One output of a cell that shows how many of how many are done; it is drawn a few times a second at most, and at the end."""
+    """One output of a cell that shows how many of how many are done; it is drawn a few times a second at
+    most, and at the end.
+    """
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._what, self._clock, self._began = what, clock, clock()
@@ -91,7 +105,9 @@ class CellBar:
             return
         self._shown_at = now
         full = _BAR * done // max(1, total)
-        self._show(f"{self._what}: [{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,}, {now - self._began:.0f} s")
+        self._show(
+            f"{self._what}: [{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,}, {now - self._began:.0f} s"
+        )
 
     def _show(self, text: str) -> None:
         from IPython.display import display

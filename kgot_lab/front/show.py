@@ -47,7 +47,9 @@ from kgot_lab.viz.worlds.seen import seen_graph
 
 
 def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
-    """The hits of a ranking with their scores, and what each lane below it said of them; at most `limit` of them."""
+    """The hits of a ranking with their scores, and what each lane below it said of them; at most `limit` of
+    them.
+    """
     require_count(limit, 1, "limit")
     rows = tuple(
         (str(rank), hit.id, f"{hit.score:.4g}", "; ".join(map(str, ranking.why(hit.id))))
@@ -58,9 +60,16 @@ def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
 
 
 def report_table(report: Report) -> Table:
-    """The tables of a report: what each system reached, and the comparison with the baseline; a star stands behind what is best."""
+    """The tables of a report: what each system reached, and the comparison with the baseline; a star stands
+    behind what is best.
+    """
     sheets = [
-        Sheet(grid.columns, tuple(tuple(cell.text + "*" * cell.bold for cell in row) for row in grid.rows), len(grid.rows), grid.title)
+        Sheet(
+            grid.columns,
+            tuple(tuple(cell.text + "*" * cell.bold for cell in row) for row in grid.rows),
+            len(grid.rows),
+            grid.title,
+        )
         for grid in report.grids()
     ]
     return Table(tuple(sheets))
@@ -71,7 +80,11 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     require_count(limit, 1, "limit")
     rows = [tuple(map(cell, row)) for row in found.rows()]
     answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))
-    return Table((answer, Sheet(("why",), tuple((harmless(line),) for line in found.why), len(found.why), "Why"))[: 1 + bool(found.why)])
+    return Table(
+        (answer, Sheet(("why",), tuple((harmless(line),) for line in found.why), len(found.why), "Why"))[
+            : 1 + bool(found.why)
+        ]
+    )
 
 
 def _fork(fork: Fork) -> object:
@@ -90,7 +103,9 @@ def _seen(seen: VisibleWorld, *, height: int = 460) -> object:
     return show_graph(seen_graph(seen), height=height)
 
 
-def _edges(edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None) -> object:
+def _edges(
+    edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None
+) -> object:
     return structure(edges, texts, aligner=aligner)
 
 
@@ -141,13 +156,15 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, a world as someone sees it, a run, a ranking, a query method's answer, a comparison, a certificate, a report or rows.
+    """Show a graph, a world as someone sees it, a run, a ranking, a query method's answer, a comparison, a
+    certificate, a report or rows.
 
-    A talk with an expert is shown with a box to ask, and one of its answers with how it came about. A graph may be a PropertyGraph, a
-    NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a fork. Options are those of the view:
-    `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of
-    an impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for anything else, which lists what is shown,
-    and for an option that the view does not have.
+    A talk with an expert is shown with a box to ask, and one of its answers with how it came about. A graph
+    may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a
+    trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of a graph,
+    `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an impact,
+    `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for anything else, which
+    lists what is shown, and for an option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):
@@ -161,7 +178,9 @@ def show(what: object, **options: Any) -> object:
                 return _shown(name, view, items, options)
     if isinstance(what, str | Path):
         how = "a graph on file is read by kgot_lab.stores.files.read_graph(path), a run by load_run(path)"
-        raise BadInput(f"show() shows a PropertyGraph, a run and other things that are loaded, not {described_value(what)}: {how}")
+        raise BadInput(
+            f"show() shows a PropertyGraph, a run and other things that are loaded, not {described_value(what)}: {how}"
+        )
     raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LISTS))}; not {described_value(what)}")
 
 

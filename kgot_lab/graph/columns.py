@@ -14,7 +14,9 @@ Int = TypeVar("Int", np.int32, np.int64)
 
 
 class Csr(NamedTuple):
-    """Compressed sparse rows: the neighbours of node row r are indices[indptr[r]:indptr[r + 1]], reached over edges[...]."""
+    """Compressed sparse rows: the neighbours of node row r are indices[indptr[r]:indptr[r + 1]], reached over
+    edges[...].
+    """
 
     indptr: NDArray[np.int64]
     indices: Ints

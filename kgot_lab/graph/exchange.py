@@ -24,13 +24,16 @@ TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
 UNTYPED = "related_to"
 
 
-# --- NetworkX ---------------------------------------------------------------------------------------------------------
+# --- NetworkX
+# ---------------------------------------------------------------------------------------------------------
 
 
 def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
-    """A MultiDiGraph: node attribute `label` (and `labels` when there are several), edge key type or type#key, edge attribute `relation`.
+    """A MultiDiGraph: node attribute `label` (and `labels` when there are several), edge key type or
+    type#key, edge attribute `relation`.
 
-    A property whose own name is one of these gets an underscore at its end. Raises BadInput when two edges would get one key.
+    A property whose own name is one of these gets an underscore at its end. Raises BadInput when two edges
+    would get one key.
     """
     import networkx as nx
 
@@ -41,24 +44,31 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
         if made.has_edge(edge.source, edge.target, key):
-            raise BadInput(f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}; rename one type or key")
+            raise BadInput(
+                f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}; rename one type or key"
+            )
         made.add_edge(edge.source, edge.target, key)
-        made.edges[edge.source, edge.target, key].update(_escaped(edge.properties, _EDGE_NAMES) | {"relation": edge.type})
+        made.edges[edge.source, edge.target, key].update(
+            _escaped(edge.properties, _EDGE_NAMES) | {"relation": edge.type}
+        )
     return made
 
 
 def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
     """The graph of any NetworkX graph; ids become text, an undirected edge points the way it is listed.
 
-    Labels come from `labels` and `label`; an edge's type from the first of relation, relationship, label, type that is a text,
-    or from its key if that is a text, or is "related_to". Raises BadInput when two ids have one text, such as 1 and "1".
+    Labels come from `labels` and `label`; an edge's type from the first of relation, relationship, label,
+    type that is a text, or from its key if that is a text, or is "related_to". Raises BadInput when two ids
+    have one text, such as 1 and "1".
     """
     require_parts(graph, ("nodes", "edges", "is_multigraph"), "from_networkx takes a NetworkX graph")
     names: dict[str, Any] = {}
     for id in graph:
         if id != names.setdefault(str(id), id):
             raise BadInput(f"the ids {id!r} and {names[str(id)]!r} have the same text; rename one")
-    nodes = (Node(str(id), _labels(data), _unescaped(data, _NODE_NAMES)) for id, data in graph.nodes(data=True))
+    nodes = (
+        Node(str(id), _labels(data), _unescaped(data, _NODE_NAMES)) for id, data in graph.nodes(data=True)
+    )
     return PropertyGraph.of(nodes, _with_own_keys(_keyed_edges(graph)))
 
 
@@ -91,11 +101,19 @@ def _with_own_keys(listed: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) ->
     """Edges whose keys say no more than is needed: NetworkX numbers parallel edges whatever their types."""
     taken: set[tuple[str, str, str, str]] = set()
     for source, target, nx_key, data in listed:
-        attribute = next((name for name in TYPE_ATTRIBUTES if isinstance(data.get(name), str) and data[name]), None)
+        attribute = next(
+            (name for name in TYPE_ATTRIBUTES if isinstance(data.get(name), str) and data[name]), None
+        )
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
-        properties = _unescaped({name: value for name, value in data.items() if name != attribute}, _EDGE_NAMES, drop=False)
+        properties = _unescaped(
+            {name: value for name, value in data.items() if name != attribute}, _EDGE_NAMES, drop=False
+        )
         keys = chain((_own_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
-        edge = next(e for key in keys if (e := Edge(str(source), type, str(target), properties, key)).identity not in taken)
+        edge = next(
+            e
+            for key in keys
+            if (e := Edge(str(source), type, str(target), properties, key)).identity not in taken
+        )
         taken.add(edge.identity)
         yield edge
 
@@ -106,19 +124,29 @@ def _own_key(nx_key: Any, type: str) -> str:
     return nx_key.removeprefix(f"{type}#")
 
 
-# --- pandas -----------------------------------------------------------------------------------------------------------
+# --- pandas
+# -----------------------------------------------------------------------------------------------------------
 
 
 def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Nodes as id, labels and a column for each property; edges as source, type, target, key and a column for each property.
+    """Nodes as id, labels and a column for each property; edges as source, type, target, key and a column for
+    each property.
 
-    A property that a node or edge lacks is NaN. A property named like one of these columns gets an underscore at its end.
+    A property that a node or edge lacks is NaN. A property named like one of these columns gets an underscore
+    at its end.
     """
     import pandas as pd
 
     nodes = [{"id": n.id, "labels": n.labels, **_escaped(n.properties, NODE_COLUMNS)} for n in graph.nodes]
     edges = [
-        {"source": e.source, "type": e.type, "target": e.target, "key": e.key, **_escaped(e.properties, EDGE_COLUMNS)} for e in graph.edges
+        {
+            "source": e.source,
+            "type": e.type,
+            "target": e.target,
+            "key": e.key,
+            **_escaped(e.properties, EDGE_COLUMNS),
+        }
+        for e in graph.edges
     ]
     return (
         pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object),
@@ -127,18 +155,22 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
-    """The graph of two data frames; nodes need a column id, edges need source and target. An id of 2.0 is 2: pandas makes it so.
+    """The graph of two data frames; nodes need a column id, edges need source and target. An id of 2.0 is 2:
+    pandas makes it so.
 
-    Labels may be a list or one text in `labels` or `label`; the type may be in `type` or `relation` and is else "related_to".
-    Every other column is a property, left out where it is missing. Raises BadInput for a column that is missing or there twice, and for
-    a dangling edge.
+    Labels may be a list or one text in `labels` or `label`; the type may be in `type` or `relation` and is
+    else "related_to". Every other column is a property, left out where it is missing. Raises BadInput for a
+    column that is missing or there twice, and for a dangling edge.
     """
     _need(nodes, {"id"}, "nodes")
     _need(edges, {"source", "target"}, "edges")
     label = "labels" if "labels" in nodes else "label"
     type = "type" if "type" in edges else "relation"
     return PropertyGraph.of(
-        (Node(_text(row, "id"), _texts(row.get(label)), _unescaped(_without(row, label), NODE_COLUMNS)) for row in _records(nodes)),
+        (
+            Node(_text(row, "id"), _texts(row.get(label)), _unescaped(_without(row, label), NODE_COLUMNS))
+            for row in _records(nodes)
+        ),
         (
             Edge(
                 _text(row, "source"),
@@ -161,14 +193,20 @@ def _need(frame: pd.DataFrame, columns: set[str], what: str) -> None:
     unambiguous(frame.columns, what)
     missing = columns - set(frame.columns)
     if missing:
-        raise BadInput(f"the data frame of {what} has no column {', '.join(sorted(missing))}; it has {', '.join(map(str, frame.columns))}")
+        raise BadInput(
+            f"the data frame of {what} has no column {', '.join(sorted(missing))}; it has {', '.join(map(str, frame.columns))}"
+        )
 
 
 def _records(frame: pd.DataFrame) -> Iterator[dict[str, Json]]:
     import pandas as pd
 
     for row in frame.to_dict("records"):
-        yield {str(name): value for name, value in row.items() if value is None or not pd.api.types.is_scalar(value) or not pd.isna(value)}
+        yield {
+            str(name): value
+            for name, value in row.items()
+            if value is None or not pd.api.types.is_scalar(value) or not pd.isna(value)
+        }
 
 
 def _text(row: Mapping[str, Json], name: str, default: str | None = None) -> str:
@@ -179,25 +217,32 @@ def _text(row: Mapping[str, Json], name: str, default: str | None = None) -> str
 
 
 def id_text(value: object) -> str:
-    """An id as text; a whole number in a column of floats, which pandas makes of one with a gap, is written as a whole number."""
+    """An id as text; a whole number in a column of floats, which pandas makes of one with a gap, is written
+    as a whole number.
+    """
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def unambiguous(names: Iterable[object], what: str) -> None:
     """Raise BadInput where two columns of a data frame have one name."""
     if twice := [name for name, times in Counter(names).items() if times > 1]:
-        raise BadInput(f"two columns of the data frame of {what} are called {shortly(twice[0])}; rename or drop one")
+        raise BadInput(
+            f"two columns of the data frame of {what} are called {shortly(twice[0])}; rename or drop one"
+        )
 
 
 def _without(row: Mapping[str, Json], name: str) -> dict[str, Json]:
     return {other: value for other, value in row.items() if other != name}
 
 
-# --- names that are taken ---------------------------------------------------------------------------------------------
+# --- names that are taken
+# ---------------------------------------------------------------------------------------------
 
 
 def _escaped(properties: Mapping[str, Json], taken: frozenset[str]) -> dict[str, Json]:
-    """Properties that can stand beside the taken names: one of those, with any underscores at its end, gets one more."""
+    """Properties that can stand beside the taken names: one of those, with any underscores at its end, gets
+    one more.
+    """
     return {f"{name}_" if name.rstrip("_") in taken else name: value for name, value in properties.items()}
 
 

@@ -1,4 +1,6 @@
-"""The gate of every graph: what may enter is checked once and copied, so that nobody who holds the original can change the graph."""
+"""The gate of every graph: what may enter is checked once and copied, so that nobody who holds the original
+can change the graph.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from typing import TypeVar
 from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
-MOST_KEPT = 16_000_000  # bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
+MOST_KEPT = (
+    16_000_000  # bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
+)
 DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)
@@ -22,7 +26,9 @@ Element = TypeVar("Element", Node, Edge)
 
 
 def fit_diff(diff: object) -> Diff:
-    """A diff of its own copies of what it adds and changes; raises BadInput for what is none, or what no store can keep exactly."""
+    """A diff of its own copies of what it adds and changes; raises BadInput for what is none, or what no
+    store can keep exactly.
+    """
     if not isinstance(diff, Diff):
         raise BadInput(f"what is applied to a store is a Diff, not {described_value(diff)}")
     for old in chain(diff.removed_nodes, _firsts(diff.changed_nodes)):
@@ -41,7 +47,12 @@ def fit_diff(diff: object) -> Diff:
 
 def fit_node(given: object) -> Node:
     """A copy of a node that can be kept exactly; raises BadInput."""
-    if type(given) is Node and type(given.labels) is tuple and _is_plain(given.id, *given.labels) and _has_plain(given.properties):
+    if (
+        type(given) is Node
+        and type(given.labels) is tuple
+        and _is_plain(given.id, *given.labels)
+        and _has_plain(given.properties)
+    ):
         return Node(given.id, given.labels, dict(given.properties))
     node = _require_element(given, Node)
     of = f"node {shortly(node.id)}"
@@ -52,18 +63,29 @@ def fit_node(given: object) -> Node:
 
 def fit_edge(given: object) -> Edge:
     """A copy of an edge that can be kept exactly; raises BadInput."""
-    if type(given) is Edge and given.key == "" and _is_plain(given.source, given.type, given.target) and _has_plain(given.properties):
+    if (
+        type(given) is Edge
+        and given.key == ""
+        and _is_plain(given.source, given.type, given.target)
+        and _has_plain(given.properties)
+    ):
         return Edge(given.source, given.type, given.target, dict(given.properties))
     edge = _require_element(given, Edge)
     of = f"edge {shortly(edge.identity)}"
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         fit_text(text, f"the {part} of {of}")
     fit_text(edge.key, f"the key of {of}", blank=True)
-    return _of_fit_size(Edge(edge.source, edge.type, edge.target, _fit_properties(edge.properties, of), edge.key), edge.identity, of)
+    return _of_fit_size(
+        Edge(edge.source, edge.type, edge.target, _fit_properties(edge.properties, of), edge.key),
+        edge.identity,
+        of,
+    )
 
 
 def fit_text(text: object, what: str, *, blank: bool = False) -> str:
-    """A text that can be kept; raises BadInput, naming what it is, for another value, a blank, half a surrogate pair, or one too long."""
+    """A text that can be kept; raises BadInput, naming what it is, for another value, a blank, half a
+    surrogate pair, or one too long.
+    """
     if not isinstance(text, str) or not (blank or text.strip()):
         raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {shortly(text)}")
     if len(text) > MOST_KEPT:
@@ -77,7 +99,9 @@ def fit_text(text: object, what: str, *, blank: bool = False) -> str:
 
 
 def fit_value(value: object, of: str, deep: int = 0) -> Json:
-    """A copy of a value that is JSON, a tuple becoming a list; raises BadInput, naming what it is of, for NaN, sets, bytes and the like."""
+    """A copy of a value that is JSON, a tuple becoming a list; raises BadInput, naming what it is of, for
+    NaN, sets, bytes and the like.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -93,13 +117,17 @@ def fit_value(value: object, of: str, deep: int = 0) -> Json:
     if isinstance(value, list | tuple):
         return [fit_value(inner, of, deep + 1) for inner in value]
     what = "a whole number of thousands of digits" if isinstance(value, int) else described_value(value)
-    raise BadInput(f"{of} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts")
+    raise BadInput(
+        f"{of} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts"
+    )
 
 
 def copied(value: Json) -> Json:
     """A value whose lists and dicts are its own, tuples and whatever is in none of these as they are."""
     if isinstance(value, dict):
-        return {name: copied(inner) if isinstance(inner, _HOLDERS) else inner for name, inner in value.items()}
+        return {
+            name: copied(inner) if isinstance(inner, _HOLDERS) else inner for name, inner in value.items()
+        }
     if isinstance(value, list | tuple):
         return type(value)([copied(inner) for inner in value]) if type(value) in (list, tuple) else value
     return value
@@ -107,7 +135,11 @@ def copied(value: Json) -> Json:
 
 def copied_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
     """Properties as a dict that shares nothing with the original that can change."""
-    return {name: copied(value) if isinstance(value, _HOLDERS) else value for name, value in properties.items()} if properties else {}
+    return (
+        {name: copied(value) if isinstance(value, _HOLDERS) else value for name, value in properties.items()}
+        if properties
+        else {}
+    )
 
 
 def copied_node(node: Node) -> Node:
@@ -121,9 +153,13 @@ def copied_edge(edge: Edge) -> Edge:
 
 
 def require_labels(node: Node) -> tuple[str, ...]:
-    """The labels of a node; raises BadInput for one text, whose letters would be taken for labels, and for what are no texts."""
+    """The labels of a node; raises BadInput for one text, whose letters would be taken for labels, and for
+    what are no texts.
+    """
     if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
-        raise BadInput(f"the labels of node {shortly(node.id)} are several: write ({shortly(node.labels)},), not {shortly(node.labels)}")
+        raise BadInput(
+            f"the labels of node {shortly(node.id)} are several: write ({shortly(node.labels)},), not {shortly(node.labels)}"
+        )
     labels = tuple(node.labels)
     for label in labels:
         if not isinstance(label, str):
@@ -140,11 +176,18 @@ def _require_element(element: object, kind: type[Element]) -> Element:
         sound, said = isinstance(element.id, str), f"node {shortly(element.id)}"
         require_labels(element)
     else:
-        sound, said = all(isinstance(part, str) for part in element.identity), f"edge {shortly(element.identity)}"
+        sound, said = (
+            all(isinstance(part, str) for part in element.identity),
+            f"edge {shortly(element.identity)}",
+        )
     if not sound:
-        raise BadInput(f"the id of a node and the ends, the type and the key of an edge are texts, which those of {said} are not")
+        raise BadInput(
+            f"the id of a node and the ends, the type and the key of an edge are texts, which those of {said} are not"
+        )
     if not isinstance(element.properties, Mapping):
-        raise BadInput(f"the properties of {said} are a dictionary, not {described_value(element.properties)}")
+        raise BadInput(
+            f"the properties of {said} are a dictionary, not {described_value(element.properties)}"
+        )
     return element
 
 
@@ -159,7 +202,8 @@ def _of_fit_size(element: Element, named: tuple[object, ...], of: str) -> Elemen
 def _is_plain(*texts: object) -> bool:
     """Whether these are texts that need no second look; most are, and looking costs more than keeping them."""
     return len(texts) <= _FEW and all(
-        type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace() for text in texts
+        type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace()
+        for text in texts
     )
 
 
@@ -176,12 +220,18 @@ def _has_plain(properties: object) -> bool:
             return False
         if kind is not str and kind is not bool and not (kind is int and -_SMALL < value < _SMALL):
             return False
-        letters += len(name) + (len(value) if kind is str else 4) + 1  # a number has at most 20 digits; quotes, a colon and a comma
+        letters += (
+            len(name) + (len(value) if kind is str else 4) + 1
+        )  # a number has at most 20 digits; quotes, a colon and a comma
     return letters <= _MANY
 
 
 def _fit_properties(properties: Mapping[str, Json], of: str) -> dict[str, Json]:
-    return {_fit_name(name, of): fit_value(value, f"a property of {of}") for name, value in properties.items()} if properties else {}
+    return (
+        {_fit_name(name, of): fit_value(value, f"a property of {of}") for name, value in properties.items()}
+        if properties
+        else {}
+    )
 
 
 def _fit_name(name: object, of: str) -> str:

@@ -1,4 +1,6 @@
-"""Names for the nodes of graphs that other programs wrote, whose ids are numbers or IRIs that no question mentions."""
+"""Names for the nodes of graphs that other programs wrote, whose ids are numbers or IRIs that no question
+mentions.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,15 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Json, Node
 
 SOURCE_ID = "source_id"  # the property that keeps the id a node had
-_NAMES = ("name", "label", "title", "prefLabel")  # what most vocabularies call a name, rdfs:label and foaf:name among them
-_NUMBER = re.compile(r"n?\d+|\d+:[\w-]+:\d+")  # 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
+_NAMES = (
+    "name",
+    "label",
+    "title",
+    "prefLabel",
+)  # what most vocabularies call a name, rdfs:label and foaf:name among them
+_NUMBER = re.compile(
+    r"n?\d+|\d+:[\w-]+:\d+"
+)  # 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
 _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
 
@@ -28,10 +37,12 @@ class NamedGraph:
 
 
 def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
-    """The graph in which nodes with a number or an IRI for an id have their name for one; the old id is their property `source_id`.
+    """The graph in which nodes with a number or an IRI for an id have their name for one; the old id is their
+    property `source_id`.
 
-    A name that several nodes have is told apart by the old id; a node without a name keeps its number, or goes by the local name of its
-    IRI. Relations, labels and properties that are IRIs go by their local names where those mean one IRI only.
+    A name that several nodes have is told apart by the old id; a node without a name keeps its number, or
+    goes by the local name of its IRI. Relations, labels and properties that are IRIs go by their local names
+    where those mean one IRI only.
     """
     ids = _new_ids(graph)
     types = _local_names(graph.type_names)
@@ -65,7 +76,13 @@ def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
 
 
 def _note(named: int, nodes: int, types: int) -> str:
-    parts = [f"{named:,} of {counted(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"] if named else []
+    parts = (
+        [
+            f"{named:,} of {counted(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
+        ]
+        if named
+        else []
+    )
     parts += [f"{counted(types, 'relation')} by the last part of the IRI"] if types else []
     return f"the graph of another program: {'; '.join(parts or ['labels and properties by the last part of their IRIs'])}"
 
@@ -83,15 +100,21 @@ def _new_ids(graph: PropertyGraph) -> dict[str, str]:
     new: dict[str, str] = {}
     for id, name in wanted.items():
         first = [name] if several[name] == 1 else []
-        choices = chain(first, (f"{name} ({_local(id) or id})",), (f"{name} ({id}){'′' * more}" for more in count()))
-        new[id] = next(each for each in choices if each not in taken and (each == name or each not in several))
+        choices = chain(
+            first, (f"{name} ({_local(id) or id})",), (f"{name} ({id}){'′' * more}" for more in count())
+        )
+        new[id] = next(
+            each for each in choices if each not in taken and (each == name or each not in several)
+        )
         taken.add(new[id])
     return new
 
 
 def _name(properties: Mapping[str, Json]) -> str:
     """The name among properties, whatever vocabulary they are of; "" where there is none."""
-    by_word = {(_local(word) if _is_iri(word) else word): value for word, value in reversed(list(properties.items()))}
+    by_word = {
+        (_local(word) if _is_iri(word) else word): value for word, value in reversed(list(properties.items()))
+    }
     for word in _NAMES:
         value = by_word.get(word)
         first = value[0] if isinstance(value, list | tuple) and value else value

@@ -20,13 +20,24 @@ _NAME = 40  # letters of a label or a relation
 
 def summary(graph: PropertyGraph) -> str:
     """The counts, on one line."""
-    counts = (len(graph), "node"), (len(graph.edges), "edge"), (len(graph.labels()), "label"), (len(graph.types()), "relation")
+    counts = (
+        (len(graph), "node"),
+        (len(graph.edges), "edge"),
+        (len(graph.labels()), "label"),
+        (len(graph.types()), "relation"),
+    )
     return f"<PropertyGraph: {', '.join(counted(count, noun) for count, noun in counts)}>"
 
 
 def printed(graph: PropertyGraph) -> str:
-    """The counts, the labels and relations used most, and the first facts; no text of the graph begins a line of its own."""
-    most_used = [f"{what}: {_named(counts)}" for what, counts in (("labels", graph.labels()), ("relations", graph.types())) if counts]
+    """The counts, the labels and relations used most, and the first facts; no text of the graph begins a line
+    of its own.
+    """
+    most_used = [
+        f"{what}: {_named(counts)}"
+        for what, counts in (("labels", graph.labels()), ("relations", graph.types()))
+        if counts
+    ]
     facts = [str(Triple(edge.source, edge.type, edge.target)) for edge in islice(graph.edges, _SHOWN)]
     more = [f"… and {len(graph.edges) - _SHOWN:,} more"] if len(graph.edges) > _SHOWN else []
     return "\n".join([summary(graph), *(f"  {_short(line, _LINE)}" for line in (*most_used, *facts, *more))])
@@ -34,7 +45,9 @@ def printed(graph: PropertyGraph) -> str:
 
 def _named(counts: Mapping[str, int]) -> str:
     more = [f"… and {len(counts) - _SHOWN:,} more"] if len(counts) > _SHOWN else []
-    return ", ".join([*(f"{_short(name, _NAME)} {count:,}" for name, count in islice(counts.items(), _SHOWN)), *more])
+    return ", ".join(
+        [*(f"{_short(name, _NAME)} {count:,}" for name, count in islice(counts.items(), _SHOWN)), *more]
+    )
 
 
 def _short(text: str, most: int) -> str:

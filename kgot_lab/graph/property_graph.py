@@ -32,9 +32,11 @@ _NOTHING: Properties = {}  # shared by every node and edge without properties; n
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PropertyGraph:
-    """A graph that never changes: nodes with labels and properties, typed edges with properties; build it with `of` or a `from_…`.
+    """A graph that never changes: nodes with labels and properties, typed edges with properties; build it
+    with `of` or a `from_…`.
 
-    Row r of the node columns is one node, row e of the edge columns one edge; `sources` and `targets` hold node rows.
+    Row r of the node columns is one node, row e of the edge columns one edge; `sources` and `targets` hold
+    node rows.
     """
 
     ids: tuple[str, ...]
@@ -50,7 +52,13 @@ class PropertyGraph:
     # --- building ---
 
     @classmethod
-    def of(cls, nodes: Iterable[Node] = (), edges: Iterable[Edge] = (), *, dangling: Literal["refuse", "add"] = "refuse") -> PropertyGraph:
+    def of(
+        cls,
+        nodes: Iterable[Node] = (),
+        edges: Iterable[Edge] = (),
+        *,
+        dangling: Literal["refuse", "add"] = "refuse",
+    ) -> PropertyGraph:
         """The graph of some nodes and edges; the same one given twice counts once.
 
         Raises BadInput when two nodes or edges share an identity and differ, and, unless dangling="add" makes
@@ -69,7 +77,8 @@ class PropertyGraph:
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple | tuple[str, str, str]]) -> PropertyGraph:
-        """The graph of some triples, or of tuples of three texts: bare nodes, one edge for each different triple.
+        """The graph of some triples, or of tuples of three texts: bare nodes, one edge for each different
+        triple.
 
         Raises BadInput for what is no triple.
         """
@@ -82,7 +91,9 @@ class PropertyGraph:
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph[Any]) -> PropertyGraph:
-        """The graph of any NetworkX graph; see `kgot_lab.graph.exchange.from_networkx` for what its attributes mean."""
+        """The graph of any NetworkX graph; see `kgot_lab.graph.exchange.from_networkx` for what its
+        attributes mean.
+        """
         from kgot_lab.graph import exchange
 
         return exchange.from_networkx(graph)
@@ -95,7 +106,9 @@ class PropertyGraph:
 
     @classmethod
     def from_pandas(cls, nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
-        """The graph of two data frames, one row a node and one row an edge; see `kgot_lab.graph.exchange.from_pandas`."""
+        """The graph of two data frames, one row a node and one row an edge; see
+        `kgot_lab.graph.exchange.from_pandas`.
+        """
         from kgot_lab.graph import exchange
 
         return exchange.from_pandas(nodes, edges)
@@ -165,10 +178,18 @@ class PropertyGraph:
         """Incoming adjacency: for each node the sources that point at it, in edge order."""
         return csr(self.targets, self.sources, len(self))
 
-    def neighbours(self, id: str, direction: Direction = "out", types: Collection[str] | None = None) -> tuple[Edge, ...]:
-        """The edges that leave a node, enter it, or both (a loop once), perhaps only of some types; raises UnknownName."""
+    def neighbours(
+        self, id: str, direction: Direction = "out", types: Collection[str] | None = None
+    ) -> tuple[Edge, ...]:
+        """The edges that leave a node, enter it, or both (a loop once), perhaps only of some types; raises
+        UnknownName.
+        """
         row = self.row(id)
-        numbers = [e for csr in self._csrs(direction) for e in csr.edges[csr.indptr[row] : csr.indptr[row + 1]].tolist()]
+        numbers = [
+            e
+            for csr in self._csrs(direction)
+            for e in csr.edges[csr.indptr[row] : csr.indptr[row + 1]].tolist()
+        ]
         edges = map(self._edge, dict.fromkeys(numbers))
         return tuple(edge for edge in edges if types is None or edge.type in types)
 
@@ -200,22 +221,31 @@ class PropertyGraph:
         )
 
     def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
-        """The subgraph within some hops of the given nodes, whichever way the edges point; raises UnknownName."""
+        """The subgraph within some hops of the given nodes, whichever way the edges point; raises
+        UnknownName.
+        """
         require_count(hops, 0, "hops")
         frontier = reached = {self.row(id) for id in ids}
         for _ in range(hops):
-            slices = [csr.indices[csr.indptr[r] : csr.indptr[r + 1]] for csr in self._csrs("both") for r in frontier]
+            slices = [
+                csr.indices[csr.indptr[r] : csr.indptr[r + 1]] for csr in self._csrs("both") for r in frontier
+            ]
             frontier = set(np.concatenate(slices).tolist()) - reached if slices else set()
             reached = reached | frontier
         return self.subgraph(self.ids[r] for r in reached)
 
     def diff(self, other: PropertyGraph) -> Diff:
-        """What must change in this graph to make it the other one. 1, 1.0 and True are different values; a list and a tuple are not."""
+        """What must change in this graph to make it the other one. 1, 1.0 and True are different values; a
+        list and a tuple are not.
+        """
         require(other, PropertyGraph, "a graph is compared with another PropertyGraph")
         nodes = changes(
             {id: r for r, id in enumerate(self.ids)},
             {id: r for r, id in enumerate(other.ids)},
-            lambda r, s: self.node_labels[r] == other.node_labels[s] and same_value(self.node_properties[r], other.node_properties[s]),
+            lambda r, s: (
+                self.node_labels[r] == other.node_labels[s]
+                and same_value(self.node_properties[r], other.node_properties[s])
+            ),
         )
         edges = changes(
             {identity: e for e, identity in enumerate(self._identities())},
@@ -232,7 +262,9 @@ class PropertyGraph:
         )
 
     def apply(self, diff: Diff) -> PropertyGraph:
-        """The graph after a diff; raises BadInput when the diff does not fit: its old values must be here, its additions must not."""
+        """The graph after a diff; raises BadInput when the diff does not fit: its old values must be here,
+        its additions must not.
+        """
         require(diff, Diff, "what is applied to a graph is a Diff")
         nodes = {node.id: node for node in self.nodes}
         patch(nodes, diff.removed_nodes, diff.changed_nodes, diff.added_nodes, key=lambda node: node.id)
@@ -243,14 +275,22 @@ class PropertyGraph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PropertyGraph):
             return NotImplemented
-        return len(self.ids) == len(other.ids) and len(self.edge_keys) == len(other.edge_keys) and not self.diff(other)
+        return (
+            len(self.ids) == len(other.ids)
+            and len(self.edge_keys) == len(other.edge_keys)
+            and not self.diff(other)
+        )
 
     def __hash__(self) -> int:
-        return hash((len(self.ids), len(self.edge_keys)))  # equal graphs may differ in order, so their contents cannot be hashed cheaply
+        return hash(
+            (len(self.ids), len(self.edge_keys))
+        )  # equal graphs may differ in order, so their contents cannot be hashed cheaply
 
     @cached_property
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges: the same for equal graphs, whatever their order."""
+        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges: the same for equal graphs,
+        whatever their order.
+        """
         nodes = ([node.id, node.labels, node.properties] for node in self.nodes)
         edges = ([edge.identity, edge.properties] for edge in self.edges)
         lines = sorted(json.dumps(element, sort_keys=True, default=dict) for element in (*nodes, *edges))
@@ -264,12 +304,25 @@ class PropertyGraph:
         return Node(self.ids[r], self.node_labels[r], copied_properties(self.node_properties[r]))
 
     def _edge(self, e: int) -> Edge:
-        source, target, type = self.ids[self.sources[e]], self.ids[self.targets[e]], self.type_names[self.type_codes[e]]
+        source, target, type = (
+            self.ids[self.sources[e]],
+            self.ids[self.targets[e]],
+            self.type_names[self.type_codes[e]],
+        )
         return Edge(source, type, target, copied_properties(self.edge_properties[e]), self.edge_keys[e])
 
     def _identities(self) -> Iterator[tuple[str, str, str, str]]:
-        sources, targets = map(self.ids.__getitem__, self.sources.tolist()), map(self.ids.__getitem__, self.targets.tolist())
-        return zip(sources, map(self.type_names.__getitem__, self.type_codes.tolist()), targets, self.edge_keys, strict=True)
+        sources, targets = (
+            map(self.ids.__getitem__, self.sources.tolist()),
+            map(self.ids.__getitem__, self.targets.tolist()),
+        )
+        return zip(
+            sources,
+            map(self.type_names.__getitem__, self.type_codes.tolist()),
+            targets,
+            self.edge_keys,
+            strict=True,
+        )
 
     def _csrs(self, direction: Direction) -> tuple[Csr, ...]:
         wanted = {"out": ("out_csr",), "in": ("in_csr",), "both": ("out_csr", "in_csr")}
@@ -300,7 +353,9 @@ class _Columns:
             self.labels.append(labels)
             self.node_properties.append(copied_properties(node.properties) if node.properties else _NOTHING)
         elif labels != self.labels[row] or not same_value(node.properties, self.node_properties[row]):
-            raise BadInput(f"two different nodes have the id {node.id!r}; give each its own id or merge them first")
+            raise BadInput(
+                f"two different nodes have the id {node.id!r}; give each its own id or merge them first"
+            )
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
         if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
@@ -309,7 +364,9 @@ class _Columns:
         for end in (edge.source, edge.target):
             if end not in self.row_of:
                 if not bare_ends:
-                    raise BadInput(f"no node {end!r} for {edge.source!r} --[{edge.type}]--> {edge.target!r}; add it, or say dangling='add'")
+                    raise BadInput(
+                        f"no node {end!r} for {edge.source!r} --[{edge.type}]--> {edge.target!r}; add it, or say dangling='add'"
+                    )
                 self.add_node(Node(end))
         source, target = self.row_of[edge.source], self.row_of[edge.target]
         code = self.code_of.setdefault(edge.type, len(self.code_of))
@@ -350,7 +407,9 @@ def _require_properties(properties: object, of: Node | Edge) -> None:
 
 
 def _told(value: object) -> str:
-    return shortly(value) if isinstance(value, tuple | list | Node | Edge | Triple) else described_value(value)
+    return (
+        shortly(value) if isinstance(value, tuple | list | Node | Edge | Triple) else described_value(value)
+    )
 
 
 def _by_use(counts: Mapping[str, int]) -> dict[str, int]:

@@ -1,7 +1,8 @@
-"""Graph snapshots as the Knowledge Graph of Thoughts project stores them: JSON lines, in the form of Neo4j's APOC or of NetworkX.
+"""Graph snapshots as the Knowledge Graph of Thoughts project stores them: JSON lines, in the form of Neo4j's
+APOC or of NetworkX.
 
-An APOC relationship has an id, which becomes the edge's key. An edge whose key cannot serve as that id is written with
-a fresh id and one more field, "key", so that reading back gives the same graph.
+An APOC relationship has an id, which becomes the edge's key. An edge whose key cannot serve as that id is
+written with a fresh id and one more field, "key", so that reading back gives the same graph.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Record = dict[str, Json]
 def read_snapshot(path: Path | str) -> PropertyGraph:
     """The graph in a snapshot of either form; an empty file is an empty graph.
 
-    An edge end that has no line of its own is made from the copy inside the edge. Raises BadInput, naming file and line.
+    An edge end that has no line of its own is made from the copy inside the edge. Raises BadInput, naming
+    file and line.
     """
     nodes: dict[str, Node] = {}
     ends: dict[str, Node] = {}
@@ -49,14 +51,16 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
 def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "apoc") -> None:
     """Write a graph as a snapshot that `read_snapshot` reads back without loss.
 
-    Raises BadInput for a value that is not JSON and for a file that cannot be written; a snapshot that was there then stays.
+    Raises BadInput for a value that is not JSON and for a file that cannot be written; a snapshot that was
+    there then stays.
     """
     if variant not in _FORMS:
         raise UnknownName("snapshot variant", variant, _FORMS)
     write_whole(path, _FORMS[variant](graph), "the snapshot")  # a lone surrogate becomes its JSON escape
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -65,7 +69,11 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
         text = utf8_text(read_regular(path), path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as a snapshot: {error}") from None
-    return ((f"{path}, line {number}", line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    return (
+        (f"{path}, line {number}", line)
+        for number, line in enumerate(text.split("\n"), start=1)
+        if line.strip()
+    )
 
 
 def _record(line: str, place: str) -> Record:
@@ -87,7 +95,11 @@ def _node(record: Any, place: str) -> Node:
     if not isinstance(record, dict) or record.get("id") is None:
         raise BadInput(f"{place}: a node without id")
     labels = record.get("labels") or ()
-    return Node(str(record["id"]), (labels,) if isinstance(labels, str) else tuple(map(str, labels)), _properties(record, place))
+    return Node(
+        str(record["id"]),
+        (labels,) if isinstance(labels, str) else tuple(map(str, labels)),
+        _properties(record, place),
+    )
 
 
 def _properties(record: Record, place: str) -> Mapping[str, Json]:
@@ -97,7 +109,9 @@ def _properties(record: Record, place: str) -> Mapping[str, Json]:
     return properties
 
 
-def _edge(record: Record, source: Node, target: Node, place: str, taken: Mapping[tuple[str, str, str, str], Edge]) -> Edge:
+def _edge(
+    record: Record, source: Node, target: Node, place: str, taken: Mapping[tuple[str, str, str, str], Edge]
+) -> Edge:
     """The edge of a record, its key changed if another edge already has its identity."""
     label, own = record.get("label"), record.get("key", record.get("id"))
     if not isinstance(label, str):
@@ -108,11 +122,15 @@ def _edge(record: Record, source: Node, target: Node, place: str, taken: Mapping
     return next(edge for edge in made if edge.identity not in taken)
 
 
-# --- writing ----------------------------------------------------------------------------------------------------------
+# --- writing
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _apoc(graph: PropertyGraph) -> str:
-    records = {node.id: {"id": node.id, "labels": list(node.labels), **_if_any(node.properties)} for node in graph.nodes}
+    records = {
+        node.id: {"id": node.id, "labels": list(node.labels), **_if_any(node.properties)}
+        for node in graph.nodes
+    }
     nodes = ({"type": "node", **record} for record in records.values())
     edges = (
         {
@@ -131,7 +149,12 @@ def _apoc(graph: PropertyGraph) -> str:
 
 def _networkx(graph: PropertyGraph) -> str:
     records = {
-        node.id: {"type": "node", "id": node.id, "labels": _one_or_list(node.labels), "properties": dict(node.properties)}
+        node.id: {
+            "type": "node",
+            "id": node.id,
+            "labels": _one_or_list(node.labels),
+            "properties": dict(node.properties),
+        }
         for node in graph.nodes
     }
     edges = (
@@ -152,7 +175,9 @@ _FORMS: dict[str, Callable[[PropertyGraph], str]] = {"apoc": _apoc, "networkx": 
 
 
 def _with_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
-    """Each edge with its relationship id: its key if that is a decimal number nobody had before, else the next number no key uses."""
+    """Each edge with its relationship id: its key if that is a decimal number nobody had before, else the
+    next number no key uses.
+    """
     keys = {edge.key for edge in edges}
     fresh = (id for id in map(str, count()) if id not in keys)
     taken: set[str] = set()
@@ -178,4 +203,6 @@ def _json(record: Record, separators: tuple[str, str]) -> str:
     try:
         return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=separators)
     except (TypeError, ValueError) as error:
-        raise BadInput(f"{record['type']} {record.get('id', '')!r} holds a value that is not JSON: {error}") from None
+        raise BadInput(
+            f"{record['type']} {record.get('id', '')!r} holds a value that is not JSON: {error}"
+        ) from None

@@ -12,14 +12,18 @@ HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, 
 
 @dataclass(frozen=True)
 class Support:
-    """A document that says a fact, by its id, and the sentence that does; the id is "" for a text that has none."""
+    """A document that says a fact, by its id, and the sentence that does; the id is "" for a text that has
+    none.
+    """
 
     source: str
     sentence: str
 
 
 def noted(properties: Mapping[str, Json]) -> tuple[Support, ...]:
-    """The supports noted among an edge's properties: a text each where there is one, lists side by side where there are several."""
+    """The supports noted among an edge's properties: a text each where there is one, lists side by side where
+    there are several.
+    """
     sources, said = _texts(properties.get("source")), _texts(properties.get("sentence"))
     longest = max(len(sources), len(said))
     return tuple(map(Support, sources + [""] * (longest - len(sources)), said + [""] * (longest - len(said))))
@@ -29,7 +33,11 @@ def note(supports: Iterable[Support]) -> dict[str, Json]:
     """The properties that note some supports, each once."""
     once = tuple(dict.fromkeys(supports))
     sources, said = [support.source for support in once], [support.sentence for support in once]
-    return {"source": sources[0], "sentence": said[0]} if len(once) == 1 else {"source": sources, "sentence": said}
+    return (
+        {"source": sources[0], "sentence": said[0]}
+        if len(once) == 1
+        else {"source": sources, "sentence": said}
+    )
 
 
 def sentence_of(properties: Mapping[str, Json]) -> str:
@@ -39,16 +47,22 @@ def sentence_of(properties: Mapping[str, Json]) -> str:
 
 def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
     """Every sentence that some facts were taken from."""
-    return frozenset(support.sentence for edge in edges for support in noted(edge.properties) if support.sentence)
+    return frozenset(
+        support.sentence for edge in edges for support in noted(edge.properties) if support.sentence
+    )
 
 
 def with_supports_kept(diff: Diff) -> Diff:
     """The same change, but for supports that edges lost by it: they note what they had, and what they gained.
 
-    Two pairs of texts may stand among an edge's properties in any order, as RDF has them: what was there is taken for what it was.
+    Two pairs of texts may stand among an edge's properties in any order, as RDF has them: what was there is
+    taken for what it was.
     """
     kept = [(before, after, _keeping(before, after)) for before, after in diff.changed_edges]
-    return replace(diff, changed_edges=tuple((before, now) for before, after, now in kept if now is after or now != before))
+    return replace(
+        diff,
+        changed_edges=tuple((before, now) for before, after, now in kept if now is after or now != before),
+    )
 
 
 def _keeping(before: Edge, after: Edge) -> Edge:
@@ -61,7 +75,9 @@ def _keeping(before: Edge, after: Edge) -> Edge:
 def _gained(had: Sequence[Support], now: Mapping[str, Json]) -> tuple[Support, ...]:
     """The supports that came to some, which may have been written over, or be mixed among the new ones."""
     sources, said = _texts(now.get("source")), _texts(now.get("sentence"))
-    if not {support.source for support in had} <= set(sources) or not {support.sentence for support in had} <= set(said):
+    if not {support.source for support in had} <= set(sources) or not {
+        support.sentence for support in had
+    } <= set(said):
         return noted(now)
     one = sources[0] if len(set(sources)) == 1 else ""
     for support in had:

@@ -1,4 +1,6 @@
-"""A graph as three dictionaries: the truth a parent process keeps, against which every claim and every diff is checked."""
+"""A graph as three dictionaries: the truth a parent process keeps, against which every claim and every diff
+is checked.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def inverse(diff: Diff) -> Diff:
 
 def same_element(one: Node | Edge, other: Node | Edge) -> bool:
     """Whether two elements are equal and keep 1, 1.0 and True apart, which Python's == does not."""
-    return one == other and json.dumps(one.properties, sort_keys=True) == json.dumps(other.properties, sort_keys=True)
+    return one == other and json.dumps(one.properties, sort_keys=True) == json.dumps(
+        other.properties, sort_keys=True
+    )
 
 
 class Truth:
@@ -41,27 +45,45 @@ class Truth:
         self.apply(Diff(added_nodes=tuple(nodes), added_edges=tuple(edges)))
 
     def difference(self, nodes: Mapping[str, Node | None], edges: Mapping[Identity, Edge | None]) -> Diff:
-        """The exact diff that makes these elements so (None: absent); raises BadInput when the result would be no graph."""
+        """The exact diff that makes these elements so (None: absent); raises BadInput when the result would
+        be no graph.
+        """
         diff = Diff(
             added_nodes=tuple(node for id, node in nodes.items() if node and id not in self.nodes),
-            removed_nodes=tuple(self.nodes[id] for id, node in nodes.items() if not node and id in self.nodes),
+            removed_nodes=tuple(
+                self.nodes[id] for id, node in nodes.items() if not node and id in self.nodes
+            ),
             changed_nodes=tuple(
-                (self.nodes[id], node) for id, node in nodes.items() if node and id in self.nodes and not same_element(self.nodes[id], node)
+                (self.nodes[id], node)
+                for id, node in nodes.items()
+                if node and id in self.nodes and not same_element(self.nodes[id], node)
             ),
             added_edges=tuple(edge for id, edge in edges.items() if edge and id not in self.edges),
-            removed_edges=tuple(self.edges[id] for id, edge in edges.items() if not edge and id in self.edges),
+            removed_edges=tuple(
+                self.edges[id] for id, edge in edges.items() if not edge and id in self.edges
+            ),
             changed_edges=tuple(
-                (self.edges[id], edge) for id, edge in edges.items() if edge and id in self.edges and not same_element(self.edges[id], edge)
+                (self.edges[id], edge)
+                for id, edge in edges.items()
+                if edge and id in self.edges and not same_element(self.edges[id], edge)
             ),
         )
         self.check(diff)
         return diff
 
     def check(self, diff: Diff) -> None:
-        """Raise BadInput unless the diff fits this graph exactly, names nothing twice, and leaves no edge without its ends."""
+        """Raise BadInput unless the diff fits this graph exactly, names nothing twice, and leaves no edge
+        without its ends.
+        """
         require_each_once(diff)
-        added, new = {node.id: None for node in diff.added_nodes}, {edge.identity: None for edge in diff.added_edges}
-        removed, gone = {node.id for node in diff.removed_nodes}, {edge.identity for edge in diff.removed_edges}
+        added, new = (
+            {node.id: None for node in diff.added_nodes},
+            {edge.identity: None for edge in diff.added_edges},
+        )
+        removed, gone = (
+            {node.id for node in diff.removed_nodes},
+            {edge.identity for edge in diff.removed_edges},
+        )
         for id in added:
             if id in self.nodes:
                 raise _misfit(f"node {id!r} is already there")

@@ -18,8 +18,14 @@ MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more th
 WRAPPINGS = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
 _REDIRECTS = 5
 _CHUNK = 1 << 16
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # or one without an end, which would be looked at from each quote in it
-_OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}  # headers that say how a body travelled
+_STRING = re.compile(
+    rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL
+)  # or one without an end, which would be looked at from each quote in it
+_OF_THE_WAY = {
+    "content-encoding",
+    "content-length",
+    "transfer-encoding",
+}  # headers that say how a body travelled
 
 
 class UnusableBody(Exception):
@@ -27,26 +33,31 @@ class UnusableBody(Exception):
 
 
 def client_library() -> Any:
-    """The library whose client `openai` uses, and which raises what a bounded client raises: httpx, or what took its place."""
+    """The library whose client `openai` uses, and which raises what a bounded client raises: httpx, or what
+    took its place.
+    """
     import openai
 
     return import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
 
 
 def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _REDIRECTS, **way: Any) -> Any:
-    """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and brings so many bytes.
+    """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and
+    brings so many bytes.
 
-    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address. Where no `redirects` are
-    followed, one is an answer like others. Raises what its library raises, its ReadTimeout at the end of that time, and UnusableBody.
-    What is asked for as a stream raises them where it is read; it has the same time, with that which its reader takes, and may be
-    `WRAPPINGS` times as long.
+    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address.
+    Where no `redirects` are followed, one is an answer like others. Raises what its library raises, its
+    ReadTimeout at the end of that time, and UnusableBody. What is asked for as a stream raises them where it
+    is read; it has the same time, with that which its reader takes, and may be `WRAPPINGS` times as long.
     """
     import openai
 
     library = client_library()
 
     class BoundedClient(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
-        """Reads answers itself, so that they end; each exchange has a connection of its own, which can be broken and is nobody else's."""
+        """Reads answers itself, so that they end; each exchange has a connection of its own, which can be
+        broken and is nobody else's.
+        """
 
         def __init__(self) -> None:
             super().__init__(limits=library.Limits(max_keepalive_connections=0), **way)
@@ -60,16 +71,26 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
                 with _in_time(late, request):
                     found = self._followed(request, lambda name, info: _note(name, info, own, late), more)
                     exchange.callback(found.close)
-                    told = {"headers": [(name, value) for name, value in found.headers.multi_items() if name not in _OF_THE_WAY]}
+                    told = {
+                        "headers": [
+                            (name, value)
+                            for name, value in found.headers.multi_items()
+                            if name not in _OF_THE_WAY
+                        ]
+                    }
                     packed = found.headers.get("content-encoding", "")
                     if not stream:
                         data = unpacked_body(found.iter_raw(_CHUNK), packed, most)
-                        return library.Response(found.status_code, **told, content=data, request=found.request)
+                        return library.Response(
+                            found.status_code, **told, content=data, request=found.request
+                        )
                     pieces = unpacked_pieces(found.iter_raw(), packed, most * WRAPPINGS)
                 body = PassedOn(pieces, late, request, exchange.pop_all())
             return library.Response(found.status_code, **told, stream=body, request=found.request)
 
-        def _followed(self, request: Any, note: Callable[[str, Mapping[str, Any]], None], more: dict[str, Any]) -> Any:
+        def _followed(
+            self, request: Any, note: Callable[[str, Mapping[str, Any]], None], more: dict[str, Any]
+        ) -> Any:
             for _ in range(redirects + 1):
                 request.extensions = {**request.extensions, "trace": note}
                 response = super().send(request, stream=True, **{**more, "follow_redirects": False})
@@ -80,9 +101,13 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
             raise UnusableBody(f"the server redirects more than {redirects} times")
 
     class PassedOn(library.SyncByteStream):  # type: ignore[misc, name-defined, unused-ignore]
-        """The body of an answer as it comes; where it is closed, the exchange is over and its connection gone."""
+        """The body of an answer as it comes; where it is closed, the exchange is over and its connection
+        gone.
+        """
 
-        def __init__(self, pieces: Iterator[bytes], late: threading.Event, request: Any, exchange: ExitStack) -> None:
+        def __init__(
+            self, pieces: Iterator[bytes], late: threading.Event, request: Any, exchange: ExitStack
+        ) -> None:
             self._pieces, self._late, self._request, self._exchange = pieces, late, request, exchange
 
         def __iter__(self) -> Iterator[bytes]:
@@ -96,7 +121,9 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
 
 
 def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so many bytes."""
+    """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so
+    many bytes.
+    """
     data = b"".join(unpacked_pieces(chunks, packed, most))
     check_holders(data)
     return data
@@ -139,7 +166,9 @@ def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
         held += piece
         if b"\n" in piece:
             end = held.rfind(b"\n", seen) + 1
-            yield from map(_checked_line, held[:end].splitlines())  # of bytes, only ends of lines are separators
+            yield from map(
+                _checked_line, held[:end].splitlines()
+            )  # of bytes, only ends of lines are separators
             del held[:end]
         if len(held) > MOST_BYTES:
             raise UnusableBody(f"a line of the answer is longer than {MOST_BYTES / 1e6:,.0f} MB")
@@ -170,13 +199,17 @@ def _unpacker(beginning: bytes) -> Any:
 
 @contextmanager
 def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
-    """Say of what happens here that it was not complete in time, where that is why it failed or seems to have ended."""
+    """Say of what happens here that it was not complete in time, where that is why it failed or seems to have
+    ended.
+    """
     library, trouble = client_library(), None
     try:
         yield
     except (library.RequestError, UnusableBody) as error:
         trouble = error
-    if late.is_set() and isinstance(trouble, library.ConnectError | library.ConnectTimeout):  # nothing was sent, or may be charged
+    if late.is_set() and isinstance(
+        trouble, library.ConnectError | library.ConnectTimeout
+    ):  # nothing was sent, or may be charged
         raise library.ConnectTimeout("there was no connection in time", request=request) from trouble
     if late.is_set():  # also where the end of the connection was taken for that of the answer
         raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble
@@ -185,7 +218,9 @@ def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
 
 
 def _note(name: str, info: Mapping[str, Any], own: list[socket.socket], late: threading.Event) -> None:
-    """Remember a connection that is made for an exchange, by a socket that stays one when TLS takes the first over."""
+    """Remember a connection that is made for an exchange, by a socket that stays one when TLS takes the first
+    over.
+    """
     if name.endswith(".connect_tcp.complete"):
         own.append(info["return_value"].get_extra_info("socket").dup())
         if late.is_set():  # what had to be broken then was not there yet
@@ -200,7 +235,9 @@ def _break(connections: Iterable[socket.socket]) -> None:
 
 @contextmanager
 def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event]:
-    """Break the connections of an exchange that takes longer, which are let go of in any case; the event says that this happened."""
+    """Break the connections of an exchange that takes longer, which are let go of in any case; the event says
+    that this happened.
+    """
 
     try:
         with ended_after(seconds, lambda: _break(list(own))) as late:

@@ -1,4 +1,6 @@
-"""The way to a server: straight to this computer's own addresses, elsewhere through the proxy that the environment names."""
+"""The way to a server: straight to this computer's own addresses, elsewhere through the proxy that the
+environment names.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +28,34 @@ def is_loopback(address: str) -> bool:
 
 
 def way_to(address: str) -> Mapping[str, Any]:
-    """What an httpx client is made with for an address: for one of this computer no proxy, elsewhere nothing special.
+    """What an httpx client is made with for an address: for one of this computer no proxy, elsewhere nothing
+    special.
 
-    Raises BadInput, which names the environment variable, for a proxy that cannot be used; clients fail on any, whether it is for the
-    address or not.
+    Raises BadInput, which names the environment variable, for a proxy that cannot be used; clients fail on
+    any, whether it is for the address or not.
     """
     if is_loopback(address):
-        tls = {"verify": ssl.create_default_context()} if address.startswith("https:") else {}  # it reads SSL_CERT_FILE all the same
+        tls = (
+            {"verify": ssl.create_default_context()} if address.startswith("https:") else {}
+        )  # it reads SSL_CERT_FILE all the same
         return {"trust_env": False, **tls}
     for scheme, proxy in _proxies().items():
         kind = urlsplit(proxy).scheme.lower() if "://" in proxy else "http"
         if kind not in _SCHEMES:
-            raise BadInput(f"the environment variable {_variable(scheme)} names a proxy of the kind {kind}://: use {', '.join(_SCHEMES)}")
+            raise BadInput(
+                f"the environment variable {_variable(scheme)} names a proxy of the kind {kind}://: use {', '.join(_SCHEMES)}"
+            )
         if kind.startswith("socks") and find_spec("socksio") is None:
-            raise BadInput(f"the environment variable {_variable(scheme)} names a SOCKS proxy: pip install 'httpx[socks]', or unset it")
+            raise BadInput(
+                f"the environment variable {_variable(scheme)} names a SOCKS proxy: pip install 'httpx[socks]', or unset it"
+            )
     return {}
 
 
 def proxy_variable(address: str) -> str:
-    """The environment variable that names the proxy through which an address is asked; "" where it is asked without one."""
+    """The environment variable that names the proxy through which an address is asked; "" where it is asked
+    without one.
+    """
     parts = urlsplit(address)
     proxies = _proxies()
     if is_loopback(address) or proxy_bypass(parts.netloc.rpartition("@")[2]):
@@ -53,13 +64,17 @@ def proxy_variable(address: str) -> str:
 
 
 def through_proxy(address: str) -> str:
-    """Words for a message that an address was not reached: " through the proxy that HTTP_PROXY names", "" where it is asked without one."""
+    """Words for a message that an address was not reached: " through the proxy that HTTP_PROXY names", ""
+    where it is asked without one.
+    """
     variable = proxy_variable(address)
     return variable and f" through the proxy that {variable} names"
 
 
 def _proxies() -> dict[str, str]:
-    """The proxies of the environment that clients read, by http, https and all; none where NO_PROXY names every server."""
+    """The proxies of the environment that clients read, by http, https and all; none where NO_PROXY names
+    every server.
+    """
     found = getproxies_environment()
     if "*" in map(str.strip, found.get("no", "").split(",")):
         return {}
@@ -69,4 +84,8 @@ def _proxies() -> dict[str, str]:
 def _variable(scheme: str) -> str:
     """How a proxy's variable is spelt in this environment."""
     small = f"{scheme}_proxy"
-    return small if os.environ.get(small) else next((name for name in os.environ if name.lower() == small), small.upper())
+    return (
+        small
+        if os.environ.get(small)
+        else next((name for name in os.environ if name.lower() == small), small.upper())
+    )

@@ -1,4 +1,6 @@
-"""Ask a language model: one protocol, `llm(Prompt) -> Reply`, for models on this computer, on servers, on tape and in scripts."""
+"""Ask a language model: one protocol, `llm(Prompt) -> Reply`, for models on this computer, on servers, on
+tape and in scripts.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,14 @@ def connect(
 ) -> LLM:
     """The model that a short text names.
 
-    "local" or "local:FILE.gguf", with an engine before the file if it matters ("local:xllamacpp", "local:llama-cpp-python:FILE.gguf");
-    "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL", "ollama:MODEL", the address of a server and a model,
-    "http://localhost:8000/v1#MODEL", or "recorded:FILE" with a tape or a trace ("recorded:FILE#MODEL" where two models answered).
-    With `models`, a file that `load_models` reads or what it gave, also a name in there. With `tape`, replies are kept in that file, and
-    what it holds is not asked again. `say` is told of waits for a server. Options go to the class behind it. Nothing is sent yet.
-    Raises UnknownName, BadInput when the model is left out, LLMError when a key is missing, ModelMissing, TraceError when a file of
-    replies cannot be used.
+    "local" or "local:FILE.gguf", with an engine before the file if it matters ("local:xllamacpp",
+    "local:llama-cpp-python:FILE.gguf"); "openai:MODEL", "anthropic:MODEL", "gemini:MODEL",
+    "openrouter:MODEL", "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL",
+    or "recorded:FILE" with a tape or a trace ("recorded:FILE#MODEL" where two models answered). With
+    `models`, a file that `load_models` reads or what it gave, also a name in there. With `tape`, replies are
+    kept in that file, and what it holds is not asked again. `say` is told of waits for a server. Options go
+    to the class behind it. Nothing is sent yet. Raises UnknownName, BadInput when the model is left out,
+    LLMError when a key is missing, ModelMissing, TraceError when a file of replies cannot be used.
     """
     require(spec, str, "a model is named by a text, such as local, openai:MODEL or http://host/v1#MODEL")
     named = _models(models)
@@ -47,24 +50,34 @@ def connect(
 
 
 def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
-    """The kind of model that a text names, if it is whole; raises UnknownName, also knowing the names in `more`, and BadInput."""
+    """The kind of model that a text names, if it is whole; raises UnknownName, also knowing the names in
+    `more`, and BadInput.
+    """
     from kgot_lab.llm.presets import ENDPOINTS, likely_name, server_at
 
     kind, rest = _kind(spec)
     if re.search(r" \[\w+=.*\]$", spec):
-        raise BadInput(f"{spec!r} is a model with settings, as traces name it: name the entry of your models file that says so")
+        raise BadInput(
+            f"{spec!r} is a model with settings, as traces name it: name the entry of your models file that says so"
+        )
     kinds = [*ENDPOINTS, "local", "recorded", "http", "https"]
     if kind not in kinds:
-        raise UnknownName("model", spec if more or not rest else kind, [*kinds, *(more or {})], meant=likely_name(spec))
+        raise UnknownName(
+            "model", spec if more or not rest else kind, [*kinds, *(more or {})], meant=likely_name(spec)
+        )
     if kind in {"http", "https"}:
         server_at(spec)
     elif not rest and kind != "local":
-        raise BadInput(f"{spec!r} says no more than the kind: write {kind}:{'FILE' if kind == 'recorded' else 'MODEL'}")
+        raise BadInput(
+            f"{spec!r} says no more than the kind: write {kind}:{'FILE' if kind == 'recorded' else 'MODEL'}"
+        )
     return kind
 
 
 def traced_name(spec: str, settings: Settings | None = None) -> str:
-    """The name by which the model of a text goes in traces and tapes, with its settings; raises LabError where it has no file."""
+    """The name by which the model of a text goes in traces and tapes, with its settings; raises LabError
+    where it has no file.
+    """
     kind, rest = check_spec(spec), _kind(spec)[1]
     if kind == "recorded":
         from kgot_lab.llm.recorded import recorded_at
@@ -107,7 +120,9 @@ def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str
     return models
 
 
-def _named(spec: str, options: dict[str, Any], say: Callable[[str], None] | None, named: Mapping[str, ModelEntry]) -> LLM:
+def _named(
+    spec: str, options: dict[str, Any], say: Callable[[str], None] | None, named: Mapping[str, ModelEntry]
+) -> LLM:
     kind, rest = check_spec(spec, named), _kind(spec)[1]
     if kind == "local":
         from kgot_lab.llm.local import Local

@@ -19,12 +19,16 @@ from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
 LEAST_SECONDS = 0.001  # of a request whose budget is used up: clients take no time of 0
-LETTERS_PER_TOKEN = 3  # low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
+LETTERS_PER_TOKEN = (
+    3  # low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
+)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent: calls, tokens (read and written), seconds, US dollars; None means no limit. Raises BadInput."""
+    """The most that may be spent: calls, tokens (read and written), seconds, US dollars; None means no limit.
+    Raises BadInput.
+    """
 
     calls: int | None = None
     tokens: int | None = None
@@ -73,8 +77,12 @@ class CostEstimate:
         return f"about {self.calls:,} calls, {tokens}, {_duration(self.seconds)}, {dollars}"
 
 
-def estimate(calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()) -> CostEstimate:
-    """What calls will take, from how many there are of each role, and each role's usual tokens (read, written)."""
+def estimate(
+    calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()
+) -> CostEstimate:
+    """What calls will take, from how many there are of each role, and each role's usual tokens (read,
+    written).
+    """
     read = sum(count * sizes[role][0] for role, count in calls.items())
     written = sum(count * sizes[role][1] for role, count in calls.items())
     dollars = rate.price.of(read, written) if rate.price else None
@@ -98,19 +106,25 @@ class Reckons(Protocol):
 
 @runtime_checkable
 class Accountable(Protocol):
-    """A model whose calls are charged to an account, as those of a Budgeted one are; None where there is none."""
+    """A model whose calls are charged to an account, as those of a Budgeted one are; None where there is
+    none.
+    """
 
     @property
     def spending(self) -> Spending | None: ...
 
 
 def charged_account(llm: LLM | None) -> Spending | None:
-    """The account that the calls of a model are charged to, through whatever is wrapped around it; None where there is none."""
+    """The account that the calls of a model are charged to, through whatever is wrapped around it; None where
+    there is none.
+    """
     return llm.spending if isinstance(llm, Accountable) else None
 
 
 def price_asked(llm: LLM) -> Price | None:
-    """What a model charges, through whatever is wrapped around it; None where it does not say, since a price unknown is not nothing."""
+    """What a model charges, through whatever is wrapped around it; None where it does not say, since a price
+    unknown is not nothing.
+    """
     return llm.price if isinstance(llm, Priced) else None
 
 
@@ -121,7 +135,8 @@ def worst_of(llm: LLM, prompt: Prompt) -> Usage:
 
 
 class Spending:
-    """What is spent of one budget, by however many models and threads; calls under way are reckoned at their worst.
+    """What is spent of one budget, by however many models and threads; calls under way are reckoned at their
+    worst.
 
     Seconds are those in which at least one call was under way, so two calls at once count once.
     """
@@ -148,11 +163,15 @@ class Spending:
 
     @property
     def unanswered(self) -> float:
-        """US dollars among those spent that nobody told: the most that requests which were not answered may have cost."""
+        """US dollars among those spent that nobody told: the most that requests which were not answered may
+        have cost.
+        """
         return self._unanswered
 
     def count_unanswered(self, dollars: float) -> None:
-        """Count the most that a request may have cost of which nobody tells the cost; only where dollars are limited."""
+        """Count the most that a request may have cost of which nobody tells the cost; only where dollars are
+        limited.
+        """
         if self.budget.dollars is not None:
             with self._changed:
                 self._unanswered += dollars
@@ -162,10 +181,13 @@ class Spending:
     def seconds_left(self) -> float:
         """How long the calls under way may still take, in seconds; without a limit that is infinite."""
         with self._changed:
-            return math.inf if self.budget.seconds is None else max(0.0, self.budget.seconds - self._seconds())
+            return (
+                math.inf if self.budget.seconds is None else max(0.0, self.budget.seconds - self._seconds())
+            )
 
     def require_rest(self, worst: Usage, wait: float = 0.0) -> None:
-        """Raise OverBudget where a call under way, asking once more after a wait in seconds, would pass the seconds or could the dollars.
+        """Raise OverBudget where a call under way, asking once more after a wait in seconds, would pass the
+        seconds or could the dollars.
 
         Its requests may have cost more than the call was reckoned at.
         """
@@ -174,7 +196,11 @@ class Spending:
             raise OverBudget(f"{told}. Raise the budget, or ask a server that answers sooner.")
         with self._changed:
             running = Usage.total(self._running).cost  # this call's worst is among them
-            if self._unanswered and self.budget.dollars is not None and self._spent.cost + running > self.budget.dollars:
+            if (
+                self._unanswered
+                and self.budget.dollars is not None
+                and self._spent.cost + running > self.budget.dollars
+            ):
                 told = f"requests that were not answered may have cost ${self._unanswered:,.6g}"
                 over = f"asking once more, for up to ${worst.cost:,.6g}, could pass the ${self.budget.dollars:,.6g} of the budget"
                 raise OverBudget(f"{told}, and {over}. Raise the budget, or give the server more time.")
@@ -187,16 +213,20 @@ class Spending:
 
     @contextmanager
     def call(self, worst: Usage) -> Iterator[Callable[[Usage], None]]:
-        """A call that takes no more than `worst`; what it really took is told to the function that this gives. Raises OverBudget.
+        """A call that takes no more than `worst`; what it really took is told to the function that this
+        gives. Raises OverBudget.
 
-        Where only the calls under way stand in its way, it waits for them: they seldom take as much as they might.
+        Where only the calls under way stand in its way, it waits for them: they seldom take as much as they
+        might.
         """
         with noted_once(self) as used, self.under_way(worst, used):
             yield used.append
 
     @contextmanager
     def under_way(self, worst: Usage, used: Sequence[Usage]) -> Iterator[None]:
-        """The same of a call that is noted elsewhere, as one in steps is; what it really took stands in the list at its end."""
+        """The same of a call that is noted elsewhere, as one in steps is; what it really took stands in the
+        list at its end.
+        """
         with self._changed:
             while self._over(worst, self._running):
                 if over := self._over(worst, ()):
@@ -223,7 +253,9 @@ class Spending:
         return self._busy + (self._clock() - self._since if self._running else 0.0)
 
     def _over(self, worst: Usage, running: Sequence[Usage]) -> str:
-        """What a call could pass besides those under way, or "": calls under way add up, but for their seconds."""
+        """What a call could pass besides those under way, or "": calls under way add up, but for their
+        seconds.
+        """
         budget, spent, reserved = self.budget, self._spent, Usage.total(running)
         seen = spent.prompt_tokens + spent.completion_tokens
         tokens = worst.prompt_tokens + worst.completion_tokens
@@ -234,7 +266,9 @@ class Spending:
             ("dollars", spent.cost + reserved.cost, worst.cost, budget.dollars),
         ):
             if limit is not None and used + more > limit:
-                return f"{used:,.6g} of {limit:,.6g} {what} are spent and the next call could take {more:,.6g}"
+                return (
+                    f"{used:,.6g} of {limit:,.6g} {what} are spent and the next call could take {more:,.6g}"
+                )
         return ""
 
     def __repr__(self) -> str:
@@ -245,8 +279,12 @@ class Spending:
             ("{:,.0f} s", spent.seconds, budget.seconds),
             ("${:,.2f}", spent.cost, budget.dollars),
         )
-        parts = (how.format(used) + (f" of {limit:,g}" if limit is not None else "") for how, used, limit in told)
-        unanswered = f", of which ${self._unanswered:,.2f} for requests without an answer" if self._unanswered else ""
+        parts = (
+            how.format(used) + (f" of {limit:,g}" if limit is not None else "") for how, used, limit in told
+        )
+        unanswered = (
+            f", of which ${self._unanswered:,.2f} for requests without an answer" if self._unanswered else ""
+        )
         return f"<spent: {', '.join(parts)}{unanswered}>"
 
 
@@ -261,22 +299,28 @@ def may_be_charged(dollars: float) -> None:
 
 
 def may_ask_again(wait: float = 0.0) -> None:
-    """Raise OverBudget where a model that asks once more for the same reply, after a wait in seconds, could pass a budget around it."""
+    """Raise OverBudget where a model that asks once more for the same reply, after a wait in seconds, could
+    pass a budget around it.
+    """
     for llm, worst in _UNDER_WAY.get():
         llm.spending.require_rest(worst, wait)
 
 
 def seconds_left() -> float:
-    """How long a request may take before it passes a budget around its model, in seconds; infinite where none limits them."""
+    """How long a request may take before it passes a budget around its model, in seconds; infinite where none
+    limits them.
+    """
     return min((llm.spending.seconds_left for llm, _ in _UNDER_WAY.get()), default=math.inf)
 
 
 class Budgeted:
-    """A model that stops before it would spend too much: OverBudget is raised before the call that could pass the budget.
+    """A model that stops before it would spend too much: OverBudget is raised before the call that could pass
+    the budget.
 
-    The next call is reckoned at its worst: the prompt's length, all that the reply may have, and the seconds a token has taken so far.
-    Several models share a budget when they are given one Spending. Where dollars are limited, a request that was not answered, by a
-    time-out or because the call was interrupted, counts as the most it may have cost, since its server may charge it all the same.
+    The next call is reckoned at its worst: the prompt's length, all that the reply may have, and the seconds
+    a token has taken so far. Several models share a budget when they are given one Spending. Where dollars
+    are limited, a request that was not answered, by a time-out or because the call was interrupted, counts as
+    the most it may have cost, since its server may charge it all the same.
     """
 
     def __init__(self, llm: LLM, budget: Budget | Spending):
@@ -336,15 +380,18 @@ class Budgeted:
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """The reply in pieces as the model writes it, or in words where it cannot, and last the Reply.
 
-        One that is closed before its end, or breaks off, counts as the most it can take: nobody tells what it took. Other calls are kept
-        to the budget as if it took that, so one that is not read to its end has to be closed.
+        One that is closed before its end, or breaks off, counts as the most it can take: nobody tells what it
+        took. Other calls are kept to the budget as if it took that, so one that is not read to its end has to
+        be closed.
         """
         worst = self._affordable(prompt)
         notes, reply, begun = NotesOfSteps(self.spending), None, False
         try:
             with self.spending.under_way(worst, notes.used):
                 try:
-                    with closing(in_steps(streamed(self._llm, prompt), lambda: self._step(worst, notes))) as parts:
+                    with closing(
+                        in_steps(streamed(self._llm, prompt), lambda: self._step(worst, notes))
+                    ) as parts:
                         for part in parts:
                             if isinstance(part, Reply):
                                 reply = part
@@ -355,7 +402,9 @@ class Budgeted:
                     notes.used.append(reply.usage)
                 except LLMError as error:  # what may have cost dollars is counted by the model that asked
                     spent = error.spent or Usage()
-                    notes.used.append(replace(worst, seconds=spent.seconds, cost=spent.cost) if begun else spent)
+                    notes.used.append(
+                        replace(worst, seconds=spent.seconds, cost=spent.cost) if begun else spent
+                    )
                     raise
                 except BaseException:  # closed, perhaps while a server was writing
                     notes.used.append(replace(worst, cost=0.0))
@@ -368,10 +417,14 @@ class Budgeted:
         yield reply
 
     def _affordable(self, prompt: Prompt) -> Usage:
-        """The most that one call can take, once it is sure that its dollars can be counted where they are limited; raises OverBudget."""
+        """The most that one call can take, once it is sure that its dollars can be counted where they are
+        limited; raises OverBudget.
+        """
         if self.budget.dollars is not None and self.price is None:
             how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
-            raise OverBudget(f"the price of {self.name} is not known, so dollars cannot be limited: {how}. Nothing was sent.")
+            raise OverBudget(
+                f"the price of {self.name} is not known, so dollars cannot be limited: {how}. Nothing was sent."
+            )
         return self.worst(prompt)
 
     @contextmanager

@@ -25,7 +25,12 @@ class LlamaCpp:
         try:
             # unequal numbers of threads make OpenMP rebuild its team at every switch
             self._llama = llama_cpp.Llama(
-                str(path), n_ctx=context, n_batch=chunk, n_threads=threads, n_threads_batch=threads, verbose=False
+                str(path),
+                n_ctx=context,
+                n_batch=chunk,
+                n_threads=threads,
+                n_threads_batch=threads,
+                verbose=False,
             )
         except (ValueError, MemoryError) as error:
             told = str(error).rstrip(".") or type(error).__name__
@@ -49,13 +54,24 @@ class LlamaCpp:
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
         told: list[float] = []
-        with self._noting_draws(lambda token: told.append(self._logprob_of(token))) if prompt.likelihood else nullcontext():
+        with (
+            self._noting_draws(lambda token: told.append(self._logprob_of(token)))
+            if prompt.likelihood
+            else nullcontext()
+        ):
             answer = self._llama.create_completion(**self._asked(tokens, stop, prompt, seed))
         choice = answer["choices"][0]
         cut = choice["finish_reason"] == "length"
-        return Written(choice["text"], answer["usage"]["completion_tokens"], cut, sum(told) if prompt.likelihood else None)
+        return Written(
+            choice["text"],
+            answer["usage"]["completion_tokens"],
+            cut,
+            sum(told) if prompt.likelihood else None,
+        )
 
-    def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Generator[str | Written, None, None]:
+    def write_on(
+        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
+    ) -> Generator[str | Written, None, None]:
         drawn, told, text, ended = list[int](), list[float](), list[str](), ""
 
         def note(token: int) -> None:
@@ -70,7 +86,9 @@ class LlamaCpp:
                 text.append(choice["text"])
                 ended = choice["finish_reason"] or ended
                 yield text[-1]
-        written = len(drawn) - (drawn[-1:] == [self._llama.token_eos()])  # the end mark is no token of the text
+        written = len(drawn) - (
+            drawn[-1:] == [self._llama.token_eos()]
+        )  # the end mark is no token of the text
         yield Written("".join(text), written, ended == "length", sum(told) if prompt.likelihood else None)
 
     def _asked(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> dict[str, Any]:
@@ -108,7 +126,8 @@ class LlamaCpp:
     def _noting_draws(self, note: Callable[[int], None]) -> Iterator[None]:
         """Note meanwhile each token as soon as it is drawn, the end mark too.
 
-        llama-cpp-python tells logprobs only where it keeps those of the whole prompt too, 600 kB for each token that is read.
+        llama-cpp-python tells logprobs only where it keeps those of the whole prompt too, 600 kB for each
+        token that is read.
         """
         draw = self._llama.sample
 
@@ -124,21 +143,29 @@ class LlamaCpp:
             del self._llama.sample  # the class has its own
 
     def _logprob_of(self, token: int) -> float:
-        """The logarithm of the probability the model gives to a token, which it has before anything narrows the choice."""
+        """The logarithm of the probability the model gives to a token, which it has before anything narrows
+        the choice.
+        """
         import llama_cpp
         import numpy
 
-        logits = numpy.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(self._llama.ctx, -1), shape=(self._llama.n_vocab(),))
+        logits = numpy.ctypeslib.as_array(
+            llama_cpp.llama_get_logits_ith(self._llama.ctx, -1), shape=(self._llama.n_vocab(),)
+        )
         above = logits.astype(numpy.float64) - logits.max()
         return float(above[token] - numpy.log(numpy.exp(above).sum()))
 
     def _grammar(self, prompt: Prompt) -> Any:
-        """The grammar that lets only JSON of the prompt's schema through, or none; kept, because compiling takes a while."""
+        """The grammar that lets only JSON of the prompt's schema through, or none; kept, because compiling
+        takes a while.
+        """
         if prompt.schema is None:
             return None
         from llama_cpp.llama_grammar import LlamaGrammar
 
-        schema = json.dumps(spellable(prompt.schema))  # not sorted: the order of the properties is the order of writing
+        schema = json.dumps(
+            spellable(prompt.schema)
+        )  # not sorted: the order of the properties is the order of writing
         if schema not in self._grammars:
             self._grammars[schema] = LlamaGrammar.from_json_schema(schema, verbose=False)
         return self._grammars[schema]

@@ -1,8 +1,9 @@
 """The engine that comes ready: xllamacpp, a wheel that needs no compiler.
 
-It runs llama.cpp's server in a thread of this process. The server listens on a Unix socket in a folder that only this user can enter,
-so there is no network port; where Python has no such sockets, on a port of this computer that wants a key. A call that is
-interrupted closes its connection, and the server gives the reply up.
+It runs llama.cpp's server in a thread of this process. The server listens on a Unix socket in a folder that
+only this user can enter, so there is no network port; where Python has no such sockets, on a port of this
+computer that wants a key. A call that is interrupted closes its connection, and the server gives the reply
+up.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 _LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems take no more than 104
 _QUIET = -1  # the server logs nothing
-_TOLD: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}  # the model's own probability of each token, not that of the draw
+_TOLD: dict[str, Json] = {
+    "n_probs": 1,
+    "post_sampling_probs": False,
+}  # the model's own probability of each token, not that of the draw
 _LEAST_LOGPROB = -103.28  # of the smallest number that the engine counts with: for what is less likely it tells the logarithm of nothing
 
 
@@ -44,10 +48,15 @@ class Xllamacpp:
             server = _module().Server(_settings(path, context, threads, chunk, self._folder, key))
         except (RuntimeError, MemoryError, LLMError) as error:
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise error if isinstance(error, LLMError) else LLMError(f"llama.cpp cannot load {path}. {why_not_loaded(path)}") from None
+            raise (
+                error
+                if isinstance(error, LLMError)
+                else LLMError(f"llama.cpp cannot load {path}. {why_not_loaded(path)}")
+            ) from None
         self._client = _client(server.listening_address, self._folder, key)
         self._numbers = count()
-        # also when the program ends without `close`: a server that still runs while the interpreter is taken down may abort the process
+        # also when the program ends without `close`: a server that still runs while the interpreter is taken
+        # down may abort the process
         self._end = weakref.finalize(self, _end, [server], self._client, self._folder)
 
     def tokens(self, text: str) -> list[int]:
@@ -70,7 +79,9 @@ class Xllamacpp:
         answer = self._complete(tokens, **_asked(stop, prompt, seed))
         return _written(answer, prompt)
 
-    def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Generator[str | Written, None, None]:
+    def write_on(
+        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
+    ) -> Generator[str | Written, None, None]:
         body = {"prompt": tokens, "cache_prompt": True, "stream": True, **_asked(stop, prompt, seed)}
         text, told = list[str](), list[Json]()
         with self._engine_errors(), self._client.stream("POST", "/completion", json=body) as response:
@@ -78,11 +89,15 @@ class Xllamacpp:
                 response.read()
                 raise self._refused(response)
             for line in body_lines(response.iter_raw()):
-                if not line.startswith(b"data: "):  # or a line between two, or the word for an error, whose reason follows
+                if not line.startswith(
+                    b"data: "
+                ):  # or a line between two, or the word for an error, whose reason follows
                     continue
                 answer = json.loads(line.removeprefix(b"data: "))
                 if "content" not in answer:
-                    raise LLMError(f"the engine of the local model broke off: {_reason_in(answer, 'it gave no reason')}")
+                    raise LLMError(
+                        f"the engine of the local model broke off: {_reason_in(answer, 'it gave no reason')}"
+                    )
                 text.append(str(answer["content"]))
                 told += answer.get("completion_probabilities", [])
                 if answer.get("stop"):
@@ -139,7 +154,9 @@ class Xllamacpp:
             ) from None
 
     def _refused(self, reply: httpx.Response) -> LLMError:
-        return LLMError(f"the engine of the local model refused: {_reason_in(reply.json(), reply.status_code)}")
+        return LLMError(
+            f"the engine of the local model refused: {_reason_in(reply.json(), reply.status_code)}"
+        )
 
 
 class _Parked:
@@ -154,7 +171,13 @@ def _asked(stop: list[str], prompt: Prompt, seed: int) -> dict[str, Json]:
     """How a reply is to be written, for the server."""
     shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
     drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
-    return {"n_predict": prompt.max_tokens, "stop": stop, **drawn, **shape, **(_TOLD if prompt.likelihood else {})}
+    return {
+        "n_predict": prompt.max_tokens,
+        "stop": stop,
+        **drawn,
+        **shape,
+        **(_TOLD if prompt.likelihood else {}),
+    }
 
 
 def _reason_in(answer: Json, otherwise: object) -> object:
@@ -163,11 +186,15 @@ def _reason_in(answer: Json, otherwise: object) -> object:
 
 def _written(answer: Json, prompt: Prompt) -> Written:
     logprob = _logprob(answer) if prompt.likelihood else None
-    return Written(str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob)
+    return Written(
+        str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob
+    )
 
 
 def _logprob(answer: Json) -> float | None:
-    """The logprob of an answer; None where it does not tell that of each token: of a letter in several tokens only the last is told."""
+    """The logprob of an answer; None where it does not tell that of each token: of a letter in several tokens
+    only the last is told.
+    """
     told = answer.get("completion_probabilities", [])
     if len(told) != answer["tokens_predicted"]:
         return None
@@ -184,7 +211,9 @@ def _private_folder() -> Path:
 
 
 def _settings(path: Path, context: int, threads: int, chunk: int, folder: Path, key: str) -> Any:
-    """How the server is to be: one prompt in memory, whole chunks, nothing kept or reused that we do not ask for."""
+    """How the server is to be: one prompt in memory, whole chunks, nothing kept or reused that we do not ask
+    for.
+    """
     settings = _module().CommonParams()
     settings.model.path = str(path)
     settings.n_ctx, settings.n_batch, settings.n_ubatch = context, chunk, chunk
@@ -203,7 +232,9 @@ def _module() -> Any:
     try:
         import xllamacpp
     except ImportError as error:  # the wheel takes OpenMP from the system, which a small container lacks
-        raise LLMError(f"xllamacpp is installed and cannot start ({error}); on Debian and Ubuntu: apt install libgomp1") from None
+        raise LLMError(
+            f"xllamacpp is installed and cannot start ({error}); on Debian and Ubuntu: apt install libgomp1"
+        ) from None
     return xllamacpp
 
 

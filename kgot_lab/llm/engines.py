@@ -1,4 +1,6 @@
-"""The programs that can run a model file on this computer, by name: both are llama.cpp, one comes ready, one is compiled here."""
+"""The programs that can run a model file on this computer, by name: both are llama.cpp, one comes ready, one
+is compiled here.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,24 @@ from typing import Any, Protocol
 from kgot_lab.errors import NotInstalled, UnknownName
 from kgot_lab.types import Message, Prompt
 
-# The compiled one comes first because it is built for this processor: on one with more than AVX2 it reads prompts faster.
-ENGINES = {"llama-cpp-python": "llama_cpp", "xllamacpp": "xllamacpp"}  # the package that pip knows, and the module it brings
+# The compiled one comes first because it is built for this processor: on one with more than AVX2 it reads
+# prompts faster.
+ENGINES = {
+    "llama-cpp-python": "llama_cpp",
+    "xllamacpp": "xllamacpp",
+}  # the package that pip knows, and the module it brings
 _READY = "xllamacpp"  # the one whose wheel needs no compiler: what the extra brings
 
-# What a reply is drawn from, besides its temperature; said to both engines, so that neither's own choice counts.
+# What a reply is drawn from, besides its temperature; said to both engines, so that neither's own choice
+# counts.
 SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 
 @dataclass(frozen=True)
 class Written:
-    """What an engine wrote: the text, how many tokens it has, whether max_tokens cut it, and its logprob where the prompt asks for it."""
+    """What an engine wrote: the text, how many tokens it has, whether max_tokens cut it, and its logprob
+    where the prompt asks for it.
+    """
 
     text: str
     tokens: int
@@ -38,7 +47,9 @@ class Engine(Protocol):
         ...
 
     def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
-        """The tokens of messages in the model's own chat format, and where a reply stops besides at the model's end mark."""
+        """The tokens of messages in the model's own chat format, and where a reply stops besides at the
+        model's end mark.
+        """
         ...
 
     def read(self, tokens: list[int], done: int) -> None:
@@ -48,12 +59,17 @@ class Engine(Protocol):
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
         """The reply to the prompt that was read; reads the last token of the prompt by itself.
 
-        Its logprob is the model's own: at temperature 1, before a choice of tokens or a schema narrows it, the end mark counted.
+        Its logprob is the model's own: at temperature 1, before a choice of tokens or a schema narrows it,
+        the end mark counted.
         """
         ...
 
-    def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Generator[str | Written, None, None]:
-        """The same reply in pieces as it is written, and last all of it; closing it ends the writing, and nothing read counts any more."""
+    def write_on(
+        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
+    ) -> Generator[str | Written, None, None]:
+        """The same reply in pieces as it is written, and last all of it; closing it ends the writing, and
+        nothing read counts any more.
+        """
         ...
 
     def park(self) -> Any:
@@ -74,7 +90,9 @@ class Engine(Protocol):
 
 
 def find_engine(name: str | None = None) -> str:
-    """The engine of this name, or the first that is installed; raises UnknownName, and NotInstalled with what to install."""
+    """The engine of this name, or the first that is installed; raises UnknownName, and NotInstalled with what
+    to install.
+    """
     if name is not None and name not in ENGINES:
         raise UnknownName("engine", name, ENGINES)
     for package in ENGINES if name is None else [name]:

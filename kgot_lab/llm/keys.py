@@ -22,44 +22,64 @@ _WORD = 4  # a key of so few letters is found inside many a word, which does not
 _HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
 _A_WORD = re.compile("[A-Za-z][a-z]{0,14}")
 _MOST = 6_000  # letters of a message that are looked at
-_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # unlike lower(), it leaves every letter in its place
+_LOWER = str.maketrans(
+    string.ascii_uppercase, string.ascii_lowercase
+)  # unlike lower(), it leaves every letter in its place
 
 
 def key_for(preset: Endpoint) -> str:
-    """The key that a server is sent; raises LLMError, without the key, when it is missing or no header can carry it."""
+    """The key that a server is sent; raises LLMError, without the key, when it is missing or no header can
+    carry it.
+    """
     key = os.environ.get(preset.key_variable, "").strip()
     if not key and preset.key_needed:
         unread = not_read()
         why = unread and f" ({unread})"
-        raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent.")
-    if not re.fullmatch("[ -~]*", key):  # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
+        raise LLMError(
+            f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent."
+        )
+    if not re.fullmatch(
+        "[ -~]*", key
+    ):  # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
         wrong = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
         raise LLMError(f"{wrong}: copy it again, on one line and in plain letters. Nothing was sent.")
     return key or NO_KEY
 
 
 def without_key(text: str, key: str) -> str:
-    """A text, at most its first 6,000 letters, without a key or a piece of it, however spelt, nor anything that looks like a key."""
+    """A text, at most its first 6,000 letters, without a key or a piece of it, however spelt, nor anything
+    that looks like a key.
+    """
     text = re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text[:_MOST])
     if key == NO_KEY:
         return text
-    pieces = {form[start : start + _PIECE] for form in _spellings(key) for start in range(max(1, len(form) - _PIECE + 1))}
+    pieces = {
+        form[start : start + _PIECE]
+        for form in _spellings(key)
+        for start in range(max(1, len(form) - _PIECE + 1))
+    }
     seen, letters = text.translate(_LOWER), list(text)
     for size in {len(piece) for piece in pieces}:
         for start in range(len(seen) - size + 1):
             end = start + size
-            if seen[start:end] in pieces and (size > _WORD or not re.search(r"\w", seen[max(0, start - 1) : start] + seen[end : end + 1])):
+            if seen[start:end] in pieces and (
+                size > _WORD or not re.search(r"\w", seen[max(0, start - 1) : start] + seen[end : end + 1])
+            ):
                 letters[start:end] = "\0" * size
     return re.sub("\0+", "…", "".join(letters))
 
 
 def with_key_masked(text: str, key: str) -> str:
-    """A reply, whole, in which a key that a server repeats is …; one of fewer than eight letters is left, as a word is."""
+    """A reply, whole, in which a key that a server repeats is …; one of fewer than eight letters is left, as
+    a word is.
+    """
     return _spelt_as(_forms_to_mask(key)).sub("…", text)
 
 
 class PiecesMasked:
-    """As `with_key_masked`, of a reply that comes piece by piece: what may be the beginning of the key waits for the next."""
+    """As `with_key_masked`, of a reply that comes piece by piece: what may be the beginning of the key waits
+    for the next.
+    """
 
     def __init__(self, key: str):
         self._forms, self._held = _forms_to_mask(key), ""
@@ -78,7 +98,9 @@ class PiecesMasked:
                 at = match.end()
             if at <= end:
                 break
-            self._held = self._held[at:]  # a key goes on into what might have begun another: what is left is looked at anew
+            self._held = self._held[
+                at:
+            ]  # a key goes on into what might have begun another: what is left is looked at anew
         told.append(self._held[at:end])
         self._held = self._held[end:]
         return "".join(told)
@@ -89,13 +111,19 @@ class PiecesMasked:
         return self._spelt.sub("…", held)
 
     def _open(self) -> int:
-        """Where in what is held the first letter stands that may begin the key, or a longer form of it, and go on in the next piece."""
+        """Where in what is held the first letter stands that may begin the key, or a longer form of it, and
+        go on in the next piece.
+        """
         if not self._forms:
             return len(self._held)
         longest = len(self._forms[0]) - 1
         tail = self._held[max(0, len(self._held) - longest) :].translate(_LOWER)
         before = len(self._held) - len(tail)
-        starts = (at for at in range(len(tail)) if any(len(form) > len(tail) - at and form.startswith(tail[at:]) for form in self._forms))
+        starts = (
+            at
+            for at in range(len(tail))
+            if any(len(form) > len(tail) - at and form.startswith(tail[at:]) for form in self._forms)
+        )
         return before + next(starts, len(tail))
 
 
@@ -109,37 +137,65 @@ def _spelt_as(forms: list[str]) -> re.Pattern[str]:
 
 
 def without_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """A text in which the values of the environment's variables that hold keys by their names (…_KEY, …_TOKEN, …) are three dots.
+    """A text in which the values of the environment's variables that hold keys by their names (…_KEY,
+    …_TOKEN, …) are three dots.
 
-    One that is a mere word, as in POSTGRES_PASSWORD=postgres, is left: texts that speak of that would lose it.
+    One that is a mere word, as in POSTGRES_PASSWORD=postgres, is left: texts that speak of that would lose
+    it.
     """
     seen = text.translate(_LOWER)
     for name, value in (os.environ if environment is None else environment).items():
         key = value.strip()
-        if _HOLDS_KEY.search(name) and len(key) >= _PIECE and not _A_WORD.fullmatch(key) and any(form in seen for form in _spellings(key)):
+        if (
+            _HOLDS_KEY.search(name)
+            and len(key) >= _PIECE
+            and not _A_WORD.fullmatch(key)
+            and any(form in seen for form in _spellings(key))
+        ):
             text = with_key_masked(text, key)
             seen = text.translate(_LOWER)
     return text
 
 
 def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
-    """The key as a header; for addresses that are not OpenAI's, less what its client adds from the environment for OpenAI."""
+    """The key as a header; for addresses that are not OpenAI's, less what its client adds from the
+    environment for OpenAI.
+    """
     import openai
 
     told = {"Authorization": f"Bearer {key}"}  # said here, since OPENAI_CUSTOM_HEADERS may hold another
     host = (urlsplit(preset.base_url).hostname or "").rstrip(".")
     if host == "openai.com" or host.endswith(".openai.com"):
         return told
-    added = {line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n") if ":" in line}
-    left_out = ("OpenAI-Organization", "OpenAI-Project", *(name for name in added if name.lower() != "authorization"))
+    added = {
+        line.partition(":")[0].strip()
+        for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+        if ":" in line
+    }
+    left_out = (
+        "OpenAI-Organization",
+        "OpenAI-Project",
+        *(name for name in added if name.lower() != "authorization"),
+    )
     return dict.fromkeys(left_out, openai.Omit()) | told
 
 
 def _spellings(key: str) -> Iterator[str]:
-    """A key in small letters, as it is and as messages spell it: escaped, in percent signs, as hexadecimal digits, in base64."""
+    """A key in small letters, as it is and as messages spell it: escaped, in percent signs, as hexadecimal
+    digits, in base64.
+    """
     yield key.translate(_LOWER)
-    spelt = [repr(key)[1:-1], json.dumps(key)[1:-1], html.escape(key), quote(key), quote(key, safe=""), key.encode().hex()]
-    for before in range(3):  # what stands before it, such as "Bearer ", moves the key against the groups of three that base64 makes
+    spelt = [
+        repr(key)[1:-1],
+        json.dumps(key)[1:-1],
+        html.escape(key),
+        quote(key),
+        quote(key, safe=""),
+        key.encode().hex(),
+    ]
+    for before in range(
+        3
+    ):  # what stands before it, such as "Bearer ", moves the key against the groups of three that base64 makes
         coded = base64.b64encode(b"\0" * before + key.encode()).decode().rstrip("=")
         whole = coded[(4 * before + 2) // 3 : len(coded) if (before + len(key)) % 3 == 0 else -1]
         spelt += [whole, whole.replace("+", "-").replace("/", "_")]

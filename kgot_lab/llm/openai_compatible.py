@@ -1,4 +1,6 @@
-"""Models on servers that speak the OpenAI protocol or Ollama's, with retries one can see and a key nobody can."""
+"""Models on servers that speak the OpenAI protocol or Ollama's, with retries one can see and a key nobody
+can.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from kgot_lab.http.bounded import UnusableBody, bounded_client
 from kgot_lab.http.proxies import proxy_variable, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
-from kgot_lab.llm.manner import Manner, Refusal, Sending, ToldOfServer, broken_off, refusal_of, refused_in_answer
+from kgot_lab.llm.manner import (
+    Manner,
+    Refusal,
+    Sending,
+    ToldOfServer,
+    broken_off,
+    refusal_of,
+    refused_in_answer,
+)
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
 from kgot_lab.llm.settings import Patience, Settings
 from kgot_lab.llm.streaming import StreamedAnswer
@@ -34,7 +44,9 @@ _BOTH = frozenset({_READS, _WRITES})  # what of a call's tokens a server may lea
 
 @dataclass
 class _Asking:
-    """One call while it lasts: the prompt as it is sent, requests so far, replies that came back empty, and what those cost."""
+    """One call while it lasts: the prompt as it is sent, requests so far, replies that came back empty, and
+    what those cost.
+    """
 
     prompt: Prompt
     streams: bool = False  # whether it is answered piece by piece
@@ -45,21 +57,24 @@ class _Asking:
 
     def charged(self, reply: Reply) -> Reply:
         """The reply with all that the call cost."""
-        return replace(reply, usage=replace(self.spent + reply.usage, seconds=time.perf_counter() - self.started))
+        return replace(
+            reply, usage=replace(self.spent + reply.usage, seconds=time.perf_counter() - self.started)
+        )
 
 
 class OpenAICompatible:
     """Answers with a model on a server.
 
-    Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered waits, and tells `say`
-    of each. What the server refuses (a seed, a temperature, a response format, logprobs) is left out from then on and listed in `left_out`.
-    A model that thinks before it speaks gets room for that on top of max_tokens; what it thinks is counted and not in the text.
-    How likely the model held a reply is the sum of what the server tells of its tokens: OpenAI leaves out the end mark, llama.cpp's server
-    all but the last token of a letter that takes several. It is None where a server tells nothing or refuses to.
-    A server of this computer is asked without a proxy, another through the one that the environment names.
-    Raises BadInput for a proxy that cannot be used; LLMError at once when there is no key that can be sent, else with the server's own
-    message and what to do, but never the key.
-    In a name are the settings that differ from the usual ones, since they change replies.
+    Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered
+    waits, and tells `say` of each. What the server refuses (a seed, a temperature, a response format,
+    logprobs) is left out from then on and listed in `left_out`. A model that thinks before it speaks gets
+    room for that on top of max_tokens; what it thinks is counted and not in the text. How likely the model
+    held a reply is the sum of what the server tells of its tokens: OpenAI leaves out the end mark,
+    llama.cpp's server all but the last token of a letter that takes several. It is None where a server tells
+    nothing or refuses to. A server of this computer is asked without a proxy, another through the one that
+    the environment names. Raises BadInput for a proxy that cannot be used; LLMError at once when there is no
+    key that can be sent, else with the server's own message and what to do, but never the key. In a name are
+    the settings that differ from the usual ones, since they change replies.
     """
 
     def __init__(
@@ -75,11 +90,17 @@ class OpenAICompatible:
     ):
         import openai
 
-        if preset.name == "openai" and (unread := os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")) not in {"", preset.base_url}:
+        if preset.name == "openai" and (
+            unread := os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
+        ) not in {"", preset.base_url}:
             instead = "name a server of your own as http://HOST:PORT/v1#MODEL"
-            say(f"note: OPENAI_BASE_URL ({unread}) is not followed, openai:{model} is asked at {preset.base_url}; {instead}")
+            say(
+                f"note: OPENAI_BASE_URL ({unread}) is not followed, openai:{model} is asked at {preset.base_url}; {instead}"
+            )
         if settings.num_ctx is not None and preset.wire != "ollama":
-            raise BadInput(f"num_ctx is for Ollama, which loads a model with it: {preset.name} has a context of its own, leave it out")
+            raise BadInput(
+                f"num_ctx is for Ollama, which loads a model with it: {preset.name} has a context of its own, leave it out"
+            )
         self.name = f"{preset.name}:{model}{settings.told}"
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
@@ -107,7 +128,9 @@ class OpenAICompatible:
         return list(self._manner.left_out)
 
     def worst(self, prompt: Prompt) -> Usage:
-        """The most tokens that one call may take: every reply but the last comes back empty, and each is given twice the room."""
+        """The most tokens that one call may take: every reply but the last comes back empty, and each is
+        given twice the room.
+        """
         tries, asked = self.patience.empty, self.settings.applied(prompt)
         return Usage(tokens_of(asked) * tries, (asked.max_tokens + self._manner.allowance) * (2**tries - 1))
 
@@ -118,10 +141,11 @@ class OpenAICompatible:
         return asking.charged(reply)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The reply in pieces as it is written, and last the Reply; while the model thinks the pieces are empty. Raises LLMError.
+        """The reply in pieces as it is written, and last the Reply; while the model thinks the pieces are
+        empty. Raises LLMError.
 
-        Requests are tried again until the first piece has come: an answer that breaks off after that is an error. Closing the iterator
-        closes the connection, by which servers know that they may stop.
+        Requests are tried again until the first piece has come: an answer that breaks off after that is an
+        error. Closing the iterator closes the connection, by which servers know that they may stop.
         """
         asking = _Asking(self.settings.applied(prompt), streams=True)
         with _timed(asking):
@@ -156,7 +180,11 @@ class OpenAICompatible:
             self._count_worst(asking, manner)
         if self._gave_way(outcome, manner, asking) and not outcome.broke_off:
             return
-        if not outcome.again or asking.attempt >= self.patience.attempts or asking.empty >= self.patience.empty:
+        if (
+            not outcome.again
+            or asking.attempt >= self.patience.attempts
+            or asking.empty >= self.patience.empty
+        ):
             error = LLMError(self._advice(outcome, asking))
             error.status = outcome.status
             raise error
@@ -170,10 +198,16 @@ class OpenAICompatible:
     def _most(self, asking: _Asking, refusal: Refusal) -> int:
         """How many requests there are at most for a call, if each fails as this one did."""
         empty = asking.empty and not refusal.status and refusal.reason.startswith(_EMPTY)
-        return min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty) if empty else self.patience.attempts
+        return (
+            min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
+            if empty
+            else self.patience.attempts
+        )
 
     def _request(self, asking: _Asking, manner: Manner) -> Reply | Refusal:
-        """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the key."""
+        """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the
+        key.
+        """
         import openai
 
         client, body, sending = self._ready(asking, manner)
@@ -181,14 +215,18 @@ class OpenAICompatible:
             answer = client.post(self._wire.address(self.preset), body=body, cast_to=object)
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
             return refusal_of(error, sending)
-        return refused_in_answer(answer) or self._outcome(self._wire.read(answer, thinks=self._thinks), asking, manner)
+        return refused_in_answer(answer) or self._outcome(
+            self._wire.read(answer, thinks=self._thinks), asking, manner
+        )
 
     def _request_on(self, asking: _Asking, manner: Manner) -> Generator[str, None, Reply | Refusal]:
         """The same, with what is said of the answer while it comes."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
         answer = StreamedAnswer(self._wire, self._client.api_key, hides=hides)
-        refusal = yield from answer.pieces(client, self._wire.address(self.preset), self._wire.streamed(body, manner), sending)
+        refusal = yield from answer.pieces(
+            client, self._wire.address(self.preset), self._wire.streamed(body, manner), sending
+        )
         if refusal is not None:
             return refusal
         outcome = self._outcome(answer.raw(thinks=self._thinks), asking, manner)
@@ -201,7 +239,9 @@ class OpenAICompatible:
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
         body = self._wire.body(self.model, asked, _room(asking, manner), manner, self.settings)
         seconds = min(self.patience.timeout, max(seconds_left(), LEAST_SECONDS))
-        client = self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
+        client = (
+            self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
+        )
         return client, body, Sending(self.preset.base_url, seconds, self.patience.longest_asked)
 
     def _outcome(self, raw: RawReply | str, asking: _Asking, manner: Manner) -> Reply | Refusal:
@@ -220,14 +260,20 @@ class OpenAICompatible:
         if said:
             return
         if untold == _BOTH:
-            self._say(f"{self.name}: this server does not tell how many tokens a call takes, so neither tokens nor dollars are known")
+            self._say(
+                f"{self.name}: this server does not tell how many tokens a call takes, so neither tokens nor dollars are known"
+            )
         else:
             (which,) = untold
             less = "so more tokens and dollars are taken than are told"
-            self._say(f"{self.name}: this server does not tell how many tokens a call {which}, {less}; a budget counts the most it can be")
+            self._say(
+                f"{self.name}: this server does not tell how many tokens a call {which}, {less}; a budget counts the most it can be"
+            )
 
     def _count_worst(self, asking: _Asking, manner: Manner, untold: frozenset[str] = _BOTH) -> None:
-        """Count in budgets what a request may have cost that nobody told the cost of: what it reads, what it writes, or both."""
+        """Count in budgets what a request may have cost that nobody told the cost of: what it reads, what it
+        writes, or both.
+        """
         if self.price:
             read = tokens_of(asking.prompt) if _READS in untold else 0
             may_be_charged(self.price.of(read, _room(asking, manner) if _WRITES in untold else 0))
@@ -237,7 +283,12 @@ class OpenAICompatible:
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip() and not raw.declined:
-            return Reply(with_key_masked(raw.said, self._client.api_key), usage, cut=raw.ended == "length", logprob=raw.logprob)
+            return Reply(
+                with_key_masked(raw.said, self._client.api_key),
+                usage,
+                cut=raw.ended == "length",
+                logprob=raw.logprob,
+            )
         asking.spent += usage
         if raw.declined:
             return Refusal(f"it declined: {raw.declined}", advice="Ask in other words, or another model.")
@@ -245,7 +296,9 @@ class OpenAICompatible:
         return Refusal(f"{_EMPTY}: {_why_empty(raw, room)}", again=True)
 
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
-        """Whether something the server does not take was found and will not be sent again; another call may have found it first."""
+        """Whether something the server does not take was found and will not be sent again; another call may
+        have found it first.
+        """
         manner = sent.after(refusal, asking.prompt, asking.attempt, streams=asking.streams)
         if manner is None:
             return False
@@ -256,13 +309,19 @@ class OpenAICompatible:
         return True
 
     def _told(self, refusal: Refusal, then: str) -> ToldOfServer:
-        return ToldOfServer(f"{self.name}: {self._keyless(refusal.reason)}; {then}", f"{self.name}: {refusal.kind}; {then}")
+        return ToldOfServer(
+            f"{self.name}: {self._keyless(refusal.reason)}; {then}", f"{self.name}: {refusal.kind}; {then}"
+        )
 
     def _wait(self, refusal: Refusal, attempt: int) -> float:
-        """Seconds to wait: what the server asked for, else twice as long each time, with jitter so that clients part."""
+        """Seconds to wait: what the server asked for, else twice as long each time, with jitter so that
+        clients part.
+        """
         if refusal.wait is not None:
             return refusal.wait
-        return min(self.patience.longest_wait, self.patience.first_wait * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)
+        return min(
+            self.patience.longest_wait, self.patience.first_wait * 2.0 ** (attempt - 1)
+        ) * random.uniform(0.5, 1.0)
 
     def _advice(self, refusal: Refusal, asking: _Asking) -> str:
         tries = f" after {asking.attempt} requests" if asking.attempt > 1 else ""
@@ -280,7 +339,9 @@ class OpenAICompatible:
             return f"Raise max_tokens (now {asking.prompt.max_tokens:,}), ask in other words, or use another model."
         seen = " It may read no images." if any(message.images for message in asking.prompt.messages) else ""
         return {
-            0: f"Is the server running at {self.preset.base_url}?" if refusal.again else "Is this the address of an OpenAI-compatible API?",
+            0: f"Is the server running at {self.preset.base_url}?"
+            if refusal.again
+            else "Is this the address of an OpenAI-compatible API?",
             400: f"The request does not suit this model: another model or smaller limits may.{seen}",
             401: f"Check the key in the environment variable {self.preset.key_variable}.",
             403: f"The key in {self.preset.key_variable} may not use this model{self._or_the_proxy()}.",
@@ -290,7 +351,9 @@ class OpenAICompatible:
         }.get(refusal.status, "Try again later or use another model.")
 
     def _or_the_proxy(self) -> str:
-        """That a proxy may have answered in place of the server, where one stands in between and can read what is asked."""
+        """That a proxy may have answered in place of the server, where one stands in between and can read
+        what is asked.
+        """
         variable = proxy_variable(self.preset.base_url) if self.preset.base_url.startswith("http://") else ""
         return variable and f", or the proxy that {variable} names refused to pass it on"
 
@@ -314,7 +377,9 @@ def _timed(asking: _Asking) -> Iterator[None]:
 
 
 def _untold(raw: RawReply) -> frozenset[str]:
-    """What an answer does not tell the tokens of: there is no call without a prompt, and no words without tokens."""
+    """What an answer does not tell the tokens of: there is no call without a prompt, and no words without
+    tokens.
+    """
     reads, writes = raw.read == 0, raw.written == 0 and (bool(raw.said.strip()) or raw.read == 0)
     return frozenset(([_READS] if reads else []) + ([_WRITES] if writes else []))
 
@@ -328,4 +393,6 @@ def _why_empty(raw: RawReply, room: int) -> str:
 
 def _room(asking: _Asking, manner: Manner) -> int:
     """The most tokens that the next request lets a model write."""
-    return (asking.prompt.max_tokens + manner.allowance) << asking.empty  # twice as many after each that came back empty
+    return (
+        asking.prompt.max_tokens + manner.allowance
+    ) << asking.empty  # twice as many after each that came back empty

@@ -13,10 +13,12 @@ from kgot_lab.errors import BadInput, require_amount
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One kind of server. `schema_ways` says how to ask for JSON of a shape, best first: what the server refuses is tried no more.
+    """One kind of server. `schema_ways` says how to ask for JSON of a shape, best first: what the server
+    refuses is tried no more.
 
-    json_schema: response_format of that type (OpenAI). json_object: that type with the schema beside it (llama-cpp-python's server).
-    format: the schema itself (Ollama). words: the schema is written into the prompt.
+    json_schema: response_format of that type (OpenAI). json_object: that type with the schema beside it
+    (llama-cpp-python's server). format: the schema itself (Ollama). words: the schema is written into the
+    prompt.
     """
 
     name: str
@@ -27,38 +29,74 @@ class Endpoint:
     takes_seed: bool = True
     max_tokens_name: str = "max_tokens"
     wire: str = "chat completions"  # or "ollama"
-    thinks_apart: bool = False  # whether no thoughts stand in what a model says, so that it may be told as it comes
+    thinks_apart: bool = (
+        False  # whether no thoughts stand in what a model says, so that it may be told as it comes
+    )
 
 
 # Read in November 2026: platform.openai.com (max_tokens is deprecated there and refused by reasoning models),
 # platform.claude.com "OpenAI SDK compatibility" (response_format and seed are ignored, so neither is sent),
-# ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com (its own API, since its OpenAI one cannot set num_ctx).
+# ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com (its own API, since its OpenAI one
+# cannot set num_ctx).
 ENDPOINTS = {
     preset.name: preset
     for preset in (
-        Endpoint("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", max_tokens_name="max_completion_tokens", thinks_apart=True),
         Endpoint(
-            "anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", schema_ways=("words",), takes_seed=False, thinks_apart=True
+            "openai",
+            "https://api.openai.com/v1",
+            "OPENAI_API_KEY",
+            max_tokens_name="max_completion_tokens",
+            thinks_apart=True,
         ),
-        Endpoint("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY", thinks_apart=True),
+        Endpoint(
+            "anthropic",
+            "https://api.anthropic.com/v1/",
+            "ANTHROPIC_API_KEY",
+            schema_ways=("words",),
+            takes_seed=False,
+            thinks_apart=True,
+        ),
+        Endpoint(
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta/openai/",
+            "GEMINI_API_KEY",
+            thinks_apart=True,
+        ),
         Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", thinks_apart=True),
-        Endpoint("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False, schema_ways=("format", "words"), wire="ollama"),
+        Endpoint(
+            "ollama",
+            "http://localhost:11434/v1",
+            "OLLAMA_API_KEY",
+            key_needed=False,
+            schema_ways=("format", "words"),
+            wire="ollama",
+        ),
     )
 }
 
-SERVER_KEY = "KGOT_LAB_SERVER_KEY"  # its own variable, so that no other key is ever sent to an address someone typed
+SERVER_KEY = (
+    "KGOT_LAB_SERVER_KEY"  # its own variable, so that no other key is ever sent to an address someone typed
+)
 
 
 def server_at(address: str) -> tuple[Endpoint, str]:
-    """The preset and model of "http://host:port/v1#model"; the name leaves out any password in it. Raises BadInput."""
-    if "@" in address.partition("#")[0] or "?" in address.partition("#")[0]:  # first, so that no error shows what may be a password
+    """The preset and model of "http://host:port/v1#model"; the name leaves out any password in it. Raises
+    BadInput.
+    """
+    if (
+        "@" in address.partition("#")[0] or "?" in address.partition("#")[0]
+    ):  # first, so that no error shows what may be a password
         what = "user name, a password or anything after a question mark"
-        raise BadInput(f"leave out of the address a {what}; a key goes into the environment variable {SERVER_KEY}")
+        raise BadInput(
+            f"leave out of the address a {what}; a key goes into the environment variable {SERVER_KEY}"
+        )
     parts = _parts(address)
     if not parts.hostname or not parts.fragment:
         raise BadInput(f"a server is named by its address and a model: {parts.scheme}://HOST:PORT/v1#MODEL")
     where = parts._replace(fragment="").geturl()
-    return Endpoint(parts.netloc, where, SERVER_KEY, False, ("json_schema", "json_object", "words")), parts.fragment
+    return Endpoint(
+        parts.netloc, where, SERVER_KEY, False, ("json_schema", "json_object", "words")
+    ), parts.fragment
 
 
 def ollama_address() -> str:
@@ -78,7 +116,11 @@ def ollama_address() -> str:
 def _parts(address: str) -> SplitResult:
     """The parts of an address that can be asked; raises BadInput with what is wrong in it."""
     shown = "@" not in address  # a password is near
-    wrong = f"{address!r:.200} is no address of a server" if shown else "that is no address of a server, and may hold a password"
+    wrong = (
+        f"{address!r:.200} is no address of a server"
+        if shown
+        else "that is no address of a server, and may hold a password"
+    )
     if not address.isprintable() or " " in address.partition("#")[0]:
         raise BadInput(f"{wrong}: it holds a space or a letter that cannot be seen")
     try:
@@ -111,8 +153,9 @@ class Price:
 
 
 PRICES_READ = "2026-11-22"
-# List prices of the standard tier for prompts of up to 100,000 tokens, without discounts for batches or cached prompts. Several models
-# charge more beyond that (claude-haiku-5-5 five times as much); those whose price is announced to change are left out.
+# List prices of the standard tier for prompts of up to 100,000 tokens, without discounts for batches or
+# cached prompts. Several models charge more beyond that (claude-haiku-5-5 five times as much); those whose
+# price is announced to change are left out.
 PRICES = {
     "gpt-4o": Price(2.50, 10.00),
     "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated one that costs something else
@@ -156,7 +199,8 @@ _OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # names that
 
 
 def price_of(preset: Endpoint, model: str) -> Price | None:
-    """The price of a model: free in your own network, of the table at a host it is for, None where nobody knows.
+    """The price of a model: free in your own network, of the table at a host it is for, None where nobody
+    knows.
 
     A date at the end of a model's name does not matter, unless the table has it.
     """
@@ -174,7 +218,9 @@ def _host(url: str) -> str:
 
 
 def _in_own_network(host: str) -> bool:
-    """Whether a host is this computer or one of a private network, by its address, or by a name that only such a network knows."""
+    """Whether a host is this computer or one of a private network, by its address, or by a name that only
+    such a network knows.
+    """
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:
@@ -195,4 +241,6 @@ _LIKELY = (
 
 def likely_name(model: str) -> str:
     """The full name that a model's own name most likely means, as openai:gpt-4o for gpt-4o; "" where none is."""
-    return next((full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, model.strip().lower())), "")
+    return next(
+        (full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, model.strip().lower())), ""
+    )

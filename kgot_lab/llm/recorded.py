@@ -1,8 +1,9 @@
 """Real replies on file, so that notebooks and tests run without the model, a key or a network.
 
-A tape is JSON lines of replies and nothing else. The head: {"tape": 1, "model", "model_sha256", "engine", "recorded", "note"}; then a
-line for each reply: {"key", "prompt" (its last words, for people), "reply", "usage"}. A trace (kgot_lab.loop.trace) is a whole run,
-event by event; the replies in it can be used as a tape.
+A tape is JSON lines of replies and nothing else. The head: {"tape": 1, "model", "model_sha256", "engine",
+"recorded", "note"}; then a line for each reply: {"key", "prompt" (its last words, for people), "reply",
+"usage"}. A trace (kgot_lab.loop.trace) is a whole run, event by event; the replies in it can be used as a
+tape.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Head:
 
 
 class Keys:
-    """Gives each prompt its key: a digest of all it says, and how often it was seen, so that five equal ballots have five keys."""
+    """Gives each prompt its key: a digest of all it says, and how often it was seen, so that five equal
+    ballots have five keys.
+    """
 
     def __init__(self, model: str):
         self.model = model
@@ -68,14 +71,18 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
         "max_tokens": prompt.max_tokens,
         **_likelihood(prompt),
     }
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False, default=dict).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        json.dumps(asked, sort_keys=True, ensure_ascii=False, default=dict).encode()
+    ).hexdigest()[:16]
 
 
 class Recorded:
-    """Replays a tape, or the replies in a trace: a file, or its lines. Its name is the recorded model's own, so that keys and traces agree.
+    """Replays a tape, or the replies in a trace: a file, or its lines. Its name is the recorded model's own,
+    so that keys and traces agree.
 
-    `model` says whose replies, where a trace has those of two. Raises TraceError when the file cannot be read or `model` is needed,
-    UnknownName when it is not in there, and ReplayMiss on a prompt that is not: it never asks a live model.
+    `model` says whose replies, where a trace has those of two. Raises TraceError when the file cannot be read
+    or `model` is needed, UnknownName when it is not in there, and ReplayMiss on a prompt that is not: it
+    never asks a live model.
     """
 
     price = FREE  # what a reply cost when it was recorded is in its usage
@@ -107,12 +114,16 @@ class Recorded:
         held = sum(known.startswith(f"{key.partition('-')[0]}-") for known in self.replies)
         if held:
             used = f"{'all ' if held > 1 else ''}{counted(held, 'reply', 'replies')} to {what} {'are' if held > 1 else 'is'} used up"
-            return f"{self.tape} has no reply {key}: {used}. Start from the first again with rewind(), {again}."
+            return (
+                f"{self.tape} has no reply {key}: {used}. Start from the first again with rewind(), {again}."
+            )
         changed = "The question, the documents, a limit, a seed or a prompt is not as it was recorded: ask as it was"
         return f"{self.tape} has no reply {key} to {what}. {changed}, {again}."
 
     def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
-        """Start from the first asking of every prompt again, or for a run that goes on, from the first it has not asked yet."""
+        """Start from the first asking of every prompt again, or for a run that goes on, from the first it has
+        not asked yet.
+        """
         self._keys = Keys(self.head.model)
         for prompt, _ in asked:
             self._keys.of(prompt)
@@ -130,27 +141,42 @@ def recorded_at(place: str, **options: str) -> Recorded:
 
 
 class Recorder:
-    """Asks a live model and writes every reply to a tape as it happens; what the tape already holds is answered from it.
+    """Asks a live model and writes every reply to a tape as it happens; what the tape already holds is
+    answered from it.
 
-    `asked` are the prompts that a run which goes on put to this model before, with the replies: they are on the tape too in the end, as
-    if it had been there from the beginning. Raises TraceError for a file that cannot be written, that is no tape, or is another's.
+    `asked` are the prompts that a run which goes on put to this model before, with the replies: they are on
+    the tape too in the end, as if it had been there from the beginning. Raises TraceError for a file that
+    cannot be written, that is no tape, or is another's.
     """
 
-    def __init__(self, llm: LLM, path: str | Path, *, head: Head | None = None, asked: Iterable[tuple[Prompt, Reply]] = ()):
+    def __init__(
+        self,
+        llm: LLM,
+        path: str | Path,
+        *,
+        head: Head | None = None,
+        asked: Iterable[tuple[Prompt, Reply]] = (),
+    ):
         self.path, self._llm = Path(path), llm
-        self.head = head or Head(llm.name, getattr(llm, "sha256", ""), getattr(llm, "engine", ""), date.today().isoformat())
+        self.head = head or Head(
+            llm.name, getattr(llm, "sha256", ""), getattr(llm, "engine", ""), date.today().isoformat()
+        )
         self._keys = Keys(self.head.model)
         self._begin()
         self._tape = Recorded(self.path)
         if self._tape.is_trace:
-            raise TraceError(f"{self.path} is a trace, a run event by event: record the replies to another file")
+            raise TraceError(
+                f"{self.path} is a trace, a run event by event: record the replies to another file"
+            )
         if self._tape.head.model != self.head.model:
             held = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
             raise TraceError(f"{held}: record to another file, or delete this one")
         settle_last_line(self.path)
         before = [(self._keys.of(prompt), prompt, reply) for prompt, reply in asked]
         if any(self._tape.replies.get(key, reply).text != reply.text for key, _, reply in before):
-            raise TraceError(f"{self.path} holds other replies than the run that goes on: record to another file")
+            raise TraceError(
+                f"{self.path} holds other replies than the run that goes on: record to another file"
+            )
         for each in before:
             self._keep(*each)
 
@@ -182,7 +208,9 @@ class Recorder:
         return self._tape.replies[key]
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The reply as the live model streams it, or in words from the tape, and last the Reply; one that is closed early is not kept."""
+        """The reply as the live model streams it, or in words from the tape, and last the Reply; one that is
+        closed early is not kept.
+        """
         key = self._keys.of(prompt)
         if (held := self._tape.replies.get(key)) is not None:
             note_recorded(held.usage)
@@ -226,7 +254,9 @@ class Recorder:
 
 
 def _lines(path: Path) -> Iterable[dict[str, Json]]:
-    """The lines of a file; raises TraceError with the number of the line that cannot be read. The last one may be cut short."""
+    """The lines of a file; raises TraceError with the number of the line that cannot be read. The last one
+    may be cut short.
+    """
     try:
         texts = lines_on_file(path)
     except (OSError, UnicodeDecodeError) as error:
@@ -240,7 +270,9 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
         except (ValueError, RecursionError) as error:
             if number == cut_short:
                 return
-            raise TraceError(f"line {number} of {path} is not JSON ({json_fault(error)}): delete that line and record again") from None
+            raise TraceError(
+                f"line {number} of {path} is not JSON ({json_fault(error)}): delete that line and record again"
+            ) from None
         if not isinstance(line, dict):
             raise TraceError(f"line {number} of {path} is no line of a tape or a trace: {text[:_SHOWN]!r}")
         if line:
@@ -248,7 +280,9 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
 
 
 def lines_on_file(path: Path) -> list[str]:
-    """The lines of a file; "" after a last line that has its end. Raises OSError, and UnicodeDecodeError but for an end in mid-letter."""
+    """The lines of a file; "" after a last line that has its end. Raises OSError, and UnicodeDecodeError but
+    for an end in mid-letter.
+    """
     before, end, last = read_regular(path).rpartition(b"\n")
     return [  # a mark that an editor put at the beginning is no part of the first line
         *(before + end).decode("utf-8-sig").split("\n")[:-1],
@@ -257,7 +291,9 @@ def lines_on_file(path: Path) -> list[str]:
 
 
 def settle_last_line(path: Path) -> None:
-    """End the last line of a file if it is whole, or drop it, so that the next stands by itself; a reader counts it just so."""
+    """End the last line of a file if it is whole, or drop it, so that the next stands by itself; a reader
+    counts it just so.
+    """
     before, end, last = read_regular(path).rpartition(b"\n")
     if not last:
         return
@@ -276,7 +312,9 @@ _Held = tuple[Head, dict[str, Reply]]
 
 def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str) -> _Held:
     if not lines or lines[0].get("tape") != 1 or "model" not in lines[0]:
-        raise TraceError(f'{tape} is no tape and no trace: it does not begin with {{"tape": 1, "model": …}} or {{"trace": 1, …}}')
+        raise TraceError(
+            f'{tape} is no tape and no trace: it does not begin with {{"tape": 1, "model": …}} or {{"trace": 1, …}}'
+        )
     head = Head(**{key: str(lines[0].get(key, "")) for key in Head.__dataclass_fields__})
     if model not in {"", head.model}:
         raise UnknownName(f"model of {tape}", model, [head.model])
@@ -294,29 +332,49 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     if model and model not in models:
         raise UnknownName(f"model of {trace}", model, models)
     if not model and len(models) > 1:
-        raise TraceError(f"{trace} holds replies of {' and '.join(models)}: say whose, as in recorded:{trace}#{models[0]}")
+        raise TraceError(
+            f"{trace} holds replies of {' and '.join(models)}: say whose, as in recorded:{trace}#{models[0]}"
+        )
     about: Mapping[str, Json] = lines[0].get("about") or {}
     when = str(about.get("recorded") or lines[0].get("created", ""))[:10]
     head = Head(
-        model or models[0], str(about.get("model_sha256", "")), str(about.get("engine", "")), when, f"run {lines[0].get('run', '')}"
+        model or models[0],
+        str(about.get("model_sha256", "")),
+        str(about.get("engine", "")),
+        when,
+        f"run {lines[0].get('run', '')}",
     )
     keys = Keys(head.model)
-    return head, {keys.of(_prompt_asked(line, trace)): reply_from_json(line) for line in asked if line.get("model") == head.model}
+    return head, {
+        keys.of(_prompt_asked(line, trace)): reply_from_json(line)
+        for line in asked
+        if line.get("model") == head.model
+    }
 
 
 def asked_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
     """What a run on file asked a model, and its replies, in their order; raises TraceError."""
     lines = _asked_lines(list(_lines(Path(trace))))
-    return [(_prompt_asked(line, str(trace)), reply_from_json(line)) for line in lines if line.get("model") == model]
+    return [
+        (_prompt_asked(line, str(trace)), reply_from_json(line))
+        for line in lines
+        if line.get("model") == model
+    ]
 
 
 def _asked_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
     """The Asked events of a run; what was asked inside tools is in what they returned."""
-    return [line for line in lines[1:] if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")]
+    return [
+        line
+        for line in lines[1:]
+        if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")
+    ]
 
 
 def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
-    """A prompt as plain JSON values; images and likelihood stand there only where there are some, so that older records stay the same."""
+    """A prompt as plain JSON values; images and likelihood stand there only where there are some, so that
+    older records stay the same.
+    """
     told = [{"role": message.role, "text": message.text} | _images(message) for message in prompt.messages]
     schema = None if prompt.schema is None else dict(prompt.schema)
     return {
@@ -353,9 +411,16 @@ def reply_from_json(line: Mapping[str, Json]) -> Reply:
     """The reply that a line of a tape holds; raises TraceError for what is none."""
     try:
         logprob = logprob_from_json(line.get("logprob"))
-        return Reply(str(line["reply"]), Usage(**line.get("usage", {})), cut=bool(line.get("cut", False)), logprob=logprob)
+        return Reply(
+            str(line["reply"]),
+            Usage(**line.get("usage", {})),
+            cut=bool(line.get("cut", False)),
+            logprob=logprob,
+        )
     except (KeyError, TypeError) as error:
-        raise TraceError(f"the entry {line.get('key') or line.get('event')} is not a reply: {error!r}") from None
+        raise TraceError(
+            f"the entry {line.get('key') or line.get('event')} is not a reply: {error!r}"
+        ) from None
 
 
 def logprob_from_json(told: Json) -> float | None:

@@ -1,7 +1,8 @@
 """Words as a model writes them: a stream of pieces with the reply at its end, which is stopped by closing it.
 
-Every step of a stream may be taken in another thread and in another context, as servers do; so what is set around a call is set around each
-step, and nothing is left standing between two. At the end of the file stands how the answer of a server is read while it comes.
+Every step of a stream may be taken in another thread and in another context, as servers do; so what is set
+around a call is set around each step, and nothing is left standing between two. At the end of the file stands
+how the answer of a server is read while it comes.
 """
 
 from __future__ import annotations
@@ -30,17 +31,20 @@ class StreamingLLM(LLM, Protocol):
     """A model that tells its reply while it writes it."""
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """Pieces of the reply's text as they are written, and last the Reply; raises LLMError, also when pieces have come.
+        """Pieces of the reply's text as they are written, and last the Reply; raises LLMError, also when
+        pieces have come.
 
-        The pieces, put together and without the space around them, are the reply's text. A piece may be empty: the model thinks, and may be
-        stopped. Closing the iterator stops the model at once and leaves it ready for the next call; until the reply has come or that is
-        done, it may answer nobody else, so a stream that is not read to its end has to be closed.
+        The pieces, put together and without the space around them, are the reply's text. A piece may be
+        empty: the model thinks, and may be stopped. Closing the iterator stops the model at once and leaves
+        it ready for the next call; until the reply has come or that is done, it may answer nobody else, so a
+        stream that is not read to its end has to be closed.
         """
         ...
 
 
 def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
-    """The stream of a model's reply, as `StreamingLLM.stream` gives it; one that cannot is asked for all of it, which is told in words.
+    """The stream of a model's reply, as `StreamingLLM.stream` gives it; one that cannot is asked for all of
+    it, which is told in words.
 
     Raises LLMError, also for a model that does not end with a whole Reply.
     """
@@ -55,7 +59,9 @@ def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
                 else:
                     reply = named_reply(llm, part)
         if reply is None:
-            raise LLMError(f"the stream of {llm.name} ended without a Reply: a model ends it with Reply(text, Usage(…))")
+            raise LLMError(
+                f"the stream of {llm.name} ended without a Reply: a model ends it with Reply(text, Usage(…))"
+            )
         notes.used.append(reply.usage)
     except LLMError as error:
         notes.used += [] if error.spent is None else [error.spent]
@@ -66,17 +72,25 @@ def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
 
 
 def in_words(ask: Callable[[], object]) -> Iterator[str | Reply]:
-    """A reply that is asked for whole, in pieces of one word each with the space before it, and last the reply itself."""
+    """A reply that is asked for whole, in pieces of one word each with the space before it, and last the
+    reply itself.
+    """
     reply = ask()
     if not isinstance(reply, Reply):
-        raise LLMError(f"a model replied with {described_value(reply)}: it returns Reply(text, Usage(prompt_tokens, completion_tokens))")
+        raise LLMError(
+            f"a model replied with {described_value(reply)}: it returns Reply(text, Usage(prompt_tokens, completion_tokens))"
+        )
     reply = replace(reply, text=reply.text.strip())
     yield from _WORDS.findall(reply.text)
     yield reply
 
 
-def in_steps(parts: Iterator[_Part], within: Callable[[], AbstractContextManager[object]]) -> Generator[_Part, None, None]:
-    """The parts of a stream, each step of it, and its closing, taken within a context that ends with the step."""
+def in_steps(
+    parts: Iterator[_Part], within: Callable[[], AbstractContextManager[object]]
+) -> Generator[_Part, None, None]:
+    """The parts of a stream, each step of it, and its closing, taken within a context that ends with the
+    step.
+    """
     try:
         while True:
             with within():
@@ -94,7 +108,8 @@ def in_steps(parts: Iterator[_Part], within: Callable[[], AbstractContextManager
 class StreamedAnswer:
     """One request that is answered piece by piece; `begun` as soon as something of the answer was told.
 
-    Where a model `hides` its thoughts in what it says and opens no block of thoughts, all waits for their end. The key is masked.
+    Where a model `hides` its thoughts in what it says and opens no block of thoughts, all waits for their
+    end. The key is masked.
     """
 
     def __init__(self, wire: Wire, key: str, *, hides: bool):
@@ -103,16 +118,26 @@ class StreamedAnswer:
         self._spoken, self._masked = SpokenPieces(thinks=hides), PiecesMasked(key)
         self._told: list[str] = []
 
-    def pieces(self, client: Any, address: str, body: dict[str, Json], sending: Sending) -> Generator[str, None, Refusal | None]:
-        """What is said, as it comes; gives why the answer did not come whole, or None. Closing it closes the connection."""
+    def pieces(
+        self, client: Any, address: str, body: dict[str, Json], sending: Sending
+    ) -> Generator[str, None, Refusal | None]:
+        """What is said, as it comes; gives why the answer did not come whole, or None. Closing it closes the
+        connection.
+        """
         import openai
 
         try:
             with (
                 _as_the_client_says(),
-                closing(client.post(address, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object])) as stream,
+                closing(
+                    client.post(
+                        address, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object]
+                    )
+                ) as stream,
             ):
-                if "html" in stream.response.headers.get("content-type", "").lower():  # waiting does not make a page an answer
+                if (
+                    "html" in stream.response.headers.get("content-type", "").lower()
+                ):  # waiting does not make a page an answer
                     return Refusal("the answer is a page of the web, and no chat completion")
                 refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:

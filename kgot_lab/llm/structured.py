@@ -1,4 +1,6 @@
-"""Replies with a shape: whole replies, and JSON in them, for which a pydantic model becomes a schema and the reply the model again."""
+"""Replies with a shape: whole replies, and JSON in them, for which a pydantic model becomes a schema and the
+reply the model again.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _NOTED: ContextVar[list[NotedCall] | None] = ContextVar("noted", default=None)
 
 @contextmanager
 def noting_calls(noted: list[NotedCall]) -> Iterator[None]:
-    """Note in a list every call of a model that is made meanwhile, also one that fails; not those of other threads."""
+    """Note in a list every call of a model that is made meanwhile, also one that fails; not those of other
+    threads.
+    """
     before = _NOTED.set(noted)
     try:
         yield
@@ -52,9 +56,13 @@ def note_recorded(usage: Usage) -> None:
 
 @contextmanager
 def noted_once(account: object = None) -> Iterator[list[Usage]]:
-    """A call, noted at its end with the usages put into this list, in place of what is noted of the calls it is made of."""
+    """A call, noted at its end with the usages put into this list, in place of what is noted of the calls it
+    is made of.
+    """
     outer, inner, used = _NOTED.get(), list[NotedCall](), list[Usage]()
-    before = _NOTED.set(None if outer is None else inner)  # threads in copies of one context must not see each other's calls as theirs
+    before = _NOTED.set(
+        None if outer is None else inner
+    )  # threads in copies of one context must not see each other's calls as theirs
     try:
         yield used
     finally:
@@ -89,7 +97,9 @@ def _joined(inner: list[NotedCall], used: list[Usage], account: object) -> list[
 
 
 def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
-    """What a model replies, once it is sure that it is a whole Reply; raises LLMError with the model's name and what came instead."""
+    """What a model replies, once it is sure that it is a whole Reply; raises LLMError with the model's name
+    and what came instead.
+    """
     require_name(llm)
     with noted_once() as used:
         try:
@@ -110,9 +120,13 @@ def require_name(llm: LLM) -> None:
 
 
 def named_reply(llm: LLM, reply: object) -> Reply:
-    """What a model replied, once it is sure that it is a whole Reply; raises LLMError with its name and what came instead."""
+    """What a model replied, once it is sure that it is a whole Reply; raises LLMError with its name and what
+    came instead.
+    """
     if wrong := _wrong_in(reply):
-        raise LLMError(f"{llm.name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))")
+        raise LLMError(
+            f"{llm.name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))"
+        )
     assert isinstance(reply, Reply)
     return reply
 
@@ -148,11 +162,15 @@ def is_usage(value: object) -> TypeGuard[Usage]:
 
 def is_logprob(value: object) -> TypeGuard[float]:
     """Whether a value is the logarithm of a probability above 0: a number of 0 or less."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
+    )
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
-    """The JSON schema of a pydantic model, made small: no titles, references written out, no stray keys allowed."""
+    """The JSON schema of a pydantic model, made small: no titles, references written out, no stray keys
+    allowed.
+    """
     schema = _described(shape)
     return dict(_small(schema, schema.get("$defs", {})))
 
@@ -164,11 +182,16 @@ def _described(shape: type[BaseModel]) -> dict[str, Json]:
 
 
 def parse(text: str, shape: type[_Shape]) -> _Shape:
-    """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short reason."""
+    """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short
+    reason.
+    """
     if text.count("{") + text.count("[") > MOST_HOLDERS:
         raise BadReply(f"it holds more than {MOST_HOLDERS:,} brackets", text)
     values, broken = _json_in(text)
-    reason, longest = broken or "there is no JSON in it", len(text) // 2  # what is wrong with the bulk of a reply tells most
+    reason, longest = (
+        broken or "there is no JSON in it",
+        len(text) // 2,
+    )  # what is wrong with the bulk of a reply tells most
     for value, length in values:
         try:
             return shape.model_validate(value)
@@ -188,7 +211,9 @@ def mending(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
 
 
 def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
-    """Ask for a value of a shape, and when the reply does not have it, ask once more. Raises BadReply, LLMError."""
+    """Ask for a value of a shape, and when the reply does not have it, ask once more. Raises BadReply,
+    LLMError.
+    """
     prompt = replace(prompt, schema=schema_of(shape))
     text = checked_reply(llm, prompt).text
     try:
@@ -207,7 +232,9 @@ def schema_in_words(prompt: Prompt) -> Prompt:
 
 
 def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """A schema without titles and defaults, with its references written out; raises BadInput if it would never end."""
+    """A schema without titles and defaults, with its references written out; raises BadInput if it would
+    never end.
+    """
     if isinstance(part, list):
         return [_small(item, definitions) for item in part]
     if not isinstance(part, Mapping):
@@ -226,7 +253,9 @@ def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 
 def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
-    """The JSON objects and lists in a text, outermost only, each with its length; and where the first broken one breaks, or nothing."""
+    """The JSON objects and lists in a text, outermost only, each with its length; and where the first broken
+    one breaks, or nothing.
+    """
     decoder, found, broken, start = json.JSONDecoder(), [], "", 0
     for _ in range(OPENINGS):
         opening = re.compile(r"[{\[]").search(text, start)
@@ -243,14 +272,18 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
 
 
 def json_fault(error: ValueError | RecursionError) -> str:
-    """Why a text could not be read as JSON, in a few words; a number of 5,000 digits and brackets without end are no faults of its form."""
+    """Why a text could not be read as JSON, in a few words; a number of 5,000 digits and brackets without end
+    are no faults of its form.
+    """
     if isinstance(error, json.JSONDecodeError):
         return error.msg
     return "too deep" if isinstance(error, RecursionError) else "too many digits"
 
 
 def field_problem(error: ValidationError) -> tuple[str, str]:
-    """The first field that pydantic refuses in a page that a person wrote, and what is wrong, in plain words without the value."""
+    """The first field that pydantic refuses in a page that a person wrote, and what is wrong, in plain words
+    without the value.
+    """
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
     steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others name types

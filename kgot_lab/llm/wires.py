@@ -1,4 +1,6 @@
-"""The two ways of talking to a server: chat completions, which all speak, and Ollama's own, which alone sets its context."""
+"""The two ways of talking to a server: chat completions, which all speak, and Ollama's own, which alone sets
+its context.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class RawReply:
     thought: int = 0
     charged: float = 0.0  # US dollars, where the server tells
     declined: str = ""  # the words with which the model would not answer
-    logprob: float | None = None  # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
+    logprob: float | None = (
+        None  # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
+    )
 
 
 _HUGE = 1e12  # tokens or dollars that no server means
@@ -35,17 +39,23 @@ _DONE = b"[DONE]"
 
 
 class Gathering(Protocol):
-    """The events of one answer, as a server sends them one after another; `ended` once it said that there are no more."""
+    """The events of one answer, as a server sends them one after another; `ended` once it said that there are
+    no more.
+    """
 
     ended: bool
 
     def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
-    def add(self, event: Json) -> tuple[str, str]: ...  # what is said in it, and what is thought apart from that
+    def add(
+        self, event: Json
+    ) -> tuple[str, str]: ...  # what is said in it, and what is thought apart from that
     def whole(self) -> Json: ...  # as the server would have answered at once
 
 
 class ChatGathering:
-    """A chat completion in server-sent events; also one that comes at once, from a server that does not stream."""
+    """A chat completion in server-sent events; also one that comes at once, from a server that does not
+    stream.
+    """
 
     def __init__(self) -> None:
         self.ended = False
@@ -79,7 +89,9 @@ class ChatGathering:
         self._finish = _member(choice, "finish_reason") or self._finish
         self.ended = self.ended or bool(self._finish)
         tokens = _member(_member(choice, "logprobs"), "content")
-        self._logprobs += [{"logprob": _member(token, "logprob")} for token in tokens] if isinstance(tokens, list) else []
+        self._logprobs += (
+            [{"logprob": _member(token, "logprob")} for token in tokens] if isinstance(tokens, list) else []
+        )
         said, thought = _texts(message.get("content"))
         thought = thought or str(message.get("reasoning_content") or message.get("reasoning") or "")
         self._said.append(said)
@@ -90,7 +102,11 @@ class ChatGathering:
     def whole(self) -> Json:
         if not self._chat:
             return {}
-        message = {"content": "".join(self._said), "reasoning_content": "".join(self._thought), "refusal": "".join(self._refusal)}
+        message = {
+            "content": "".join(self._said),
+            "reasoning_content": "".join(self._thought),
+            "refusal": "".join(self._refusal),
+        }
         choice = {"message": message, "finish_reason": self._finish, "logprobs": {"content": self._logprobs}}
         return {"choices": [choice], "usage": self._usage}
 
@@ -129,9 +145,13 @@ class Wire(Protocol):
     """How a request is written and an answer read."""
 
     def address(self, preset: Endpoint) -> str: ...
-    def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]: ...
+    def body(
+        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+    ) -> dict[str, Json]: ...
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is no answer
-    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]: ...  # the same request, to be answered piece by piece
+    def streamed(
+        self, body: dict[str, Json], manner: Manner
+    ) -> dict[str, Json]: ...  # the same request, to be answered piece by piece
     def gathering(self) -> Gathering: ...  # of the pieces of one answer
 
 
@@ -141,7 +161,9 @@ class ChatCompletions:
     def address(self, preset: Endpoint) -> str:
         return f"{preset.base_url.rstrip('/')}/chat/completions"
 
-    def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]:
+    def body(
+        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+    ) -> dict[str, Json]:
         way = manner.ways[0] if prompt.schema is not None else ""
         asked = schema_in_words(prompt) if way == "words" else prompt
         body: dict[str, Json] = {
@@ -154,14 +176,23 @@ class ChatCompletions:
             "logprobs": prompt.likelihood or None,
         }
         if way == "json_schema":
-            body["response_format"] = {"type": way, "json_schema": {"name": "reply", "schema": prompt.schema, "strict": False}}
+            body["response_format"] = {
+                "type": way,
+                "json_schema": {"name": "reply", "schema": prompt.schema, "strict": False},
+            }
         elif way == "json_object":
             body["response_format"] = {"type": way, "schema": prompt.schema}
         return _sent(body, manner)
 
     def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
-        """Its usage has to be asked for (platform.openai.com, "stream_options"); what does not stream takes no options for it."""
-        return body if "stream" in manner.left_out else _sent({**body, "stream": True, "stream_options": {"include_usage": True}}, manner)
+        """Its usage has to be asked for (platform.openai.com, "stream_options"); what does not stream takes
+        no options for it.
+        """
+        return (
+            body
+            if "stream" in manner.left_out
+            else _sent({**body, "stream": True, "stream_options": {"include_usage": True}}, manner)
+        )
 
     def gathering(self) -> Gathering:
         return ChatGathering()
@@ -174,27 +205,54 @@ class ChatCompletions:
             return "the answer holds no choices, so it is not a chat completion"
         text, apart = _texts(message.get("content"))
         said, inside = split_thought(text, thinks=thinks)
-        thought = next((words for words in (apart, inside, message.get("reasoning_content"), message.get("reasoning")) if words), "")
+        thought = next(
+            (
+                words
+                for words in (apart, inside, message.get("reasoning_content"), message.get("reasoning"))
+                if words
+            ),
+            "",
+        )
         usage = _member(answer, "usage")
         read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        written = max(plain, _count(usage, "total_tokens") - read)  # Gemini and xAI count thoughts only in the total
+        written = max(
+            plain, _count(usage, "total_tokens") - read
+        )  # Gemini and xAI count thoughts only in the total
         counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
         hidden = counted or written - plain or share_of(written, str(thought), said)
         ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
-        return RawReply(said, str(ended), read, written, min(hidden, written), _number(usage, "cost"), declined, _logprob(choice))
+        return RawReply(
+            said,
+            str(ended),
+            read,
+            written,
+            min(hidden, written),
+            _number(usage, "cost"),
+            declined,
+            _logprob(choice),
+        )
 
 
 class OllamaChat:
-    """Ollama's own protocol (docs.ollama.com/api/chat): /v1 of Ollama passes on neither num_ctx nor other options."""
+    """Ollama's own protocol (docs.ollama.com/api/chat): /v1 of Ollama passes on neither num_ctx nor other
+    options.
+    """
 
     def address(self, preset: Endpoint) -> str:
         return f"{preset.base_url.rstrip('/').removesuffix('/v1')}/api/chat"
 
-    def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]:
+    def body(
+        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+    ) -> dict[str, Json]:
         way = manner.ways[0] if prompt.schema is not None else ""
         asked = schema_in_words(prompt) if way == "words" else prompt
-        options = {"num_predict": room, "temperature": prompt.temperature, "seed": prompt.seed, "num_ctx": settings.num_ctx}
+        options = {
+            "num_predict": room,
+            "temperature": prompt.temperature,
+            "seed": prompt.seed,
+            "num_ctx": settings.num_ctx,
+        }
         body: dict[str, Json] = {
             "model": model,
             "messages": [_with_images(message) for message in asked.messages],
@@ -203,7 +261,10 @@ class OllamaChat:
             "reasoning_effort": _THINK.get(settings.reasoning_effort),
             "format": prompt.schema if way == "format" else None,
         }
-        return {{"reasoning_effort": "think"}.get(name, name): value for name, value in _sent(body, manner).items()}
+        return {
+            {"reasoning_effort": "think"}.get(name, name): value
+            for name, value in _sent(body, manner).items()
+        }
 
     def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
         return {**body, "stream": "stream" not in manner.left_out}
@@ -218,7 +279,9 @@ class OllamaChat:
         said, inside = split_thought(str(message.get("content") or ""), thinks=thinks)
         thought = str(message.get("thinking") or inside)
         read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
-        return RawReply(said, str(_member(answer, "done_reason")), read, written, share_of(written, thought, said))
+        return RawReply(
+            said, str(_member(answer, "done_reason")), read, written, share_of(written, thought, said)
+        )
 
 
 # Ollama knows low, medium, high and max for some models; the others take any of them as yes.
@@ -261,8 +324,12 @@ def _texts(content: Json) -> tuple[str, str]:
     if isinstance(content, str):
         return content, ""
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
-    said = "".join(part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str))
-    return said, "".join(str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking"))
+    said = "".join(
+        part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
+    )
+    return said, "".join(
+        str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking")
+    )
 
 
 def _logprob(choice: Json) -> float | None:
@@ -275,7 +342,11 @@ def _logprob(choice: Json) -> float | None:
 def _number(value: Json, name: str) -> float:
     """A number in an answer, 0 where there is none."""
     told = _member(value, name)
-    return float(told) if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE else 0.0
+    return (
+        float(told)
+        if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE
+        else 0.0
+    )
 
 
 def _count(value: Json, name: str) -> int:

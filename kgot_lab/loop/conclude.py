@@ -23,13 +23,18 @@ from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json, Rows
 
 _COUNTING = re.compile(
-    r"\b(how (many|much|old|long|far)|number of|total|sum|average|difference|percent|older|younger|earlier|later|more|fewer|less)\b", re.I
+    r"\b(how (many|much|old|long|far)|number of|total|sum|average|difference|percent|older|younger|earlier|later|more|fewer|less)\b",
+    re.I,
 )
 
 
 def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
     """Answer from what was read; when nothing was, the model must guess, and the answer says so."""
-    pooled = [Candidate(tuple(row for candidate in found for row in candidate.rows))] if found and run.limits.pool else found
+    pooled = (
+        [Candidate(tuple(row for candidate in found for row in candidate.rows))]
+        if found and run.limits.pool
+        else found
+    )
     parsed: list[str] = []
     texts: list[str] = []
     for candidate in pooled:
@@ -92,7 +97,9 @@ def _computed(run: Loop, facts: str) -> Steps[str]:
         return ""
     question = run.state.question
     try:
-        if not (yield from ask_for(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed)).needed:
+        if not (
+            yield from ask_for(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed)
+        ).needed:
             return ""
         messages = prompts.arithmetic(question, facts)
         for mends in range(run.limits.repairs + 1):
@@ -125,7 +132,9 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
         temperature = limits.vote_temperature if number else limits.temperature
         messages = prompts.answer(run.state.question, facts, limits.answer_format)
         try:
-            text = (yield from ask_for(run, "parse", messages, Answer, temperature=temperature, seed=number)).answer.strip()
+            text = (
+                yield from ask_for(run, "parse", messages, Answer, temperature=temperature, seed=number)
+            ).answer.strip()
         except BadReply as error:
             yield run.happened(Parsed, text="", problem=error.reason)
             continue
@@ -140,7 +149,9 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
 def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
     """One of the parsed answers: the only one, the most frequent (pool), or the one that the model picks."""
     counts = Counter(map(plain_answer, parsed))
-    options = list({plain_answer(text): text for text in reversed(parsed)}.values())[::-1]  # the first spelling of each
+    options = list({plain_answer(text): text for text in reversed(parsed)}.values())[
+        ::-1
+    ]  # the first spelling of each
     if len(options) == 1:
         return options[0]
     most_common = max(options, key=lambda text: (counts[plain_answer(text)], -options.index(text)))
@@ -158,7 +169,11 @@ def _guess(run: Loop) -> Steps[None]:
     yield run.happened(Forced, what="answer")
     text = yield from situation(run)
     messages = prompts.guess(text, run.limits.answer_format)
-    answer = (yield from ask_for(run, "guess", messages, Answer, temperature=run.limits.temperature)).answer.strip()
+    answer = (
+        yield from ask_for(run, "guess", messages, Answer, temperature=run.limits.temperature)
+    ).answer.strip()
     if not answer:
-        raise BadReply("the model gave an empty answer; try another model, or the preset made for small models", answer)
+        raise BadReply(
+            "the model gave an empty answer; try another model, or the preset made for small models", answer
+        )
     yield run.happened(Answered, text=answer, forced=True)

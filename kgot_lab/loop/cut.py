@@ -1,4 +1,6 @@
-"""Keep what matters when a text does not fit: sentences and facts ranked by the words they share with the question."""
+"""Keep what matters when a text does not fit: sentences and facts ranked by the words they share with the
+question.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,24 @@ def relevance(question: str, texts: Sequence[str]) -> list[float]:
     asked = set(telling_words(question))
     bags = [set(telling_words(text)) for text in texts]
     frequency = Counter(word for bag in bags for word in bag)
-    return [math.fsum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags]  # in whatever order a set has
+    return [
+        math.fsum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags
+    ]  # in whatever order a set has
 
 
 def fit(
-    question: str, texts: Sequence[str], budget: int, *, bonus: Sequence[float] | None = None, least: float = 0.0
+    question: str,
+    texts: Sequence[str],
+    budget: int,
+    *,
+    bonus: Sequence[float] | None = None,
+    least: float = 0.0,
 ) -> tuple[list[int], int]:
-    """Which texts to keep within a token budget, most relevant first but returned in their own order, and the tokens left out.
+    """Which texts to keep within a token budget, most relevant first but returned in their own order, and the
+    tokens left out.
 
-    `bonus` is added to the relevance of each text; a text below `least` times the best is left out even where there is room.
-    The best text is kept even when it alone is over the budget.
+    `bonus` is added to the relevance of each text; a text below `least` times the best is left out even where
+    there is room. The best text is kept even when it alone is over the budget.
     """
     sizes = [tokens(text) for text in texts]
     if sum(sizes) <= budget and not least:

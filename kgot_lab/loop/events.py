@@ -18,7 +18,9 @@ LOST_CALL = ", failed"  # ends the role of a call that failed and had a cost
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Event:
-    """Something that happened; `step` counts the INSERT turns begun before it. Prints as a line or two of words."""
+    """Something that happened; `step` counts the INSERT turns begun before it. Prints as a line or two of
+    words.
+    """
 
     step: int = 0
 
@@ -40,7 +42,9 @@ class Started(Event):
     execution: str = ""
     dialect: str = ""
     readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
-    tools: Mapping[str, Json] = field(default_factory=dict, hash=False)  # name -> description and arguments, as the prompts showed them
+    tools: Mapping[str, Json] = field(
+        default_factory=dict, hash=False
+    )  # name -> description and arguments, as the prompts showed them
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
     start: PropertyGraph = field(
@@ -58,7 +62,9 @@ class Asked(Event):
     reply: str
     usage: Usage = Usage()
     cut: bool = False  # whether the reply ended because it had all the tokens it may have
-    logprob: float | None = field(default=None, metadata={"if_told": True})  # how likely the model held the reply, where it was asked
+    logprob: float | None = field(
+        default=None, metadata={"if_told": True}
+    )  # how likely the model held the reply, where it was asked
 
     @property
     def said(self) -> Reply:
@@ -91,7 +97,9 @@ class Ballot(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Voted(Event):
-    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was asked for, `reasons` say why."""
+    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was
+    asked for, `reasons` say why.
+    """
 
     choice: str
     inserts: int
@@ -236,7 +244,9 @@ class Answered(Event):
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
-    likelihood: float | None = field(default=None, metadata={"if_told": True})  # the model's own, 0 to 1, where it was asked for
+    likelihood: float | None = field(
+        default=None, metadata={"if_told": True}
+    )  # the model's own, 0 to 1, where it was asked for
 
     @property
     def why_guess(self) -> str:
@@ -262,7 +272,11 @@ def to_json(event: Event) -> dict[str, Json]:
 
 def _plain(value: Any) -> Json:
     if is_dataclass(value) and not isinstance(value, Prompt):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value) if not _left_out(item, value)}
+        return {
+            item.name: _plain(getattr(value, item.name))
+            for item in fields(value)
+            if not _left_out(item, value)
+        }
     if isinstance(value, Prompt):
         return prompt_to_json(value)
     if isinstance(value, Mapping):
@@ -273,7 +287,9 @@ def _plain(value: Any) -> Json:
 
 
 def _left_out(item: Field[Any], value: Any) -> bool:
-    """Whether a field is not on the line: it is kept beside the trace, or came later than older traces and has nothing to tell."""
+    """Whether a field is not on the line: it is kept beside the trace, or came later than older traces and
+    has nothing to tell.
+    """
     return "beside" in item.metadata or ("if_told" in item.metadata and getattr(value, item.name) is None)
 
 
@@ -322,5 +338,7 @@ _READERS: dict[tuple[type[Event], str], Any] = {
     (ToolReturned, "call"): lambda data: ToolCall(**data),
     (ToolReturned, "sources"): lambda data: tuple(Document(**document) for document in data),
     (Wrote, "diff"): diff_from_json,
-    (Answered, "supports"): lambda data: tuple(tuple(Support(**support) for support in each) for each in data),
+    (Answered, "supports"): lambda data: tuple(
+        tuple(Support(**support) for support in each) for each in data
+    ),
 }

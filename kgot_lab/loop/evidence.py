@@ -34,21 +34,29 @@ _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`
 
 
 def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 8) -> list[Edge]:
-    """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at most a few."""
-    edges = _once(edge for candidate in found for edge in _Names(_edges_near(run, candidate)).spoken_of(candidate))
+    """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at
+    most a few.
+    """
+    edges = _once(
+        edge for candidate in found for edge in _Names(_edges_near(run, candidate)).spoken_of(candidate)
+    )
     lines = [fact_of(edge) for edge in edges]
     wanted = f"{run.state.question} {answer}"
     near, said = relevance(wanted, lines), named_words(answer)
-    order = sorted(range(len(lines)), key=lambda number: (not _stands_in(said, named_words(lines[number])), -near[number], number))
+    order = sorted(
+        range(len(lines)),
+        key=lambda number: (not _stands_in(said, named_words(lines[number])), -near[number], number),
+    )
     return [edges[number] for number in order[:most]]
 
 
 class FoundSupports:
     """The documents and sentences that say the facts of a run, as it is now.
 
-    They are those noted on a fact's edge, or else the sentences of what its tool calls returned. A note that names no document of the run,
-    nor stood in the graph it began with, is a model's own and counts for nothing. Where a model writes the statements, one that writes a
-    fact which is there already changes nothing, and what it was made from supports the fact all the same.
+    They are those noted on a fact's edge, or else the sentences of what its tool calls returned. A note that
+    names no document of the run, nor stood in the graph it began with, is a model's own and counts for
+    nothing. Where a model writes the statements, one that writes a fact which is there already changes
+    nothing, and what it was made from supports the fact all the same.
     """
 
     def __init__(self, state: State) -> None:
@@ -57,22 +65,39 @@ class FoundSupports:
         for returned in state.returns:
             self._documents[str(returned.call)] += returned.sources
         self._known = {document.id for returned in state.returns for document in returned.sources}
-        self._plain = [returned.text for returned in state.returns if not returned.sources]  # texts that have no document
-        self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)  # the calls that a fact was written from
+        self._plain = [
+            returned.text for returned in state.returns if not returned.sources
+        ]  # texts that have no document
+        self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(
+            dict
+        )  # the calls that a fact was written from
         for write in state.writes:
             for edge in _written(write.diff):
                 self._writing[edge.identity][write.source] = None
-        self._telling = [(write.source, set(map(_folded, _said(write.statement)))) for write in state.writes] if state.spelled else []
+        self._telling = (
+            [(write.source, set(map(_folded, _said(write.statement)))) for write in state.writes]
+            if state.spelled
+            else []
+        )
 
     def of(self, edge: Edge) -> tuple[Support, ...]:
         """The supports of a fact."""
         began = {support for other in _began_with(self._start, edge) for support in noted(other.properties)}
-        here = tuple(support for support in noted(edge.properties) if self._is_known(support) or support in began)
+        here = tuple(
+            support for support in noted(edge.properties) if self._is_known(support) or support in began
+        )
         calls = set(() if here else self.calls(edge))
         if self._spelled:
-            sources, told = {support.source for support in here}, {_folded(edge.source), _folded(edge.type), _folded(edge.target)}
-            calls |= {call for call, words in self._telling if told <= words and not self._sources(call) & sources}
-        documents = (document for call, returned in self._documents.items() if call in calls for document in returned)
+            sources, told = (
+                {support.source for support in here},
+                {_folded(edge.source), _folded(edge.type), _folded(edge.target)},
+            )
+            calls |= {
+                call for call, words in self._telling if told <= words and not self._sources(call) & sources
+            }
+        documents = (
+            document for call, returned in self._documents.items() if call in calls for document in returned
+        )
         return tuple(dict.fromkeys((*here, *saying(edge, documents))))
 
     def calls(self, edge: Edge) -> tuple[str, ...]:
@@ -80,14 +105,18 @@ class FoundSupports:
         return tuple(self._writing.get(edge.identity, ()))
 
     def _is_known(self, support: Support) -> bool:
-        return support.source in self._known or (not support.source and any(support.sentence in text for text in self._plain))
+        return support.source in self._known or (
+            not support.source and any(support.sentence in text for text in self._plain)
+        )
 
     def _sources(self, call: str) -> set[str]:
         return {document.id for document in self._documents.get(call, ())}
 
 
 def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
-    """A graph that a run made, where each edge that notes no support has those of its tool calls, for whoever asks the graph later."""
+    """A graph that a run made, where each edge that notes no support has those of its tool calls, for whoever
+    asks the graph later.
+    """
     found = FoundSupports(state_after(events))
 
     def with_supports(edge: Edge) -> Edge:
@@ -98,7 +127,8 @@ def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
 
 
 def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
-    """The sentences that name both ends of an edge and share most words of its relation; a document's title may stand for one end.
+    """The sentences that name both ends of an edge and share most words of its relation; a document's title
+    may stand for one end.
 
     A relation of telling words must share one with the sentence; one without any ("in", "of") need not.
     """
@@ -110,7 +140,9 @@ def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
         for text in sentences(" ".join(document.text.split())):
             there = named_words(text)
             here = [_stands_in(end, there) for end in ends]
-            if all(here) or (any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))):
+            if all(here) or (
+                any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))
+            ):
                 found.append((len(relation & set(telling_words(text))), Support(document.id, text)))
     best = max((shared for shared, _ in found), default=0)
     if relation and not best:
@@ -124,21 +156,33 @@ def passages_of(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
 
 
 def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
-    """The edges that rows may speak of: all of a small graph, else those of the nodes that rows and statement name."""
+    """The edges that rows may speak of: all of a small graph, else those of the nodes that rows and statement
+    name.
+    """
     schema = run.store.schema()
     if schema.nodes + schema.edges <= _WHOLE:
         return run.store.graph().edges
     asked = [*_said(candidate.statement), *(str(value) for row in candidate.rows for value in scalars(row))]
     names = [name for name in dict.fromkeys(asked) if len(name) <= 200][:_MOST]
-    ids = dict.fromkeys(id for name in names for id in (name, *(node.id for node in run.store.search(name, 3))))
+    ids = dict.fromkeys(
+        id for name in names for id in (name, *(node.id for node in run.store.search(name, 3)))
+    )
     near = _once(edge for id in ids for edge in run.store.neighbours(id))
     told = set(map(_folded, _said(candidate.statement)))
-    around = dict.fromkeys(end for edge in near if _folded(edge.type) in told for end in (edge.source, edge.target) if end not in ids)
+    around = dict.fromkeys(
+        end
+        for edge in near
+        if _folded(edge.type) in told
+        for end in (edge.source, edge.target)
+        if end not in ids
+    )
     return _once((*near, *(edge for id in list(around)[:_MOST] for edge in run.store.neighbours(id))))
 
 
 class _Asked(NamedTuple):
-    """What a statement says: the names of nodes in it, all of it folded, and the relations that it writes out, in their order."""
+    """What a statement says: the names of nodes in it, all of it folded, and the relations that it writes
+    out, in their order.
+    """
 
     names: tuple[str, ...]
     told: str
@@ -146,7 +190,9 @@ class _Asked(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """Edges one after the other, their relations, whether each points onwards, and the names of the nodes that they join."""
+    """Edges one after the other, their relations, whether each points onwards, and the names of the nodes
+    that they join.
+    """
 
     edges: tuple[Edge, ...]
     types: tuple[str, ...]
@@ -164,12 +210,16 @@ class _Chain(NamedTuple):
 
 
 class _Names:
-    """The edges of a graph by the names of their ends, and which of those a text holds: the longest first, so that Nigeria is not Niger."""
+    """The edges of a graph by the names of their ends, and which of those a text holds: the longest first, so
+    that Nigeria is not Niger.
+    """
 
     def __init__(self, edges: Iterable[Edge]) -> None:
         self._between: dict[tuple[str, str], list[Edge]] = defaultdict(list)
         self._at: dict[str, list[Edge]] = defaultdict(list)
-        self._hops: dict[str, list[tuple[str, str, bool, Edge]]] = defaultdict(list)  # relation, other end, whether it points there, edge
+        self._hops: dict[str, list[tuple[str, str, bool, Edge]]] = defaultdict(
+            list
+        )  # relation, other end, whether it points there, edge
         for edge in edges:
             ends = _folded(edge.source), _folded(edge.target)
             self._between[ends].append(edge)
@@ -184,26 +234,43 @@ class _Names:
         self._known: dict[tuple[str, _Asked], dict[str, list[_Chain]]] = {}
 
     def spoken_of(self, candidate: Candidate) -> list[Edge]:
-        """The edges that rows speak of: the fact that a row is; else those between names in it, or between one and a name in the statement.
+        """The edges that rows speak of: the fact that a row is; else those between names in it, or between
+        one and a name in the statement.
 
-        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one row each. Two names may
-        also be the ends of a chain of edges whose relations the statement names: see `_chains`.
+        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one
+        row each. Two names may also be the ends of a chain of edges whose relations the statement names: see
+        `_chains`.
         """
         said = _said(candidate.statement)
         there = tuple(dict.fromkeys(name for text in said for name in self.within(text)))
-        asked = _Asked(there, _folded(candidate.statement), tuple(name for name in map(_folded, said) if name in self._types))
+        asked = _Asked(
+            there,
+            _folded(candidate.statement),
+            tuple(name for name in map(_folded, said) if name in self._types),
+        )
         told = asked.told
         found = _once(edge for row in candidate.rows for edge in self._of_row(row, asked))
         if not found:
-            names = list(dict.fromkeys(name for row in candidate.rows for value in scalars(row) for name in self.within(str(value))))
+            names = list(
+                dict.fromkeys(
+                    name
+                    for row in candidate.rows
+                    for value in scalars(row)
+                    for name in self.within(str(value))
+                )
+            )
             found = self._related(self._joining(names, names), told)
         return found
 
     def _of_row(self, row: Json, asked: _Asked) -> list[Edge]:
-        """The edges that one row speaks of; one that names no node may hold a value of an edge at a node that the statement names."""
+        """The edges that one row speaks of; one that names no node may hold a value of an edge at a node that
+        the statement names.
+        """
         if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
             ends = _folded(row["subject"]), _folded(row["object"])
-            return [edge for edge in self._between.get(ends, ()) if _folded(edge.type) == _folded(row["relation"])]
+            return [
+                edge for edge in self._between.get(ends, ()) if _folded(edge.type) == _folded(row["relation"])
+            ]
         values = [str(value) for value in scalars(row)]
         here = [name for value in values for name in self.within(value)]
         if chained := self._chained(here, asked):
@@ -211,11 +278,15 @@ class _Names:
         edges = self._joining(here, here) or self._joining(here, asked.names)
         if not edges and not here:
             at = [edge for name in asked.names for edge in self._at.get(name, ())]
-            edges = [edge for edge in at if set(values) & {str(value) for value in scalars(dict(edge.properties))}]
+            edges = [
+                edge for edge in at if set(values) & {str(value) for value in scalars(dict(edge.properties))}
+            ]
         return self._related(edges, f"{asked.told} {_folded(' '.join(values))}")
 
     def _chained(self, here: Sequence[str], asked: _Asked) -> list[Edge]:
-        """The edges of the chains that end at a name of a row, and those of relations that are told between such names and others."""
+        """The edges of the chains that end at a name of a row, and those of relations that are told between
+        such names and others.
+        """
         row, others = list(dict.fromkeys(here))[:_NAMED], list(dict.fromkeys((*asked.names, *here)))[:_NAMED]
         if len(asked.relations) < 2:
             return []
@@ -223,9 +294,17 @@ class _Names:
         chained = False
         for number, end in enumerate(row):
             for start in (name for name in others if name not in row[: number + 1]):
-                direct = [edge for type, other, _, edge in self._hops[start] if other == end and type in asked.relations]
+                direct = [
+                    edge
+                    for type, other, _, edge in self._hops[start]
+                    if other == end and type in asked.relations
+                ]
                 chains = self._chains(start, end, {*row, *others}, asked)
-                if direct and not (chains and len(chains[0].edges) == len(asked.relations) and chains[0].unnamed({*row, *others})):
+                if direct and not (
+                    chains
+                    and len(chains[0].edges) == len(asked.relations)
+                    and chains[0].unnamed({*row, *others})
+                ):
                     found += direct  # but a chain of all that the statement names, over nodes it does not name, says more
                     continue
                 chained |= bool(chains)
@@ -233,21 +312,30 @@ class _Names:
         return _once(found) if chained else []
 
     def _chains(self, start: str, end: str, named: Collection[str], asked: _Asked) -> list[_Chain]:
-        """The best chains of two or three edges between two names, at most a few; their relations follow one another as in the statement.
+        """The best chains of two or three edges between two names, at most a few; their relations follow one
+        another as in the statement.
 
-        That is from either end, for the direction in which a statement asks for an edge is not read. Best are chains over nodes that are
-        `named` too, then those of all relations that the statement names, then short ones, then those that turn least.
+        That is from either end, for the direction in which a statement asks for an edge is not read. Best are
+        chains over nodes that are `named` too, then those of all relations that the statement names, then
+        short ones, then those that turn least.
         """
 
         def worse(chain: _Chain) -> tuple[bool, bool, int, int]:
-            return chain.unnamed(named), len(chain.edges) != len(asked.relations), len(chain.edges), chain.turns
+            return (
+                chain.unnamed(named),
+                len(chain.edges) != len(asked.relations),
+                len(chain.edges),
+                chain.turns,
+            )
 
         found = self._chains_from(start, asked).get(end, [])
         least = min(map(worse, found), default=None)
         return [chain for chain in found if worse(chain) == least][:_CITED]
 
     def _chains_from(self, start: str, asked: _Asked) -> Mapping[str, list[_Chain]]:
-        """The chains that begin at a name, by the name they end at; those over names of the statement grow first."""
+        """The chains that begin at a name, by the name they end at; those over names of the statement grow
+        first.
+        """
         if (known := self._known.get((start, asked))) is not None:
             return known
         if len(self._known) >= _STARTS:
@@ -263,7 +351,12 @@ class _Names:
         growing = [_Chain((), (), (), (start,))]
         for _ in range(_LONGEST):
             more = (
-                _Chain((*chain.edges, edge), (*chain.types, type), (*chain.forward, forward), (*chain.names, other))
+                _Chain(
+                    (*chain.edges, edge),
+                    (*chain.types, type),
+                    (*chain.forward, forward),
+                    (*chain.names, other),
+                )
                 for chain in growing
                 for type, other, forward, edge in self._hops[chain.names[-1]]
                 if (*chain.types, type) in begun and other not in chain.names
@@ -282,7 +375,12 @@ class _Names:
     def _joining(self, some: Iterable[str], others: Sequence[str]) -> list[Edge]:
         """The edges between some names and others."""
         wanted = set(others)
-        return _once(edge for one in dict.fromkeys(some) for edge in self._at.get(one, ()) if self._other(edge, one) in wanted)
+        return _once(
+            edge
+            for one in dict.fromkeys(some)
+            for edge in self._at.get(one, ())
+            if self._other(edge, one) in wanted
+        )
 
     def _other(self, edge: Edge, one: str) -> str:
         ends = _folded(edge.source), _folded(edge.target)
@@ -317,11 +415,17 @@ def _folded(text: object) -> str:
 
 def _stands_in(part: Sequence[str], whole: Sequence[str]) -> bool:
     """Whether some words stand in others, side by side and in order."""
-    return bool(part) and any(tuple(whole[at : at + len(part)]) == tuple(part) for at in range(len(whole) - len(part) + 1))
+    return bool(part) and any(
+        tuple(whole[at : at + len(part)]) == tuple(part) for at in range(len(whole) - len(part) + 1)
+    )
 
 
 def _began_with(start: PropertyGraph, edge: Edge) -> list[Edge]:
-    return [other for other in start.neighbours(edge.source) if other.identity == edge.identity] if edge.source in start else []
+    return (
+        [other for other in start.neighbours(edge.source) if other.identity == edge.identity]
+        if edge.source in start
+        else []
+    )
 
 
 def _written(diff: Diff) -> Iterator[Edge]:

@@ -16,24 +16,34 @@ _SIZES = {
 }  # fmt: skip
 
 
-def forecast(limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None) -> CostEstimate:
-    """Calls, tokens, seconds and dollars of a run that takes so many INSERT turns (by default all) with so many tool calls each.
+def forecast(
+    limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None
+) -> CostEstimate:
+    """Calls, tokens, seconds and dollars of a run that takes so many INSERT turns (by default all) with so
+    many tool calls each.
 
-    Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a sentence has 35 tokens.
+    Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a
+    sentence has 35 tokens.
     """
     counts = calls_by_role(limits, steps=steps, calls=calls)
     return estimate(counts, _SIZES, rate or Rate())
 
 
 def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None = None) -> CostEstimate:
-    """What taking the facts of some texts takes: one call a sentence, or one a text where the model writes statements."""
+    """What taking the facts of some texts takes: one call a sentence, or one a text where the model writes
+    statements.
+    """
     by_sentence = limits.writing == "operations"
-    counts = {"sentence": sum(len(sentences(text)) for text in texts)} if by_sentence else {"write": len(texts)}
+    counts = (
+        {"sentence": sum(len(sentences(text)) for text in texts)} if by_sentence else {"write": len(texts)}
+    )
     return estimate(counts, _SIZES, rate or Rate())
 
 
 def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -> dict[str, int]:
-    """How often a model is asked for what; arithmetic is one check for each candidate, or none where it depends on the question."""
+    """How often a model is asked for what; arithmetic is one check for each candidate, or none where it
+    depends on the question.
+    """
     if limits.reading == "paths":  # what an open question takes whose first path is not sure
         later = max((limits.steps if steps is None else min(steps, limits.steps)) - 1, 0)
         return {
@@ -42,8 +52,14 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
             "wide": int(limits.wide_tokens > 0),
             "facts": int(limits.typed_facts),
         }
-    turns = max(limits.steps if steps is None else min(steps, limits.steps), min(limits.unpolled, limits.steps))
-    forced, sampled, by_sentence = turns == limits.steps, limits.vote_temperature > 0, limits.writing == "operations"
+    turns = max(
+        limits.steps if steps is None else min(steps, limits.steps), min(limits.unpolled, limits.steps)
+    )
+    forced, sampled, by_sentence = (
+        turns == limits.steps,
+        limits.vote_temperature > 0,
+        limits.writing == "operations",
+    )
     votes, parses = (limits.votes, limits.parses) if sampled else (1, 1)
     polled = max(turns - limits.unpolled, 0)
     reads = 0 if limits.reading == "whole graph" or not forced else limits.forced_reads if sampled else 1

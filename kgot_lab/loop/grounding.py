@@ -14,11 +14,13 @@ _TRUTHS = frozenset(("yes", "no", "true", "false"))
 
 
 def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
-    """The numbers of the rows that nothing was read for: the graph is empty, the statement looks at nothing in it, or it says them itself.
+    """The numbers of the rows that nothing was read for: the graph is empty, the statement looks at nothing
+    in it, or it says them itself.
 
-    A text that the statement says counts as read where the graph holds it and the statement does not give it out as a constant; one that
-    it does not say was read, or worked out from what was. Numbers, truth values, yes and no are worked out, unless they are given out as
-    they stand. What a statement pieces together on purpose is not seen.
+    A text that the statement says counts as read where the graph holds it and the statement does not give it
+    out as a constant; one that it does not say was read, or worked out from what was. Numbers, truth values,
+    yes and no are worked out, unless they are given out as they stand. What a statement pieces together on
+    purpose is not seen.
     """
     if not rows:
         return ()

@@ -8,17 +8,44 @@ from dataclasses import replace
 from functools import partial
 from time import sleep
 
-from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, OutOfMemory, QueryFailed, ToolFailed, wants_memory, words_of
+from kgot_lab.errors import (
+    BadInput,
+    BadReply,
+    LabError,
+    LLMError,
+    OutOfMemory,
+    QueryFailed,
+    ToolFailed,
+    wants_memory,
+    words_of,
+)
 from kgot_lab.graph.supports import Support, noted, sentence_of, with_supports_kept
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined_lines, relevance
-from kgot_lab.loop.events import LOST_CALL, Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import (
+    LOST_CALL,
+    Asked,
+    Chose,
+    Cut,
+    Merged,
+    Refused,
+    ToolCall,
+    ToolReturned,
+    Voted,
+    Wrote,
+)
 from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
-from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts, sentences_of_documents
+from kgot_lab.memory.grounded import (
+    SourcedSentence,
+    facts_prompt,
+    grounded_and_not,
+    grounded_facts,
+    sentences_of_documents,
+)
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.sentences import SentenceRules, sentences
 from kgot_lab.text.surrogates import whole
@@ -56,7 +83,9 @@ def _one_reason(run: Loop, reasons: tuple[str, ...]) -> Steps[str]:
 
 
 def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
-    """The calls to make; one made before is skipped, and if nothing is left the model is asked once more, more freely."""
+    """The calls to make; one made before is skipped, and if nothing is left the model is asked once more,
+    more freely.
+    """
     if run.limits.open_with_question and not run.state.calls and (opening := _opening(run)):
         yield run.happened(Chose, calls=opening)
         return opening
@@ -69,7 +98,11 @@ def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
         made = (*run.state.calls, *skipped)
         messages = prompts.choose_tools(text, made, missing, tools)
         how = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
-        temperature = run.limits.temperature if attempt == 0 else max(run.limits.vote_temperature, run.limits.temperature)
+        temperature = (
+            run.limits.temperature
+            if attempt == 0
+            else max(run.limits.vote_temperature, run.limits.temperature)
+        )
         try:
             reply = yield from ask_for(run, "tools", messages, Calls, temperature=temperature, **how)
         except BadReply:
@@ -101,11 +134,19 @@ def lookup(look: Tool, words: str) -> ToolCall:
 
 
 def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
-    """In operations mode, which names that the graph revealed to look up next: a choice among them, which a small model can make."""
+    """In operations mode, which names that the graph revealed to look up next: a choice among them, which a
+    small model can make.
+    """
     text = yield from situation(run)
-    how = {"schema": names_schema(names, run.limits.calls), "execution": True, "temperature": run.limits.temperature}
+    how = {
+        "schema": names_schema(names, run.limits.calls),
+        "execution": True,
+        "temperature": run.limits.temperature,
+    }
     try:
-        chosen = (yield from ask_for(run, "tools", prompts.next_names(text, names), Names, kind="next names", **how)).about
+        chosen = (
+            yield from ask_for(run, "tools", prompts.next_names(text, names), Names, kind="next names", **how)
+        ).about
     except BadReply:
         chosen = names[: run.limits.calls]  # nearest to the question first
     wanted = [lookup(look, name) for name in distinct(chosen)[: run.limits.calls]]
@@ -115,18 +156,27 @@ def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCa
 
 
 def unsearched(run: Loop, most: int = 4) -> list[str]:
-    """Names that the graph revealed and no call has asked about, nearest to the question first: where to look next.
+    """Names that the graph revealed and no call has asked about, nearest to the question first: where to look
+    next.
 
-    Nearest are the names in sentences on things that the question names, then those in sentences that share its words.
+    Nearest are the names in sentences on things that the question names, then those in sentences that share
+    its words.
     """
     asked = set(telling_words(run.state.question))
-    used = asked | set(telling_words(joined_lines(str(value) for call in run.state.calls for value in call.arguments.values())))
+    used = asked | set(
+        telling_words(
+            joined_lines(str(value) for call in run.state.calls for value in call.arguments.values())
+        )
+    )
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     begun = run.state.start.edges if len(run.state.start.edges) <= _FEW else ()
     edges = [*begun, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
     shared = relevance(run.state.question, [sentence_of(edge.properties) for edge in edges])
     about = [set(telling_words(titles.get(_latest_source(edge), "").split("(")[0])) for edge in edges]
-    order = sorted(range(len(edges)), key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number))
+    order = sorted(
+        range(len(edges)),
+        key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number),
+    )
     names = (proper(name) for number in order for name in (edges[number].target, edges[number].source))
     return list(dict.fromkeys(name for name in names if name and not set(telling_words(name)) <= used))[:most]
 
@@ -135,11 +185,15 @@ def _latest_source(edge: Edge) -> str:
     return next((support.source for support in reversed(noted(edge.properties))), "")
 
 
-_NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")  # begins with a capital, has no digit (a date is no name) and is short
+_NAME = re.compile(
+    r"[^\W\d_a-z][^\d|,;\\]{1,49}"
+)  # begins with a capital, has no digit (a date is no name) and is short
 
 
 def proper(text: str) -> str:
-    """The name at the end of a text: "singer-songwriter M. Ward" is "M. Ward"; "" for a kind such as "American film director"."""
+    """The name at the end of a text: "singer-songwriter M. Ward" is "M. Ward"; "" for a kind such as
+    "American film director".
+    """
     parts = text.replace('"', "").split()
     first = next((number for number, part in enumerate(parts) if part[:1].isupper()), len(parts))
     name = " ".join(parts[first:])
@@ -156,7 +210,9 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             result = _called(run, call, noted)
         except ToolFailed as error:
             said = words_of(error)
-            told = whole(said) if error.recorded else readable_text(said)  # an address or a header that it shows may hold a key
+            told = (
+                whole(said) if error.recorded else readable_text(said)
+            )  # an address or a header that it shows may hold a key
             yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned
@@ -170,7 +226,9 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             raise
         else:
             if not result.recorded:
-                result = replace(result, text=readable_text(result.text), sources=tuple(map(readable, result.sources)))
+                result = replace(
+                    result, text=readable_text(result.text), sources=tuple(map(readable, result.sources))
+                )
             yield from _inside(run, call, result.text, _charged(run, result.usage, noted))
             returned = run.happened(ToolReturned, call=call, text=result.text, sources=result.sources)
             yield returned
@@ -179,9 +237,11 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
 
 
 def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
-    """What a tool returns, with the calls of models in it noted; raises ToolFailed, also for whatever is wrong with the tool itself.
+    """What a tool returns, with the calls of models in it noted; raises ToolFailed, also for whatever is
+    wrong with the tool itself.
 
-    Errors of models and the sandbox go on, and want of memory is OutOfMemory: neither says anything of what was asked.
+    Errors of models and the sandbox go on, and want of memory is OutOfMemory: neither says anything of what
+    was asked.
     """
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
@@ -191,11 +251,15 @@ def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
     except LabError:
         raise
     except TimeoutError as error:
-        raise ToolFailed(f"{call.tool} took too long: {words_of(error) or 'no answer in time'}", again=True) from error
+        raise ToolFailed(
+            f"{call.tool} took too long: {words_of(error) or 'no answer in time'}", again=True
+        ) from error
     except ConnectionError as error:
         raise ToolFailed(f"{call.tool}: {words_of(error) or type(error).__name__}", again=True) from error
     except SystemExit as error:  # a tool made from a script: it ends itself, not the run
-        raise ToolFailed(f"{call.tool} is broken: it ended itself ({type(error).__name__}: {words_of(error)})") from error
+        raise ToolFailed(
+            f"{call.tool} is broken: it ended itself ({type(error).__name__}: {words_of(error)})"
+        ) from error
     except Exception as error:  # the tool's own mistake, told in full: the run goes on with other tools
         if wants_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
@@ -208,7 +272,9 @@ def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
 
 def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[NotedCall]) -> list[Usage]:
     """What models behind a tool cost, once the budgets of the run know of what they did not see themselves."""
-    accounts = {account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None}
+    accounts = {
+        account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None
+    }
     costs = costs_told(reported, noted)
     for cost in costs:
         for account in accounts:
@@ -217,7 +283,9 @@ def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[NotedCall]) -
     return [cost.usage for cost in costs]
 
 
-def _inside(run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False) -> Steps[None]:
+def _inside(
+    run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False
+) -> Steps[None]:
     """What models behind a tool cost, call by call; `lost` where the tool did not come to its end."""
     for usage in usages:
         role, prompt = f"inside {call.tool}{LOST_CALL if lost else ''}", Prompt((Message("user", str(call)),))
@@ -235,7 +303,9 @@ def readable_text(text: str) -> str:
 
 
 def written(store: Store, statement: str) -> Diff:
-    """Run a statement, and give back the supports that facts lost by it: what was learnt again has gained one. Raises QueryFailed."""
+    """Run a statement, and give back the supports that facts lost by it: what was learnt again has gained
+    one. Raises QueryFailed.
+    """
     diff = store.write(statement)
     kept = with_supports_kept(diff)
     now = {after.identity: after for _, after in kept.changed_edges}
@@ -247,7 +317,11 @@ def written(store: Store, statement: str) -> Diff:
 
 def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
     """Turn what a tool returned into statements and run them; one that cannot be mended is given up, visibly."""
-    statements = (yield from _triples(run, returned)) if run.limits.writing == "operations" else (yield from _statements(run, returned))
+    statements = (
+        (yield from _triples(run, returned))
+        if run.limits.writing == "operations"
+        else (yield from _statements(run, returned))
+    )
     for statement in statements:
         try:
             final, diff = yield from repairing(run, partial(written, run.store), statement, writing=True)
@@ -270,7 +344,9 @@ def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
 
 
 def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
-    """The write statements made of a text; where they are too many for one reply, of its first half and its second."""
+    """The write statements made of a text; where they are too many for one reply, of its first half and its
+    second.
+    """
     about = yield from situation(run)
     messages = prompts.write(about, str(call), text, run.store.dialect)
     try:
@@ -289,24 +365,38 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
     return list(dict.fromkeys(statement for statement in reply.statements if statement.strip()))
 
 
-# --- operations: the model writes triples, we spell the statement and note where each came from -------------------------------
+# --- operations: the model writes triples, we spell the statement and note where each came from
+# -------------------------------
 
 
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
-    """The statement that adds the triples which a model found in the most relevant new sentences of a tool's text."""
+    """The statement that adds the triples which a model found in the most relevant new sentences of a tool's
+    text.
+    """
     every, before = sourced_sentences(returned, run.limits.sentences), run.state.sentences
     pieces = [piece for piece in every if piece.text not in before]
     grounded = list(_said_again(run, [piece for piece in every if piece.text in before]))
     looked_up = set(telling_words(joined_lines(map(str, returned.call.arguments.values()))))
-    pieces = [piece for piece in pieces if looked_up & set(telling_words(str(piece)))] if run.state.question else pieces
+    pieces = (
+        [piece for piece in pieces if looked_up & set(telling_words(str(piece)))]
+        if run.state.question
+        else pieces
+    )
     if not pieces:
         return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
     wanted = joined_lines([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
     least = _LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
-    kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least)
+    kept, left_out = fit(
+        wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least
+    )
     if left_out:
-        yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(str(pieces[number])) for number in kept), left_out=left_out)
+        yield run.happened(
+            Cut,
+            what=str(returned.call),
+            kept=sum(tokens(str(pieces[number])) for number in kept),
+            left_out=left_out,
+        )
     invented: list[Triple] = []
     for piece in (pieces[number] for number in kept):
         how = How("sentence", temperature=run.limits.temperature)
@@ -315,16 +405,27 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
         grounded += said
         invented += unsaid
     if invented:
-        yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="the sentence does not say this", writing=True)
+        yield run.happened(
+            Refused,
+            statement=joined_lines(map(str, invented)),
+            reason="the sentence does not say this",
+            writing=True,
+        )
     return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
 
 
 def _said_again(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[Triple, SourcedSentence]]:
-    """The facts whose sentence another document says too: it supports them as well, and no model need read it again."""
+    """The facts whose sentence another document says too: it supports them as well, and no model need read it
+    again.
+    """
     new = {piece.text: piece for piece in pieces}
     if not new:
         return
-    written = (edge for diff in run.state.diffs for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+    written = (
+        edge
+        for diff in run.state.diffs
+        for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
+    )
     for edge in {edge.identity: edge for edge in (*run.state.start.edges, *written)}.values():
         supports = noted(edge.properties)
         for support in supports:

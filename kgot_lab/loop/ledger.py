@@ -41,8 +41,13 @@ class Ledger:
 
     @property
     def untold(self) -> int:
-        """How many replies came from a server that does not tell all tokens: a call with words in its reply reads some and writes some."""
-        return sum(bool(entry.reply) and not _tells(entry) and not entry.role.startswith("inside ") for entry in self.entries)
+        """How many replies came from a server that does not tell all tokens: a call with words in its reply
+        reads some and writes some.
+        """
+        return sum(
+            bool(entry.reply) and not _tells(entry) and not entry.role.startswith("inside ")
+            for entry in self.entries
+        )
 
     def by_role(self) -> dict[str, tuple[int, Usage]]:
         """For each role, how many calls and what they cost together."""
@@ -52,13 +57,22 @@ class Ledger:
 
     def save(self, path: str | Path) -> None:
         """Write the entries as JSON lines."""
-        write_whole(path, "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries), "the ledger")
+        write_whole(
+            path,
+            "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries),
+            "the ledger",
+        )
 
     def __repr__(self) -> str:
-        rows = [*((role, calls, usage) for role, (calls, usage) in self.by_role().items()), ("all", len(self.entries), self.total)]
+        rows = [
+            *((role, calls, usage) for role, (calls, usage) in self.by_role().items()),
+            ("all", len(self.entries), self.total),
+        ]
         lines = [f"{'role':16}{'calls':>6}{'read':>8}{'written':>9}{'seconds':>9}{'dollars':>9}"]
         for role, calls, usage in rows:
-            lines.append(f"{role:16}{calls:6}{usage.prompt_tokens:8}{usage.completion_tokens:9}{usage.seconds:9.1f}{usage.cost:9.4f}")
+            lines.append(
+                f"{role:16}{calls:6}{usage.prompt_tokens:8}{usage.completion_tokens:9}{usage.seconds:9.1f}{usage.cost:9.4f}"
+            )
         return "\n".join(lines)
 
 
@@ -71,7 +85,16 @@ def _entry(event: Asked, run: str) -> Entry:
     prompt = "\n\n".join(f"{message.role}: {message.text}" for message in event.prompt.messages)
     used = event.usage
     return Entry(
-        run, event.step, event.role, event.model, prompt, event.reply, used.prompt_tokens, used.completion_tokens, used.seconds, used.cost
+        run,
+        event.step,
+        event.role,
+        event.model,
+        prompt,
+        event.reply,
+        used.prompt_tokens,
+        used.completion_tokens,
+        used.seconds,
+        used.cost,
     )
 
 

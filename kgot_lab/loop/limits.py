@@ -18,7 +18,11 @@ REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is as
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
     "path": 40, "compared": 48, "hops": 80, "facts": 160,
 }  # fmt: skip
-LINKED_BY = ("titles", "names", "vectors")  # a title in a sentence, a name that two sentences share, a sentence near another passage
+LINKED_BY = (
+    "titles",
+    "names",
+    "vectors",
+)  # a title in a sentence, a name that two sentences share, a sentence near another passage
 _CHOICES = {
     "writing": get_args(Writing),
     "reading": get_args(Reading),
@@ -32,9 +36,10 @@ _CHOICES = {
 class Limits:
     """Limits and modes of a run; the defaults are the published command line's (preset "reference").
 
-    writing: "statements" (the model writes the dialect) or "operations" (it writes triples, which we spell as statements).
-    reading: "statements", "operations" (it names things, we spell the read), "whole graph" (the model answers from the graph as text), or
-    "paths" with writing "mentions": sentences and the names in them are written by rule, and the model answers from one path at a time.
+    writing: "statements" (the model writes the dialect) or "operations" (it writes triples, which we spell as
+    statements). reading: "statements", "operations" (it names things, we spell the read), "whole graph" (the
+    model answers from the graph as text), or "paths" with writing "mentions": sentences and the names in them
+    are written by rule, and the model answers from one path at a time.
     """
 
     preset: str = "reference"
@@ -47,12 +52,18 @@ class Limits:
     calls: int = 5  # tool calls per step
     temperature: float = 0.0
     vote_temperature: float = 0.7  # five ballots at 0 are one text five times
-    temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)  # other ones, by what is asked for
-    reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)  # other lengths than REPLY_TOKENS, by what is asked for
+    temperatures: Mapping[str, float] = field(
+        default_factory=dict, hash=False
+    )  # other ones, by what is asked for
+    reply_tokens: Mapping[str, int] = field(
+        default_factory=dict, hash=False
+    )  # other lengths than REPLY_TOKENS, by what is asked for
     longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
     tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
     tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
-    python_seconds: float = 5.0  # of one run of Python, for arithmetic in any store and for the tool that runs it
+    python_seconds: float = (
+        5.0  # of one run of Python, for arithmetic in any store and for the tool that runs it
+    )
     writing: Writing = "statements"
     reading: Reading = "statements"
     pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
@@ -67,14 +78,22 @@ class Limits:
     row_tokens: int = 4000
     paths: int = 1  # that are read before the next look-up, with reading "paths"
     path_tokens: int = 240  # of the sentences of one
-    wide_tokens: int = 480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
+    wide_tokens: int = (
+        480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
+    )
     passages: int = 0  # that are read whole in place of those sentences, the best found first
     sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
-    comparisons: bool = True  # whether two things that a question compares are asked about apart, and their values compared
-    typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
+    comparisons: bool = (
+        True  # whether two things that a question compares are asked about apart, and their values compared
+    )
+    typed_facts: bool = (
+        True  # whether a model writes facts from the sentences of the path that an answer was read from
+    )
     links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKED_BY
-    sentences: SentenceRules = "any script"  # by which rules a text is cut into sentences and, along paths, names are found in them
+    sentences: SentenceRules = (
+        "any script"  # by which rules a text is cut into sentences and, along paths, names are found in them
+    )
     examples: bool = True  # whether a prompt that reads a path shows examples
 
     def __post_init__(self) -> None:
@@ -99,7 +118,16 @@ class Limits:
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
-        for name in ("pool", "merge", "open_with_question", "stop_when_stuck", "hops", "comparisons", "typed_facts", "examples"):
+        for name in (
+            "pool",
+            "merge",
+            "open_with_question",
+            "stop_when_stuck",
+            "hops",
+            "comparisons",
+            "typed_facts",
+            "examples",
+        ):
             require(getattr(self, name), bool, f"limits.{name} is true or false")
         object.__setattr__(self, "links", _linked(self.links))
         for name, known in _CHOICES.items():
@@ -109,34 +137,50 @@ class Limits:
             _require_between(getattr(self, name), 0, 2, f"limits.{name}")
         _require_between(self.sure, 0, 1, "limits.sure")
         if (self.writing == "mentions") != (self.reading == "paths"):
-            raise BadInput('limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions')
+            raise BadInput(
+                'limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions'
+            )
         if self.reading == "paths" and not (self.paths or self.wide_tokens):
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
     def but(self, **changes: Any) -> Limits:
-        """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a limit there is not."""
+        """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a
+        limit there is not.
+        """
         for name in set(changes) - {each.name for each in fields(self)}:
             raise UnknownName("limit", name, [each.name for each in fields(self)])
         return replace(self, **{"preset": self.preset.rstrip("*") + "*", **changes})
 
     @classmethod
     def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
-        """The limits of a recorded run: what it does not name is what was usual then. Raises TypeError for a limit there is not."""
+        """The limits of a recorded run: what it does not name is what was usual then. Raises TypeError for a
+        limit there is not.
+        """
         return cls(**{**_AS_RECORDED, **recorded})
 
     def as_json(self) -> dict[str, Any]:
-        """The limits as plain values, for the head of a trace; those that runs of older versions do not name only where they were set."""
+        """The limits as plain values, for the head of a trace; those that runs of older versions do not name
+        only where they were set.
+        """
         usual = Limits(**_AS_RECORDED)
-        return {name: value for name, value in asdict(self).items() if name not in _LATER or value != getattr(usual, name)}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _LATER or value != getattr(usual, name)
+        }
 
     @property
     def few_tools(self) -> bool:
-        """Whether a run gets the search and what reads its files alone, since a small model chooses badly among many tools."""
+        """Whether a run gets the search and what reads its files alone, since a small model chooses badly
+        among many tools.
+        """
         return self.preset.rstrip("*") in ("local", "paths")
 
     @property
     def finds_parts(self) -> bool:
-        """Whether names, blocks and what an answer rests on are told apart as finely as today; recorded runs keep what they did."""
+        """Whether names, blocks and what an answer rests on are told apart as finely as today; recorded runs
+        keep what they did.
+        """
         return self.sentences == "any script"
 
     def tokens_of(self, role: str) -> int:
@@ -148,12 +192,16 @@ _LATER = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
-_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}  # what runs did before they named it, where the limits of today are others
+_AS_RECORDED: Mapping[str, Any] = {
+    "sentences": "plain"
+}  # what runs did before they named it, where the limits of today are others
 
 
 def _linked(given: object) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise BadInput(f'limits.links names some of {", ".join(LINKED_BY)}, such as ["titles"]; here it is {given!r}')
+        raise BadInput(
+            f'limits.links names some of {", ".join(LINKED_BY)}, such as ["titles"]; here it is {given!r}'
+        )
     for name in given:
         if name not in LINKED_BY:
             raise UnknownName("link in limits.links", str(name), LINKED_BY)
@@ -192,7 +240,8 @@ SMALL = ("local", "ollama")  # whose models are small, by the first word of thei
 
 
 def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: str | None = None) -> Limits:
-    """The limits for a model: those of a preset, of "auto" the one that fits the model's name, or limits as they are given.
+    """The limits for a model: those of a preset, of "auto" the one that fits the model's name, or limits as
+    they are given.
 
     Raises UnknownName, and BadInput for what is neither a name nor limits.
     """
@@ -200,10 +249,18 @@ def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: st
     if isinstance(preset_name, str):
         if preset_name not in {"auto", *PRESETS}:
             raise UnknownName("preset", preset_name, ["auto", *PRESETS])
-        limits = preset(("local" if model.split(":")[0] in SMALL else "reference") if preset_name == "auto" else preset_name)
+        limits = preset(
+            ("local" if model.split(":")[0] in SMALL else "reference")
+            if preset_name == "auto"
+            else preset_name
+        )
     else:
         limits = preset_name
-    return limits.but(answer_format=answer_format) if answer_format and answer_format != limits.answer_format else limits
+    return (
+        limits.but(answer_format=answer_format)
+        if answer_format and answer_format != limits.answer_format
+        else limits
+    )
 
 
 def preset(name: str) -> Limits:

@@ -1,6 +1,7 @@
 """What the loop says to a model: one set of prompts; the graph's language comes in as a Dialect value.
 
-Prompts of one turn begin with the same words (system line, question, graph), so that a local engine reuses what it has read.
+Prompts of one turn begin with the same words (system line, question, graph), so that a local engine reuses
+what it has read.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def _made(calls: Sequence[ToolCall]) -> str:
 
 
 def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
-    """Ask what to do next, and with RETRIEVE for the statement that reads the answer, or without a dialect for the answer itself."""
+    """Ask what to do next, and with RETRIEVE for the statement that reads the answer, or without a dialect
+    for the answer itself.
+    """
     retrieve = (
         f"in text, write {dialect.name} that reads the answer from the graph. {dialect.how_to_read}\nExample of reading:\n{dialect.read_example}"
         if dialect
@@ -58,7 +61,9 @@ def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> 
 
 
 def vote_by_names(situation: str) -> tuple[Message, ...]:
-    """Ask for an answer from the facts alone, the names it rests on, and what is missing: the vote follows from the answer."""
+    """Ask for an answer from the facts alone, the names it rests on, and what is missing: the vote follows
+    from the answer.
+    """
     return _say(
         SYSTEM,
         f"{situation}\n\nUse only the facts above.\n"
@@ -88,9 +93,13 @@ def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
     )
 
 
-def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]) -> tuple[Message, ...]:
+def choose_tools(
+    situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]
+) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
-    listed = joined_lines(f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools)
+    listed = joined_lines(
+        f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools
+    )
     return _say(
         SYSTEM,
         f"{situation}\n\n{_made(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
@@ -111,7 +120,10 @@ def next_names(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
 
 
 def _arguments(tool: Tool) -> list[str]:
-    return [f"{name}: {about.get('description', about.get('type', ''))}" for name, about in tool.arguments.get("properties", {}).items()]
+    return [
+        f"{name}: {about.get('description', about.get('type', ''))}"
+        for name, about in tool.arguments.get("properties", {}).items()
+    ]
 
 
 def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
@@ -195,7 +207,10 @@ def mend_arithmetic(question: str, facts: str, code: str, error: str) -> tuple[M
 
 def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
     """Ask for the answer that the facts give, in a format."""
-    return _say(ANSWER, f'Facts:\n{facts}\n\nQuestion: {question}\n{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}')
+    return _say(
+        ANSWER,
+        f'Facts:\n{facts}\n\nQuestion: {question}\n{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',
+    )
 
 
 def choose(question: str, facts: str, candidates: Sequence[str]) -> tuple[Message, ...]:

@@ -1,4 +1,6 @@
-"""Reading the graph: mend what fails, ask anew when nothing comes back, and force a read when the steps have run out."""
+"""Reading the graph: mend what fails, ask anew when nothing comes back, and force a read when the steps have
+run out.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ WHOLE_GRAPH = "the whole graph, as text"
 
 @dataclass(frozen=True)
 class Candidate:
-    """What an answer can be made from: rows read from the graph, and in direct mode the answer that a ballot gave."""
+    """What an answer can be made from: rows read from the graph, and in direct mode the answer that a ballot
+    gave.
+    """
 
     rows: Rows
     said: str = ""
@@ -26,7 +30,9 @@ class Candidate:
 
 
 def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
-    """What the RETRIEVE ballots lead to: the rows of each distinct statement, or the direct answers with the facts of the graph."""
+    """What the RETRIEVE ballots lead to: the rows of each distinct statement, or the direct answers with the
+    facts of the graph.
+    """
     if run.limits.reading == "whole graph":
         return (yield from _directly(run, retrieves))
     found: list[Candidate] = []
@@ -45,7 +51,9 @@ def _note(found: list[Candidate], read: Candidate) -> None:
 
 
 def facts_in(rows: Rows) -> Rows:
-    """Rows in which a fact stands beside its properties, whatever the language: one that gives them as a map is spread out."""
+    """Rows in which a fact stands beside its properties, whatever the language: one that gives them as a map
+    is spread out.
+    """
     fact = {"subject", "relation", "object", "properties"}
     return tuple(
         {**row["properties"], **{name: row[name] for name in ("subject", "relation", "object")}}
@@ -61,19 +69,35 @@ def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
     role = f"read in {reader.dialect.name}"
     try:
         if run.limits.reading == "operations":
-            names = (yield from ask_for(run, role, prompts.names(text), Names, kind="names", temperature=run.limits.temperature)).about
+            names = (
+                yield from ask_for(
+                    run, role, prompts.names(text), Names, kind="names", temperature=run.limits.temperature
+                )
+            ).about
             statement = look_up(run, names, reader)
         else:
             messages = prompts.read_in(text, reader.dialect)
-            statement = (yield from ask_for(run, role, messages, Statement, kind="read", temperature=run.limits.temperature)).statement
+            statement = (
+                yield from ask_for(
+                    run, role, messages, Statement, kind="read", temperature=run.limits.temperature
+                )
+            ).statement
     except BadReply as error:
-        yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=reader.dialect.name)
+        yield run.happened(
+            Refused,
+            statement=error.text[:500],
+            reason=error.reason,
+            writing=False,
+            dialect=reader.dialect.name,
+        )
         return Candidate(())
     return (yield from read(run, statement, reader))
 
 
 def forced(run: Loop) -> Steps[list[Candidate]]:
-    """The same when the steps ran out or the loop is stuck: the model must name what to read; in direct mode it reads everything."""
+    """The same when the steps ran out or the loop is stuck: the model must name what to read; in direct mode
+    it reads everything.
+    """
     yield run.happened(Forced, what="read")
     if run.limits.reading == "whole graph":
         return (yield from _directly(run, (yield from _forced_answers(run))))
@@ -91,10 +115,16 @@ def forced(run: Loop) -> Steps[list[Candidate]]:
 
 def _forced_statement(run: Loop, text: str, temperature: float, number: int) -> Steps[str]:
     if run.limits.reading == "operations":
-        reply = yield from ask_for(run, "forced read", prompts.names(text), Names, kind="names", temperature=temperature, seed=number)
+        reply = yield from ask_for(
+            run, "forced read", prompts.names(text), Names, kind="names", temperature=temperature, seed=number
+        )
         return look_up(run, reply.about)
     messages = prompts.forced_read(text, run.store.dialect)
-    return (yield from ask_for(run, "forced read", messages, Statement, kind="read", temperature=temperature, seed=number)).statement
+    return (
+        yield from ask_for(
+            run, "forced read", messages, Statement, kind="read", temperature=temperature, seed=number
+        )
+    ).statement
 
 
 def _forced_answers(run: Loop) -> Steps[list[str]]:
@@ -107,7 +137,9 @@ def _forced_answers(run: Loop) -> Steps[list[str]]:
         temperature = run.limits.vote_temperature if number else run.limits.temperature
         messages = prompts.guess(text, run.limits.answer_format)
         try:
-            reply = yield from ask_for(run, "forced answer", messages, Answer, kind="guess", temperature=temperature, seed=number)
+            reply = yield from ask_for(
+                run, "forced answer", messages, Answer, kind="guess", temperature=temperature, seed=number
+            )
         except BadReply as error:
             yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False)
         else:
@@ -131,12 +163,18 @@ def _directly(run: Loop, answers: list[str]) -> Steps[list[Candidate]]:
 def rows_of_graph(run: Loop) -> Rows:
     """Every edge as a row, for direct retrieve; a graph without edges gives its nodes."""
     graph = run.store.graph()
-    edges = [{"subject": edge.source, "relation": edge.type, "object": edge.target, **edge.properties} for edge in graph.edges]
-    return tuple(edges) or tuple({"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes)
+    edges = [
+        {"subject": edge.source, "relation": edge.type, "object": edge.target, **edge.properties}
+        for edge in graph.edges
+    ]
+    return tuple(edges) or tuple(
+        {"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes
+    )
 
 
 def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candidate]:
-    """The rows that a statement reads: mended when it fails, asked anew when it finds nothing; none when all of that gave nothing.
+    """The rows that a statement reads: mended when it fails, asked anew when it finds nothing; none when all
+    of that gave nothing.
 
     `reader` is the store to read from, if not the run's own.
     """
@@ -147,16 +185,25 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candid
             try:
                 statement = yield from _another(run, text, statement, attempt, reader)
             except BadReply as error:
-                yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=dialect)
+                yield run.happened(
+                    Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=dialect
+                )
                 continue
         rows = run.state.rows_of(statement, dialect)
         if rows is None:
             try:
-                statement, rows = yield from repairing(run, (reader or run.store).read, statement, writing=False, reader=reader)
+                statement, rows = yield from repairing(
+                    run, (reader or run.store).read, statement, writing=False, reader=reader
+                )
             except QueryFailed as error:
-                yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect)
+                yield run.happened(
+                    Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect
+                )
                 continue
-            happened, statement = read_event(run, reader or run.store, statement, rows, dialect), meant(reader or run.store, statement)
+            happened, statement = (
+                read_event(run, reader or run.store, statement, rows, dialect),
+                meant(reader or run.store, statement),
+            )
             yield happened
             rows = happened.grounded
         if rows:
@@ -167,7 +214,19 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candid
 def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | None) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
     if run.limits.reading == "operations":
-        reply = yield from ask_for(run, "read again", prompts.names(text), Names, kind="names", temperature=temperature, seed=50 + attempt)
+        reply = yield from ask_for(
+            run,
+            "read again",
+            prompts.names(text),
+            Names,
+            kind="names",
+            temperature=temperature,
+            seed=50 + attempt,
+        )
         return look_up(run, reply.about, reader)
     messages = prompts.reread(text, wrong, (reader or run.store).dialect)
-    return (yield from ask_for(run, "read again", messages, Statement, kind="read", temperature=temperature, seed=50 + attempt)).statement
+    return (
+        yield from ask_for(
+            run, "read again", messages, Statement, kind="read", temperature=temperature, seed=50 + attempt
+        )
+    ).statement

@@ -1,4 +1,6 @@
-"""A graph as text for a prompt: its schema first, then its facts, within a token budget and without reading all of a large graph."""
+"""A graph as text for a prompt: its schema first, then its facts, within a token budget and without reading
+all of a large graph.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger gr
 
 
 def rendered(store: Store, question: str, budget: int, *, sources: bool = False) -> tuple[str, Cut | None]:
-    """The graph as lines in the store's language, the most relevant when not all fit, and the Cut event when something was left out.
+    """The graph as lines in the store's language, the most relevant when not all fit, and the Cut event when
+    something was left out.
 
     With `sources`, facts are plain, and those taken from one sentence share a line with it.
     """
@@ -34,8 +37,14 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
     head = _schema_line(schema)
     kept, left_out = fit(question, lines, budget - tokens(head))
     left_out += unseen
-    cut = Cut(what="graph", kept=tokens(joined_lines(lines[number] for number in kept)), left_out=left_out) if left_out else None
-    return joined_lines([head, *(lines[number] for number in kept), "(more facts not shown)" if cut else ""]), cut
+    cut = (
+        Cut(what="graph", kept=tokens(joined_lines(lines[number] for number in kept)), left_out=left_out)
+        if left_out
+        else None
+    )
+    return joined_lines(
+        [head, *(lines[number] for number in kept), "(more facts not shown)" if cut else ""]
+    ), cut
 
 
 def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:
@@ -55,7 +64,9 @@ def _lines(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None
     if dialect is None:
         yield from by_sentence((fact_of(edge), sentence_of(edge.properties)) for edge in edges)
     else:
-        yield from (shorten(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100) for edge in edges)
+        yield from (
+            shorten(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100) for edge in edges
+        )
 
 
 def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
@@ -63,7 +74,10 @@ def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for text, sentence in facts:
         groups.setdefault(sentence or text, []).append(text)
-    return ["; ".join(texts) + ("" if sentence == texts[0] else f' ("{sentence}")') for sentence, texts in groups.items()]
+    return [
+        "; ".join(texts) + ("" if sentence == texts[0] else f' ("{sentence}")')
+        for sentence, texts in groups.items()
+    ]
 
 
 def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:

@@ -39,7 +39,9 @@ class Loop:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
-    shown: tuple[tuple[int, str], str, Cut | None] | None = None  # the graph as text; after how many writes it was made, in which language
+    shown: tuple[tuple[int, str], str, Cut | None] | None = (
+        None  # the graph as text; after how many writes it was made, in which language
+    )
 
     def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
         """The event, stamped with the step, once the state knows of it."""
@@ -78,8 +80,11 @@ def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> 
     return (yield from _send(run, role, llm, prompt))
 
 
-def ask_for(run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any) -> Steps[_Shape]:
-    """Ask a model for a value of a shape; a reply that was cut short is asked for again with more room, another bad one mended once.
+def ask_for(
+    run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any
+) -> Steps[_Shape]:
+    """Ask a model for a value of a shape; a reply that was cut short is asked for again with more room,
+    another bad one mended once.
 
     Raises BadReply, which says when it was too long.
     """
@@ -122,12 +127,16 @@ def _value(text: str, shape: type[_Shape]) -> _Shape:
 
 
 def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
-    """What a model replies; what a call that failed has cost stands in its own event, before the error goes on."""
+    """What a model replies; what a call that failed has cost stands in its own event, before the error goes
+    on.
+    """
     try:
         reply = checked_reply(llm, prompt)
     except LLMError as error:
         if error.spent is not None:
-            yield run.happened(Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent)
+            yield run.happened(
+                Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent
+            )
         raise
     text: str = whole(reply.text)
     told = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
@@ -136,16 +145,22 @@ def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
 
 
 def situation(run: Loop, reader: Store | None = None) -> Steps[str]:
-    """The question and the graph as text, cut to the token budget; in the language of a `reader`, or else of the run."""
+    """The question and the graph as text, cut to the token budget; in the language of a `reader`, or else of
+    the run.
+    """
     graph = yield from rendered_graph(run, reader)
     return prompts.situation(run.state.question, run.state.attachments, graph)
 
 
 def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
-    """The graph as text, cut to the token budget; made once for each state of the graph, since several prompts of a turn show it."""
+    """The graph as text, cut to the token budget; made once for each state of the graph, since several
+    prompts of a turn show it.
+    """
     shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
     if run.shown is None or run.shown[0] != shown:
-        sources = run.limits.reading == "operations"  # the model judges what a fact says; it does not spell its name in code
+        sources = (
+            run.limits.reading == "operations"
+        )  # the model judges what a fact says; it does not spell its name in code
         run.shown = (shown, *rendered(store, run.state.question, run.limits.graph_tokens, sources=sources))
     _, text, cut = run.shown
     if cut:
@@ -156,7 +171,8 @@ def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
 def repairing(
     run: Loop, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
 ) -> Steps[tuple[str, _Result]]:
-    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last QueryFailed.
+    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last
+    QueryFailed.
 
     `reader` is the store whose language it is in, if not the run's own.
     """
@@ -165,7 +181,9 @@ def repairing(
         try:
             return statement, act(statement)
         except QueryFailed as error:
-            if repairs == run.limits.repairs or isinstance(error, ServerLost):  # nothing can be asked until the server is back
+            if repairs == run.limits.repairs or isinstance(
+                error, ServerLost
+            ):  # nothing can be asked until the server is back
                 raise
             graph = yield from rendered_graph(run, reader)
             messages = prompts.mend(statement, error.reason, graph, dialect, writing=writing)
@@ -173,18 +191,34 @@ def repairing(
                 mended = (yield from ask_for(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:
                 raise error from None
-            yield run.happened(Repaired, statement=statement, error=error.reason, mended=mended, dialect=dialect.name if reader else "")
+            yield run.happened(
+                Repaired,
+                statement=statement,
+                error=error.reason,
+                mended=mended,
+                dialect=dialect.name if reader else "",
+            )
             statement = mended
     raise AssertionError("unreachable")
 
 
 def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
-    """The event that a statement read some rows from a store, of which some may hold no more than the statement says."""
-    return run.happened(Read, statement=statement, rows=rows, dialect=dialect, constant=constants(store, meant(store, statement), rows))
+    """The event that a statement read some rows from a store, of which some may hold no more than the
+    statement says.
+    """
+    return run.happened(
+        Read,
+        statement=statement,
+        rows=rows,
+        dialect=dialect,
+        constant=constants(store, meant(store, statement), rows),
+    )
 
 
 def meant(store: Store, statement: str) -> str:
-    """The statement that a store has run for one that was asked for: another where a person has put one in its place."""
+    """The statement that a store has run for one that was asked for: another where a person has put one in
+    its place.
+    """
     return store.meant(statement) if isinstance(store, Edited) else statement
 
 

@@ -91,7 +91,12 @@ class Number(BaseModel):
 def names_schema(names: Sequence[str], most: int) -> Mapping[str, Json]:
     """The JSON schema of `Names` that allows only these, at most so many."""
     about = {"type": "array", "minItems": 1, "maxItems": most, "items": {"enum": list(names)}}
-    return {"type": "object", "properties": {"about": about}, "required": ["about"], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {"about": about},
+        "required": ["about"],
+        "additionalProperties": False,
+    }
 
 
 def calls_schema(tools: Sequence[Tool], most: int) -> Mapping[str, Json]:

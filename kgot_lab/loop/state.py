@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.supports import sentences_of
-from kgot_lab.loop.events import EMPTY, Answered, Asked, Chose, Event, Read, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import (
+    EMPTY,
+    Answered,
+    Asked,
+    Chose,
+    Event,
+    Read,
+    Started,
+    ToolCall,
+    ToolReturned,
+    Voted,
+    Wrote,
+)
 from kgot_lab.types import Diff, Rows, Usage
 
 
@@ -55,18 +67,33 @@ class State:
 
     @property
     def diffs(self) -> tuple[Diff, ...]:
-        """Every change to the graph so far, in order: applied to the graph it began with they give the present one."""
+        """Every change to the graph so far, in order: applied to the graph it began with they give the
+        present one.
+        """
         return tuple(write.diff for write in self.writes)
 
     @property
     def sentences(self) -> frozenset[str]:
         """The sentences that facts of the graph were taken from."""
-        written = (edge for diff in self.diffs for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+        written = (
+            edge
+            for diff in self.diffs
+            for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
+        )
         return sentences_of((*self.start.edges, *written))
 
     def rows_of(self, statement: str, dialect: str = "") -> Rows | None:
-        """What this statement read from the graph since it last changed, or None when it was not read; no dialect means the run's own."""
-        return next((read.grounded for read in reversed(self.reads) if (read.statement, read.dialect) == (statement, dialect)), None)
+        """What this statement read from the graph since it last changed, or None when it was not read; no
+        dialect means the run's own.
+        """
+        return next(
+            (
+                read.grounded
+                for read in reversed(self.reads)
+                if (read.statement, read.dialect) == (statement, dialect)
+            ),
+            None,
+        )
 
     @property
     def forced(self) -> bool:

@@ -1,4 +1,6 @@
-"""An event in words, told once: a few for a list, a line or two for a terminal or a cell, and all of it in parts for a page."""
+"""An event in words, told once: a few for a list, a line or two for a terminal or a cell, and all of it in
+parts for a page.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,16 @@ _BRIEF = 60  # letters of a caption
 _NAMES = 400  # letters of a line that may hold several names
 _MARGIN = 11  # letters in front of what a line says
 
-PartKind = Literal["words", "strong", "emphasis", "paragraph", "small", "code", "verbatim", "calls", "rows", "diff"]
+PartKind = Literal[
+    "words", "strong", "emphasis", "paragraph", "small", "code", "verbatim", "calls", "rows", "diff"
+]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of all that an event says: a text of some kind, or the calls, rows or changes themselves; perhaps folded behind a summary."""
+    """A piece of all that an event says: a text of some kind, or the calls, rows or changes themselves;
+    perhaps folded behind a summary.
+    """
 
     kind: PartKind
     content: Any
@@ -52,7 +58,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Telling:
-    """What an event says: its caption, a word and what follows it on a line, further lines, and everything in parts under a title."""
+    """What an event says: its caption, a word and what follows it on a line, further lines, and everything in
+    parts under a title.
+    """
 
     caption: str
     word: str
@@ -73,9 +81,15 @@ def caption(event: Event) -> str:
 
 
 def line(event: Event, most: int = 6) -> str:
-    """What happened, in words; of long lists at most a few items. No text of a model, tool or document begins a line of its own."""
+    """What happened, in words; of long lists at most a few items. No text of a model, tool or document begins
+    a line of its own.
+    """
     told = tell(event)
-    under = told.under if len(told.under) <= most else (*told.under[:most], f"… and {len(told.under) - most} more")
+    under = (
+        told.under
+        if len(told.under) <= most
+        else (*told.under[:most], f"… and {len(told.under) - most} more")
+    )
     return ("\n" + " " * _MARGIN).join(map(harmless, (told.first_line, *under)))
 
 
@@ -89,11 +103,16 @@ def tell(event: Event) -> Telling:
     return _TELLERS.get(type(event), _unknown)(event)
 
 
-# --- asking and voting ----------------------------------------------------------------------------------------------------
+# --- asking and voting
+# ----------------------------------------------------------------------------------------------------
 
 
 def _started(event: Started) -> Telling:
-    models = event.planning if event.planning == event.execution else f"{event.planning} plans, {event.execution} executes"
+    models = (
+        event.planning
+        if event.planning == event.execution
+        else f"{event.planning} plans, {event.execution} executes"
+    )
     how = f"preset {event.preset}, {models}, {event.dialect}, tools: {', '.join(event.tools) or 'none'}"
     asked = event.question or "(none: every fact)"
     if event.start:
@@ -110,12 +129,18 @@ def _asked(event: Asked) -> Telling:
 def _cut(event: Cut) -> Telling:
     much = f"about {event.kept:,} tokens kept, {event.left_out:,} left out"
     told = (Part("words", f"the {event.what}: {much}"),)
-    return Telling(f"cut short: {event.what}", "cut", f"{_flat(event.what, 60)}: {much}", told, title="Cut short")
+    return Telling(
+        f"cut short: {event.what}", "cut", f"{_flat(event.what, 60)}: {much}", told, title="Cut short"
+    )
 
 
 def _ballot(event: Ballot) -> Telling:
     choice, word = event.choice or "neither", f"ballot {event.number}"
-    told = Part("words", f"{event.number}: "), Part("strong", choice), *([Part("verbatim", event.text)] if event.text else [])
+    told = (
+        Part("words", f"{event.number}: "),
+        Part("strong", choice),
+        *([Part("verbatim", event.text)] if event.text else []),
+    )
     return Telling(f"{word}: {choice}", word, f"{choice}: {_flat(event.text)}", told)
 
 
@@ -124,10 +149,18 @@ def _voted(event: Voted) -> Telling:
     if not event.asked:
         why = "; ".join(event.reasons)
         told = decided, Part("words", f", without a vote: {why}")
-        return Telling(f"{event.choice} without a vote", "decided", f"{event.choice}: {_flat(why, _NAMES)}", told)
-    counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(event.invalid)
-    share = f"{event.agreement:.0%} of {counted(event.asked, 'ballot')} agreed; {event.possible} were possible"
-    line = f"{event.choice} ({counts}; {event.asked} of {event.possible} asked, agreement {event.agreement:.2f})"
+        return Telling(
+            f"{event.choice} without a vote", "decided", f"{event.choice}: {_flat(why, _NAMES)}", told
+        )
+    counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(
+        event.invalid
+    )
+    share = (
+        f"{event.agreement:.0%} of {counted(event.asked, 'ballot')} agreed; {event.possible} were possible"
+    )
+    line = (
+        f"{event.choice} ({counts}; {event.asked} of {event.possible} asked, agreement {event.agreement:.2f})"
+    )
     return Telling(f"vote: {event.choice}", "voted", line, (decided, Part("words", f": {counts}. {share}.")))
 
 
@@ -137,17 +170,26 @@ def _merged(event: Merged) -> Telling:
 
 
 def _forced(event: Forced) -> Telling:
-    said = "nothing more is fetched: read what is there" if event.what == "read" else "nothing could be read: a guess"
+    said = (
+        "nothing more is fetched: read what is there"
+        if event.what == "read"
+        else "nothing could be read: a guess"
+    )
     return Telling(f"forced to {event.what}", "forced", said, (Part("words", said),))
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------------
+# --- tools
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _chose(event: Chose) -> Telling:
     tools = ", ".join(dict.fromkeys(call.tool for call in event.calls)) or "no tool"
     calls = _flat("; ".join(map(str, event.calls)), _NAMES) or "no call that was not made before"
-    skipped = (Part("words", "Asked for before, so not called again:"), Part("calls", event.skipped)) if event.skipped else ()
+    skipped = (
+        (Part("words", "Asked for before, so not called again:"), Part("calls", event.skipped))
+        if event.skipped
+        else ()
+    )
     told = Part("calls", event.calls) if event.calls else Part("words", "none")
     return Telling(f"chose {tools}", "chose", calls, (told, *skipped), title="Chose tools")
 
@@ -156,11 +198,22 @@ def _returned(event: ToolReturned) -> Telling:
     ended = "failed" if event.failed else "returned"
     found = [document.title or document.id for document in event.sources]
     sources = [Part("small", f"From: {'; '.join(found)}")] if found else []
-    told = Part("code", str(event.call)), Part("verbatim", event.text, f"{ended.capitalize()}: {_flat(event.text, 100, '…')}"), *sources
-    return Telling(f"{event.call.tool} {ended}", ended, _flat(", ".join(found), _NAMES) or _flat(event.text), told, title="Tool")
+    told = (
+        Part("code", str(event.call)),
+        Part("verbatim", event.text, f"{ended.capitalize()}: {_flat(event.text, 100, '…')}"),
+        *sources,
+    )
+    return Telling(
+        f"{event.call.tool} {ended}",
+        ended,
+        _flat(", ".join(found), _NAMES) or _flat(event.text),
+        told,
+        title="Tool",
+    )
 
 
-# --- statements -----------------------------------------------------------------------------------------------------------
+# --- statements
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _wrote(event: Wrote) -> Telling:
@@ -175,7 +228,12 @@ def _read(event: Read) -> Telling:
     rows = counted(len(event.rows), "row")
     if event.constant:
         rows += f", {len(event.constant)} of them said by the statement itself"
-    return Telling(f"read {rows}", "read", f"{_flat(event.statement)} -> {rows}", (Part("verbatim", event.statement), found))
+    return Telling(
+        f"read {rows}",
+        "read",
+        f"{_flat(event.statement)} -> {rows}",
+        (Part("verbatim", event.statement), found),
+    )
 
 
 _REFUSED = Part("words", "The store refused it:")
@@ -196,17 +254,27 @@ def _repaired(event: Repaired) -> Telling:
 def _refused(event: Refused) -> Telling:
     what = "write" if event.writing else "read"
     said = f"{_flat(event.reason)}: {_flat(event.statement)}"
-    told = Part("verbatim", event.statement), Part("words", f"This {what} was given up:"), Part("verbatim", event.reason)
+    told = (
+        Part("verbatim", event.statement),
+        Part("words", f"This {what} was given up:"),
+        Part("verbatim", event.reason),
+    )
     return Telling(f"gave up a {what}", "refused", said, told)
 
 
-# --- answering ------------------------------------------------------------------------------------------------------------
+# --- answering
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _computed(event: Computed) -> Telling:
     printed = Part("words", "Failed:" if event.failed else "Printed:"), Part("verbatim", event.output)
     said = f"{_flat(event.code)} -> {_flat(event.output)}"
-    return Telling("arithmetic failed" if event.failed else "computed", "computed", said, (Part("verbatim", event.code), *printed))
+    return Telling(
+        "arithmetic failed" if event.failed else "computed",
+        "computed",
+        said,
+        (Part("verbatim", event.code), *printed),
+    )
 
 
 def _parsed(event: Parsed) -> Telling:
@@ -230,7 +298,9 @@ def _rests_on(event: Answered) -> Iterator[Part]:
 
 
 def fact_told(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]:
-    """A fact that an answer rests on as one reads it, and what says it; where a node stands for a sentence, its title and the sentence."""
+    """A fact that an answer rests on as one reads it, and what says it; where a node stands for a sentence,
+    its title and the sentence.
+    """
     title, says, place = fact.partition(f" --[{SAYS_SENTENCE}]--> ")
     if says and supports and is_place(place) and title_at(place) == title:
         return f"{title}: “{supports[0].sentence}”", [f"[{each.source}]" for each in supports if each.source]
@@ -244,7 +314,11 @@ def sentence_told(support: Support) -> str:
 
 def _unknown(event: Event) -> Telling:
     """An event of a kind that is not known here: its fields as they are."""
-    held = [f"{item.name}: {getattr(event, item.name)}" for item in fields(event)] if is_dataclass(event) else [object.__repr__(event)]
+    held = (
+        [f"{item.name}: {getattr(event, item.name)}" for item in fields(event)]
+        if is_dataclass(event)
+        else [object.__repr__(event)]
+    )
     name = type(event).__name__
     return Telling(name, name, _flat("; ".join(held)), (Part("verbatim", "\n".join(held)),))
 

@@ -1,7 +1,7 @@
 """A run on file: JSON lines, flushed event by event, so that a kill loses at most the event being made.
 
-What a model replied is put on the disk at once, so that not even a power failure loses what was paid for. Each line holds a check of
-itself and of those before it; lines of older versions hold none.
+What a model replied is put on the disk at once, so that not even a power failure loses what was paid for.
+Each line holds a check of itself and of those before it; lines of older versions hold none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Trace:
     run: str
     created: str
     events: tuple[Event, ...]
-    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a recording: model hash, engine version, licence
+    about: Mapping[str, Json] = field(
+        default_factory=dict, hash=False
+    )  # of a recording: model hash, engine version, licence
 
     @property
     def question(self) -> str:
@@ -76,12 +78,20 @@ class Trace:
 
 
 def made_by(llm: LLM) -> dict[str, Json]:
-    """What the head of a run says of a model that is a file here: its hash and the engine. A run may be resumed with another engine."""
-    return {"model_sha256": llm.sha256, "engine": llm.engine} if isinstance(llm, FromFile) and llm.engine else {}
+    """What the head of a run says of a model that is a file here: its hash and the engine. A run may be
+    resumed with another engine.
+    """
+    return (
+        {"model_sha256": llm.sha256, "engine": llm.engine} if isinstance(llm, FromFile) and llm.engine else {}
+    )
 
 
-def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None) -> Iterator[Event]:
-    """Pass events on, each written to the file first. Raises TraceError when the file exists already or cannot be written."""
+def record(
+    events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None
+) -> Iterator[Event]:
+    """Pass events on, each written to the file first. Raises TraceError when the file exists already or
+    cannot be written.
+    """
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,12 +101,22 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     with TraceWriter(path, file) as writing:
-        writing.line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__, "about": about or {}})
+        writing.line(
+            {
+                "trace": 1,
+                "run": run or uuid4().hex[:12],
+                "created": _now(),
+                "version": __version__,
+                "about": about or {},
+            }
+        )
         yield from writing.added(events, begins=True)
 
 
 class TraceWriter:
-    """A trace that is being written, by this opening of it alone; raises TraceError where another writes it, or where nobody can."""
+    """A trace that is being written, by this opening of it alone; raises TraceError where another writes it,
+    or where nobody can.
+    """
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self._file, self._before = path, file, ""
@@ -104,10 +124,14 @@ class TraceWriter:
             hold(file)
         except OSError:
             file.close()
-            raise TraceTaken(f"{path} is being written by another run or resume: let that one end, or stop it") from None
+            raise TraceTaken(
+                f"{path} is being written by another run or resume: let that one end, or stop it"
+            ) from None
 
     def added(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
-        """Pass events on, each written to the file first; the graph that a run begins with is written beside it."""
+        """Pass events on, each written to the file first; the graph that a run begins with is written beside
+        it.
+        """
         for event in events:
             if isinstance(event, Started) and event.start and (begins or not beside(self.path).exists()):
                 write_snapshot(event.start, beside(self.path), variant="networkx")
@@ -131,7 +155,9 @@ class TraceWriter:
                 os.fsync(self._file.fileno())
             self._before = seal_of(text)
         except OSError as error:
-            raise TraceError(f"cannot write the trace {self.path}: {error}; what it holds so far is sound") from error
+            raise TraceError(
+                f"cannot write the trace {self.path}: {error}; what it holds so far is sound"
+            ) from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -151,7 +177,9 @@ def beside(path: Path) -> Path:
 
 
 def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
-    """Pass events on, each added to a trace that is there; a last line that was cut short is dropped, a whole one only ended."""
+    """Pass events on, each added to a trace that is there; a last line that was cut short is dropped, a whole
+    one only ended.
+    """
     with reopened(path) as writing:
         yield from writing.added(events)
 
@@ -185,7 +213,9 @@ def is_trace(path: str | Path) -> bool:
 
 
 def load_run(path: str | Path) -> Trace:
-    """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
+    """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that
+    cannot be read.
+    """
     require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
@@ -193,7 +223,9 @@ def load_run(path: str | Path) -> Trace:
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     if broken := broken_seal(line for line in lines[:-1] if line.strip()):
-        raise TraceError(f"{path}, line {broken}, is not as it was written, or a line before it is missing{RESTORE}")
+        raise TraceError(
+            f"{path}, line {broken}, is not as it was written, or a line before it is missing{RESTORE}"
+        )
     parsed: list[Json] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -214,17 +246,28 @@ def load_run(path: str | Path) -> Trace:
             raise TraceError(f"{path}, event {number - 1}: {str(error)[:500]}") from error
     if events and isinstance(events[0], Started) and events[0].graph:
         events[0] = replace(events[0], start=_start(path, events[0].graph))
-    return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events), parsed[0].get("about", {}))
+    return Trace(
+        str(parsed[0].get("run", "")),
+        str(parsed[0].get("created", "")),
+        tuple(events),
+        parsed[0].get("about", {}),
+    )
 
 
 def _start(path: Path, digest: str) -> PropertyGraph:
-    """The graph that a run began with; raises TraceError where its snapshot is not there or holds another graph."""
+    """The graph that a run began with; raises TraceError where its snapshot is not there or holds another
+    graph.
+    """
     try:
         graph = read_snapshot(beside(path))
     except (OSError, BadInput) as error:
-        raise TraceError(f"the run in {path} began with a graph, and {beside(path)} does not hold it: {error}") from error
+        raise TraceError(
+            f"the run in {path} began with a graph, and {beside(path)} does not hold it: {error}"
+        ) from error
     if graph.digest != digest:
-        raise TraceError(f"{beside(path)} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}")
+        raise TraceError(
+            f"{beside(path)} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}"
+        )
     return graph
 
 
@@ -234,17 +277,22 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
         return run.events
     events = tuple(run) if isinstance(run, Iterable) and not isinstance(run, str | bytes) else (run,)
     for event in events:
-        require(event, Event, "a run is a Trace or a list of events, as load_run(path) and think(…) give them")
+        require(
+            event, Event, "a run is a Trace or a list of events, as load_run(path) and think(…) give them"
+        )
     return events
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
-    """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT turns had been made.
+    """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT
+    turns had been made.
 
     Raises BadInput, which names the event, where a write does not follow on those before it: see `parted_at`.
     """
     events = tuple(events)
-    truth, parted, why = _followed(event for event in events if step is None or not isinstance(event, Wrote) or event.step <= step)
+    truth, parted, why = _followed(
+        event for event in events if step is None or not isinstance(event, Wrote) or event.step <= step
+    )
     if parted is not None:
         number = next(number for number, event in enumerate(events) if event is parted)
         raise BadInput(f"{not_following(number)}, or events before that are missing ({why})")
@@ -252,7 +300,9 @@ def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGra
 
 
 def parted_at(events: Iterable[Event]) -> int | None:
-    """The number of the first write that does not follow on those before it, as where another wrote there too; None without one."""
+    """The number of the first write that does not follow on those before it, as where another wrote there
+    too; None without one.
+    """
     events = tuple(events)
     _, parted, _ = _followed(events)
     return next((number for number, event in enumerate(events) if event is parted), None)
@@ -264,12 +314,19 @@ def not_following(number: int) -> str:
 
 
 def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events of a run with its writes told as refused from where they do not follow one another: up to there its graph is known."""
+    """The events of a run with its writes told as refused from where they do not follow one another: up to
+    there its graph is known.
+    """
     events = tuple(events)
     if (number := parted_at(events)) is None:
         return events
     after = (
-        Refused(step=event.step, statement=event.statement, reason=f"not shown, for {not_following(number)}", writing=True)
+        Refused(
+            step=event.step,
+            statement=event.statement,
+            reason=f"not shown, for {not_following(number)}",
+            writing=True,
+        )
         if isinstance(event, Wrote)
         else event
         for event in events[number:]
@@ -293,11 +350,15 @@ def _followed(events: Iterable[Event]) -> tuple[Truth, Event | None, str]:
 
 def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
     """The changes to the graph, in order."""
-    return [event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)]
+    return [
+        event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)
+    ]
 
 
 def _without_check(data: Json) -> Json:
-    return {name: value for name, value in data.items() if name != "check"} if isinstance(data, dict) else data
+    return (
+        {name: value for name, value in data.items() if name != "check"} if isinstance(data, dict) else data
+    )
 
 
 def _line(data: Json) -> str:

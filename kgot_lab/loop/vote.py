@@ -13,13 +13,23 @@ from kgot_lab.stores.protocol import Store
 
 
 def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
-    """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots."""
+    """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the
+    RETRIEVE ballots.
+    """
     limits = run.limits
     if run.state.step < limits.unpolled and not run.state.start:
         bare = limits.unpolled == 1 and not run.store.schema().nodes
-        reasons = ("no vote on an empty graph" if bare else f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}",)
-        return run.happened(Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons), []
-    freely = limits.temperatures.get("vote", limits.vote_temperature) > 0  # at temperature 0 every ballot is the same text
+        reasons = (
+            "no vote on an empty graph"
+            if bare
+            else f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}",
+        )
+        return run.happened(
+            Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons
+        ), []
+    freely = (
+        limits.temperatures.get("vote", limits.vote_temperature) > 0
+    )  # at temperature 0 every ballot is the same text
     possible = limits.votes if freely else 1
     text = yield from situation(run)
     ballots: list[Ballot] = []
@@ -53,7 +63,9 @@ def _decided(ballots: list[Ballot], possible: int) -> bool:
 
 
 def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
-    """One ballot; a RETRIEVE whose read finds nothing counts as INSERT, and a reply that is neither counts as nothing."""
+    """One ballot; a RETRIEVE whose read finds nothing counts as INSERT, and a reply that is neither counts as
+    nothing.
+    """
     options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number}
     try:
         if run.limits.reading == "operations":
@@ -71,14 +83,25 @@ def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
     if choice == "INSERT":
         return run.happened(Ballot, number=number, choice="INSERT", text=said)
     if run.limits.reading == "whole graph" and not run.store.schema().nodes:
-        return run.happened(Ballot, number=number, choice="INSERT", text=f"the graph is empty, so nothing in it says: {statement}")
-    if (run.limits.reading != "whole graph" or is_statement(statement)) and (yield from _finds_nothing(run, statement)):
-        return run.happened(Ballot, number=number, choice="INSERT", text=f"reading found nothing: {statement}")
+        return run.happened(
+            Ballot,
+            number=number,
+            choice="INSERT",
+            text=f"the graph is empty, so nothing in it says: {statement}",
+        )
+    if (run.limits.reading != "whole graph" or is_statement(statement)) and (
+        yield from _finds_nothing(run, statement)
+    ):
+        return run.happened(
+            Ballot, number=number, choice="INSERT", text=f"reading found nothing: {statement}"
+        )
     return run.happened(Ballot, number=number, choice="RETRIEVE", text=statement)
 
 
 def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
-    """Whether a read statement gives no rows; one that fails may still be mended and is no evidence, unless there is nothing to read."""
+    """Whether a read statement gives no rows; one that fails may still be mended and is no evidence, unless
+    there is nothing to read.
+    """
     if (known := run.state.rows_of(statement)) is not None:
         return not known
     try:
@@ -103,7 +126,14 @@ def is_statement(text: str) -> bool:
 
 
 def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
-    """The read statement that an operations-mode reply stands for: the facts near the names it gave and the names that were looked up."""
-    looked_up = [str(value) for call in run.state.calls for value in call.arguments.values() if value != run.state.question]
+    """The read statement that an operations-mode reply stands for: the facts near the names it gave and the
+    names that were looked up.
+    """
+    looked_up = [
+        str(value)
+        for call in run.state.calls
+        for value in call.arguments.values()
+        if value != run.state.question
+    ]
     about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
     return (reader or run.store).dialect.about(about, 2)

@@ -1,4 +1,6 @@
-"""The Knowledge Graph of Thoughts loop (Besta et al. 2025, arXiv 2504.02670): vote, fetch, write; then read and answer."""
+"""The Knowledge Graph of Thoughts loop (Besta et al. 2025, arXiv 2504.02670): vote, fetch, write; then read
+and answer.
+"""
 
 from __future__ import annotations
 
@@ -33,25 +35,35 @@ def think(
     attachments: Sequence[str | Path] = (),
     compute: Callable[[str], str] | None = None,
 ) -> Iterator[Event]:
-    """Grow a graph until the model votes to read the answer from it; a store that holds a graph already is where it begins.
+    """Grow a graph until the model votes to read the answer from it; a store that holds a graph already is
+    where it begins.
 
-    `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs Python apart from this process
-    and returns what it printed, bounded as it likes; by default the store's own does, for `limits.python_seconds`. Raises
-    BadInput, and whatever a model or the sandbox cannot recover from: LLMError, SandboxError.
+    `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs
+    Python apart from this process and returns what it printed, bounded as it likes; by default the store's
+    own does, for `limits.python_seconds`. Raises BadInput, and whatever a model or the sandbox cannot recover
+    from: LLMError, SandboxError.
     """
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     for model in (llm, *([] if execution is None else [execution])):
-        require_parts(model, ("name", "__call__"), "a model is what connect(…) gives, an object with a name that answers prompts")
+        require_parts(
+            model,
+            ("name", "__call__"),
+            "a model is what connect(…) gives, an object with a name that answers prompts",
+        )
     require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
     require(tools, Iterable, "tools are a list, such as [search(documents)]")
     require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
     tools = list(tools)
     for tool in tools:
-        require_parts(tool, ("name", "arguments", "__call__"), "a tool is what search(documents) and the like give")
+        require_parts(
+            tool, ("name", "arguments", "__call__"), "a tool is what search(documents) and the like give"
+        )
     if not tools and not store.schema().nodes:
-        raise BadInput("there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph")
+        raise BadInput(
+            "there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph"
+        )
     if limits.reading == "paths":
         if attachments:
             raise NotToBeAsked(
@@ -113,14 +125,18 @@ def computing(store: object, limits: Limits) -> Callable[[str], str] | None:
 
 
 def told_of(tool: Tool) -> dict[str, Json]:
-    """What a run tells of a tool as it begins; by what it finds documents only where its arguments would make one think otherwise."""
+    """What a run tells of a tool as it begins; by what it finds documents only where its arguments would make
+    one think otherwise.
+    """
     told = {"description": tool.description, "arguments": dict(tool.arguments)}
     finds = sought_by(tool)
     return told if finds == usually_finds(tool.name, tool.arguments) else told | {"finds": finds}
 
 
 def usually_finds(name: str, arguments: Mapping[str, Json]) -> str:
-    """What a recording means that does not say it: recordings are older than tools that say by what they find documents."""
+    """What a recording means that does not say it: recordings are older than tools that say by what they find
+    documents.
+    """
     return "query" if arguments.get("required") == ["query"] and name != "llm_query" else ""
 
 

@@ -1,1 +1,3 @@
-"""Remember what was said, as triples: stores that keep them, extraction that finds them, and an agent that is reminded of them."""
+"""Remember what was said, as triples: stores that keep them, extraction that finds them, and an agent that is
+reminded of them.
+"""

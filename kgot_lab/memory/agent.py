@@ -1,4 +1,6 @@
-"""An agent that remembers: each turn it notes what the user states, is told what it knows of the matter, and then answers."""
+"""An agent that remembers: each turn it notes what the user states, is told what it knows of the matter, and
+then answers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from kgot_lab.types import LLM, Message, Prompt, Triple
 KNOWN_ENTITIES = "[Known Entities]"
 _MOST_KEYWORDS = 40  # of a message
 _ATTRIBUTES = 5  # of an entity that a context shows, the newest
-_ASKING = frozenset("what when where which who whom whose why how do does did has have had he she his her i me my you your we our".split())
+_ASKING = frozenset(
+    "what when where which who whom whose why how do does did has have had he she his her i me my you your we our".split()
+)
 _SYSTEM = "You are a helpful assistant. Answer briefly and exactly."
 _NOTED = (
     "What is noted of earlier conversation stands below, with how sure each relation is, from 0 to 1; what contradicts it may be newer. "
@@ -32,7 +36,9 @@ _NOTED = (
 class AgentObserver(Protocol):
     """Is told what an agent notes; what it raises is reported in the result of the turn, which goes on."""
 
-    def on_kg_extraction(self, run_id: str, triples_extracted: int, triples_total: int, triples: list[Triple]) -> None:
+    def on_kg_extraction(
+        self, run_id: str, triples_extracted: int, triples_total: int, triples: list[Triple]
+    ) -> None:
         """Some triples were taken from a message and kept; `triples_total` is how many the store now holds."""
 
 
@@ -65,7 +71,9 @@ class ConversationMemory:
 
 
 class EntityMemory:
-    """The things that facts were about lately, at most `max_entities`, each with what was said of it; asks no model. Raises BadInput."""
+    """The things that facts were about lately, at most `max_entities`, each with what was said of it; asks no
+    model. Raises BadInput.
+    """
 
     def __init__(self, max_entities: int = 100):
         require_count(max_entities, 1, "max_entities")
@@ -82,13 +90,18 @@ class EntityMemory:
         for triple in triples:
             said = self._about.pop(triple.subject, {})
             said.pop((triple.relation, triple.object), None)
-            self._about[triple.subject] = dict.fromkeys(list(said)[1 - _ATTRIBUTES :]) | {(triple.relation, triple.object): None}
+            self._about[triple.subject] = dict.fromkeys(list(said)[1 - _ATTRIBUTES :]) | {
+                (triple.relation, triple.object): None
+            }
             if len(self._about) > self.max_entities:
                 del self._about[next(iter(self._about))]
 
     def keep_only(self, holds: Callable[[Triple], bool]) -> None:
         """Forget what holds no more, and the things of which nothing is left."""
-        kept = {thing: {each: None for each in said if holds(Triple(thing, *each))} for thing, said in self._about.items()}
+        kept = {
+            thing: {each: None for each in said if holds(Triple(thing, *each))}
+            for thing, said in self._about.items()
+        }
         self._about = {thing: said for thing, said in kept.items() if said}
 
     @property
@@ -96,10 +109,13 @@ class EntityMemory:
         """What was said of the things, the one that was spoken of last first."""
         return tuple(Triple(name, *said) for name in self.names for said in self._about[name])
 
-    def build_context(self, now: Mapping[Triple, Sequence[AnswersNow]] | None = None, asked: AbstractSet[str] = frozenset()) -> str:
+    def build_context(
+        self, now: Mapping[Triple, Sequence[AnswersNow]] | None = None, asked: AbstractSet[str] = frozenset()
+    ) -> str:
         """What is known of each thing, a line each, the one spoken of last first; "" where there is none.
 
-        `now` has what answers in the place of each triple; when it changed is told of the things that a word of `asked` names.
+        `now` has what answers in the place of each triple; when it changed is told of the things that a word
+        of `asked` names.
         """
         told: dict[str, dict[str, None]] = {}
         for triple in self.noted:
@@ -120,8 +136,9 @@ class EntityMemory:
 class AgentConfig:
     """What an agent has beside its model: its memories, its words, and who is told.
 
-    With `own_turn`, what a message states is told back in the same turn, marked by its source_turn in the store; without, only what was
-    known before. A reply that is not in the shape asked for is mended by one call more if `repairs` is 1.
+    With `own_turn`, what a message states is told back in the same turn, marked by its source_turn in the
+    store; without, only what was known before. A reply that is not in the shape asked for is mended by one
+    call more if `repairs` is 1.
     """
 
     knowledge_graph: LearningMemory | None = None
@@ -143,7 +160,9 @@ class TurnEvent:
 
 @dataclass(frozen=True)
 class TurnResult:
-    """What a turn gave: the answer, the triples that its message stated, those of them that were new, the context, and what happened."""
+    """What a turn gave: the answer, the triples that its message stated, those of them that were new, the
+    context, and what happened.
+    """
 
     text: str
     learnt: tuple[Triple, ...] = ()
@@ -153,9 +172,13 @@ class TurnResult:
 
 
 class Agent:
-    """Answers turn by turn with a model, a conversation that it remembers, and what it has noted. Raises BadInput."""
+    """Answers turn by turn with a model, a conversation that it remembers, and what it has noted. Raises
+    BadInput.
+    """
 
-    def __init__(self, provider: LLM, memory: ConversationMemory | None = None, config: AgentConfig | None = None):
+    def __init__(
+        self, provider: LLM, memory: ConversationMemory | None = None, config: AgentConfig | None = None
+    ):
         require_parts(provider, ("name", "__call__"), "provider is a model, called with a Prompt")
         self.provider, self.config = provider, config or AgentConfig()
         self.memory = ConversationMemory() if memory is None else memory
@@ -164,7 +187,9 @@ class Agent:
             self.config.knowledge_graph.copied_by(self)
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Forget a turn, or the whole conversation where something was erased (None), since any reply may repeat it; see `KeepsCopies`."""
+        """Forget a turn, or the whole conversation where something was erased (None), since any reply may
+        repeat it; see `KeepsCopies`.
+        """
         if turn is None:
             self.memory.clear()
         else:
@@ -173,17 +198,25 @@ class Agent:
             self.config.entity_memory.keep_only(holds)
 
     def run(self, messages: str | Sequence[Message], *, run_id: str = "") -> TurnResult:
-        """Answer a message, or the last of several, after noting what it states. Raises BadInput, LLMError, StoreUnavailable.
+        """Answer a message, or the last of several, after noting what it states. Raises BadInput, LLMError,
+        StoreUnavailable.
 
-        Whatever goes wrong with the extraction is an event of the result; a turn that has no answer changes the conversation in nothing.
+        Whatever goes wrong with the extraction is an event of the result; a turn that has no answer changes
+        the conversation in nothing.
         """
         *earlier, asked = _checked_messages(messages)
         self.turns += 1
         events: list[TurnEvent] = []
-        told = ToldTurn(run_id or f"turn {self.turns}", self.turns, asked.text, asked.role, self.config.clock())
+        told = ToldTurn(
+            run_id or f"turn {self.turns}", self.turns, asked.text, asked.role, self.config.clock()
+        )
         noted = self._note(told, events)
         context = self._context(told, noted.new)
-        system = f"{self.config.system}\n\n{_NOTED}\n{fenced(context, 'memory')}\n{FENCES}" if context else self.config.system
+        system = (
+            f"{self.config.system}\n\n{_NOTED}\n{fenced(context, 'memory')}\n{FENCES}"
+            if context
+            else self.config.system
+        )
         said = list((*self.memory.messages, *earlier, asked)[-self.memory.max_messages :])
         while said[0].role != "user":  # models refuse a conversation that begins with their own words
             del said[0]
@@ -215,16 +248,25 @@ class Agent:
         self._tell(told.turn, noted.learnt, memory, events)
         return noted
 
-    def _tell(self, run_id: str, learnt: tuple[Triple, ...], memory: LearningMemory, events: list[TurnEvent]) -> None:
+    def _tell(
+        self, run_id: str, learnt: tuple[Triple, ...], memory: LearningMemory, events: list[TurnEvent]
+    ) -> None:
         total = memory.count() if self.config.observers else 0
         for observer in self.config.observers:
             try:
                 observer.on_kg_extraction(run_id, len(learnt), total, list(learnt))
             except Exception as error:  # not the turn's fault
-                events.append(TurnEvent("observer failed", f"{type(observer).__name__}: {type(error).__name__}: {words_of(error)}"))
+                events.append(
+                    TurnEvent(
+                        "observer failed",
+                        f"{type(observer).__name__}: {type(error).__name__}: {words_of(error)}",
+                    )
+                )
 
     def _context(self, told: ToldTurn, new: tuple[Triple, ...]) -> str:
-        """What the model is told: the things spoken of lately, and the relations that the message's words lead to."""
+        """What the model is told: the things spoken of lately, and the relations that the message's words
+        lead to.
+        """
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = keywords_of(told.text), list[str]()
         if entities is not None:
@@ -239,7 +281,9 @@ class Agent:
 def keywords_of(text: str) -> list[str]:
     """The words of a message that may name something, each once."""
     words = dict.fromkeys(named_words(text))
-    telling = [word for word in words if word not in STOP_WORDS | _ASKING and (len(word) > 1 or not word.isascii())]
+    telling = [
+        word for word in words if word not in STOP_WORDS | _ASKING and (len(word) > 1 or not word.isascii())
+    ]
     return telling[:_MOST_KEYWORDS]
 
 
@@ -249,7 +293,9 @@ def _checked_messages(messages: str | Sequence[Message]) -> list[Message]:
         raise BadInput(f"a turn is a text or a list of Message(role, text), not {described_value(messages)}")
     for each in given:
         if each.role not in ("user", "assistant"):
-            raise BadInput(f"a turn has messages of user and assistant, not of {each.role!r}: that is what AgentConfig(system=…) is for")
+            raise BadInput(
+                f"a turn has messages of user and assistant, not of {each.role!r}: that is what AgentConfig(system=…) is for"
+            )
     if given[-1].role != "user" or not given[-1].text.strip():
         raise BadInput("a turn ends with a message of the user that says something")
     return list(given)

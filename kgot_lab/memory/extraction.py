@@ -29,7 +29,9 @@ _SYSTEM = (
     f"{SPEAKER} for whoever says I. confidence tells, from 0 to 1, how plainly the text states it. Note nothing that it does not state, "
     "no questions and no wishes; where it states nothing, the list is empty."
 )
-_FORM = 'Reply as JSON: {"triples": [{"subject": "...", "relation": "...", "object": "...", "confidence": 0.9}]}'
+_FORM = (
+    'Reply as JSON: {"triples": [{"subject": "...", "relation": "...", "object": "...", "confidence": 0.9}]}'
+)
 _SYSTEM_TIMES = (
     " valid_from and valid_until tell since when and until when it is so, as 2019, 2019-05 or 2019-05-03, where the text states a date; "
     "elsewhere they are empty."
@@ -93,21 +95,28 @@ class Extraction:
 
 
 def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
-    """The triples of a text by one call, whose reply follows a schema; a bad one is mended once if `repairs` is 1. Raises LLMError.
+    """The triples of a text by one call, whose reply follows a schema; a bad one is mended once if `repairs`
+    is 1. Raises LLMError.
 
-    With `times` the model is asked for dates too. One that the text does not state is left out; a triple that ended then is refused, since
-    it would seem to be so still, and so is one that ends before it begins.
+    With `times` the model is asked for dates too. One that the text does not state is left out; a triple that
+    ended then is refused, since it would seem to be so still, and so is one that ends before it begins.
     """
     text = whole(text)
     shown = shorten(text, _MOST_TOKENS)
     asked = f"{fenced(shown, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
-    system, form, shape = (_SYSTEM + _SYSTEM_TIMES, _FORM_TIMES, TimedTriples) if times else (_SYSTEM, _FORM, ExtractedTriples)
-    prompt = Prompt((Message("system", system), Message("user", asked + form)), schema_of(shape), max_tokens=1500)
+    system, form, shape = (
+        (_SYSTEM + _SYSTEM_TIMES, _FORM_TIMES, TimedTriples) if times else (_SYSTEM, _FORM, ExtractedTriples)
+    )
+    prompt = Prompt(
+        (Message("system", system), Message("user", asked + form)), schema_of(shape), max_tokens=1500
+    )
     made = structured(llm, prompt, shape) if repairs else parse(checked_reply(llm, prompt).text, shape)
     kept, refused = dict[Triple, list[StatedTimes]](), list[str]()
     there = frozenset(telling_words(shown))
     for each in made.triples:
-        subject, relation, object = (" ".join(str(whole(part)).split()) for part in (each.subject, each.relation, each.object))
+        subject, relation, object = (
+            " ".join(str(whole(part)).split()) for part in (each.subject, each.relation, each.object)
+        )
         triple = Triple(subject, relation, object, each.confidence)
         span = _times_of(each, shown) if isinstance(each, TimedTriple) else (None, None)
         if _is_rubbish(triple) or not _is_said(triple, there, shown) or span is None:
@@ -120,7 +129,9 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
 
 
 def extract_grounded(llm: LLM, text: str) -> Extraction:
-    """The triples of a text by one call a sentence, each kept only if its sentence says it; a model of 1.5B can. Raises LLMError."""
+    """The triples of a text by one call a sentence, each kept only if its sentence says it; a model of 1.5B
+    can. Raises LLMError.
+    """
     pieces = sentences_of_documents([Document("", whole(text))])
     kept, refused = dict[Triple, None](), list[str]()
     for piece in pieces[:_MOST_SENTENCES]:
@@ -128,7 +139,9 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
         said, invented = grounded_and_not(whole(reply.text), [piece])
         kept.update(dict.fromkeys(triple for triple, _ in said))
         refused += [str(triple) for triple in invented]
-    return Extraction(tuple(kept), tuple(refused), sum(tokens(piece.text) for piece in pieces[_MOST_SENTENCES:]))
+    return Extraction(
+        tuple(kept), tuple(refused), sum(tokens(piece.text) for piece in pieces[_MOST_SENTENCES:])
+    )
 
 
 def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
@@ -137,25 +150,40 @@ def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
 
 
 def _is_rubbish(triple: Triple) -> bool:
-    """Whether no reader would call it a fact: a part is empty, a whole text or no text, or it is about one thing only."""
+    """Whether no reader would call it a fact: a part is empty, a whole text or no text, or it is about one
+    thing only.
+    """
     parts = triple.identity
     too_long = max(map(len, parts)) > _MOST_PART or len(triple.relation) > _MOST_RELATION
-    return not all(parts) or too_long or "\0" in "".join(parts) or triple.subject.casefold() == triple.object.casefold()
+    return (
+        not all(parts)
+        or too_long
+        or "\0" in "".join(parts)
+        or triple.subject.casefold() == triple.object.casefold()
+    )
 
 
 def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
-    """Since when and until when a text says that a triple is so; None where what the model says of its end cannot be."""
+    """Since when and until when a text says that a triple is so; None where what the model says of its end
+    cannot be.
+    """
     since, until = stated_time(triple.valid_from, text), stated_time(triple.valid_until, text, end=True)
-    if (triple.valid_until.strip() and until is None) or (since is not None and until is not None and until <= since):
+    if (triple.valid_until.strip() and until is None) or (
+        since is not None and until is not None and until <= since
+    ):
         return None
     return since, until
 
 
 def _is_said(triple: Triple, there: frozenset[str], text: str) -> bool:
-    """Whether a text names both ends; the speaker is always there. A model may put them in other words, so one word of each will do."""
+    """Whether a text names both ends; the speaker is always there. A model may put them in other words, so
+    one word of each will do.
+    """
 
     def named(part: str) -> bool:
         words = set(telling_words(part))
         return bool(words & there) if words else part.casefold() in text.casefold()
 
-    return (triple.subject.casefold() == SPEAKER or named(triple.subject)) and (triple.object.casefold() == SPEAKER or named(triple.object))
+    return (triple.subject.casefold() == SPEAKER or named(triple.subject)) and (
+        triple.object.casefold() == SPEAKER or named(triple.object)
+    )

@@ -1,4 +1,6 @@
-"""A model that takes triples from texts for a memory, in one of two ways, and the names that relations go by there."""
+"""A model that takes triples from texts for a memory, in one of two ways, and the names that relations go by
+there.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from kgot_lab.types import LLM, Triple
 
 
 class Extractor:
-    """Takes triples from texts: `extraction_model` does, or its name for `connect`, or else `provider`; without both nothing is found.
+    """Takes triples from texts: `extraction_model` does, or its name for `connect`, or else `provider`;
+    without both nothing is found.
 
-    "schema" is one call a text, "grounded" one a sentence; `aliases` gives relations another name. Raises BadInput.
+    "schema" is one call a text, "grounded" one a sentence; `aliases` gives relations another name. Raises
+    BadInput.
     """
 
     def __init__(
@@ -29,7 +33,9 @@ class Extractor:
             if model is not None and not isinstance(model, str):
                 require_parts(model, ("name", "__call__"), f"{name} is a model, called with a Prompt")
         if isinstance(provider, str):
-            raise BadInput(f"provider is a model: give connect({provider!r}), or the name as extraction_model")
+            raise BadInput(
+                f"provider is a model: give connect({provider!r}), or the name as extraction_model"
+            )
         if isinstance(extraction_model, str):
             check_spec(extraction_model)
         if extraction not in get_args(ExtractionMode):
@@ -39,7 +45,8 @@ class Extractor:
         self._model: LLM | None = None
 
     def extracted(self, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
-        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if `repairs` is 1.
+        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if
+        `repairs` is 1.
 
         With `times` a call by schema asks for dates too.
         """
@@ -48,14 +55,22 @@ class Extractor:
         if llm is None or not text.strip():
             return Extraction()
         grounded = self.extraction == "grounded"
-        found = extract_grounded(llm, text) if grounded else extract_by_schema(llm, text, repairs=repairs, times=times)
+        found = (
+            extract_grounded(llm, text)
+            if grounded
+            else extract_by_schema(llm, text, repairs=repairs, times=times)
+        )
         stated = {self.renamed(triple): times for triple, times in found.times.items()}
         return replace(found, triples=tuple(dict.fromkeys(map(self.renamed, found.triples))), times=stated)
 
     def renamed(self, triple: Triple) -> Triple:
         """A triple with its relation under the name that `aliases` gives."""
         require(triple, Triple, "a memory keeps Triple(subject, relation, object)")
-        return replace(triple, relation=self.aliases.get(triple.relation, triple.relation)) if self.aliases else triple
+        return (
+            replace(triple, relation=self.aliases.get(triple.relation, triple.relation))
+            if self.aliases
+            else triple
+        )
 
     def _extracting(self) -> LLM | None:
         if self._model is None:
@@ -66,7 +81,9 @@ class Extractor:
 def _checked_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
     if aliases is None:
         return {}
-    if not isinstance(aliases, Mapping) or not all(isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair):
+    if not isinstance(aliases, Mapping) or not all(
+        isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair
+    ):
         raise BadInput('aliases name relations anew, such as {"headquartered_in": "located_in"}')
     if chained := sorted(set(aliases.values()) & set(aliases)):
         raise BadInput(f"aliases: {chained[0]!r} is a new name and has another itself; give the last one")

@@ -1,4 +1,6 @@
-"""SQLite files of memory: searched for damage before anything is written, and what an error of SQLite's means for who uses one."""
+"""SQLite files of memory: searched for damage before anything is written, and what an error of SQLite's means
+for who uses one.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,12 @@ def said_of_file(error: Exception, path: Path | None) -> LabError:
     """What an error of SQLite's means for who uses the file."""
     where = path or "what is kept in memory"
     if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailable(f"{where}: another process has been writing to it for {LONGEST_WAIT:g} s; try again when it is done")
-    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
+        return StoreUnavailable(
+            f"{where}: another process has been writing to it for {LONGEST_WAIT:g} s; try again when it is done"
+        )
+    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(
+        error, UnicodeDecodeError
+    ):
         return _damaged(str(error), path)
     if _code(error) == sqlite3.SQLITE_TOOBIG:
         return BadInput(f"{where}: {error}: no text of more than a billion bytes")

@@ -1,4 +1,6 @@
-"""Facts read from text sentence by sentence, and kept only where the sentence says them: a form that a small model can write."""
+"""Facts read from text sentence by sentence, and kept only where the sentence says them: a form that a small
+model can write.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class SourcedSentence:
         return f"[{self.title}] {self.text}" if self.title else self.text
 
 
-def sentences_of_documents(documents: Iterable[Document], rules: SentenceRules = "careful") -> list[SourcedSentence]:
+def sentences_of_documents(
+    documents: Iterable[Document], rules: SentenceRules = "careful"
+) -> list[SourcedSentence]:
     """The sentences of some documents, with the document each stands in."""
     return [
         SourcedSentence(text, document.title, document.id, place)
@@ -52,19 +56,29 @@ def sentences_of_documents(documents: Iterable[Document], rules: SentenceRules =
 
 def facts_prompt(sentence: str) -> tuple[Message, ...]:
     """Ask for the facts of one sentence, a triple a line; the examples are earlier turns of the conversation."""
-    earlier = [message for said, facts in EXAMPLES for message in (Message("user", said), Message("assistant", facts))]
+    earlier = [
+        message
+        for said, facts in EXAMPLES
+        for message in (Message("user", said), Message("assistant", facts))
+    ]
     return Message("system", EXTRACT), *earlier, Message("user", sentence)
 
 
 def read_triples(text: str) -> list[Triple]:
-    """The triples in lines `subject | relation | object`; other lines, such as one that was cut short, are passed over."""
+    """The triples in lines `subject | relation | object`; other lines, such as one that was cut short, are
+    passed over.
+    """
     lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
     whole = (parts for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _LONGEST)
     return list(dict.fromkeys(Triple(subject, relation, object) for subject, relation, object in whole))
 
 
-def grounded_and_not(text: str, shown: Sequence[SourcedSentence]) -> tuple[list[tuple[Triple, SourcedSentence]], list[Triple]]:
-    """The triples of a reply with the first of the sentences that says each, and those that none of them says."""
+def grounded_and_not(
+    text: str, shown: Sequence[SourcedSentence]
+) -> tuple[list[tuple[Triple, SourcedSentence]], list[Triple]]:
+    """The triples of a reply with the first of the sentences that says each, and those that none of them
+    says.
+    """
     grounded: list[tuple[Triple, SourcedSentence]] = []
     invented: list[Triple] = []
     for triple in read_triples(text):
@@ -77,7 +91,9 @@ def grounded_and_not(text: str, shown: Sequence[SourcedSentence]) -> tuple[list[
 
 
 def says_fact(piece: SourcedSentence, triple: Triple) -> bool:
-    """Whether a triple is grounded: every word of its object and one of its subject stand in the sentence or its title, and they differ."""
+    """Whether a triple is grounded: every word of its object and one of its subject stand in the sentence or
+    its title, and they differ.
+    """
     there = set(telling_words(str(piece)))
     named = set(telling_words(triple.object)) or {triple.object.lower()}
     about = set(telling_words(triple.subject))
@@ -87,7 +103,9 @@ def says_fact(piece: SourcedSentence, triple: Triple) -> bool:
 
 
 def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: Store) -> list[Fact]:
-    """Triples, each once, with every sentence and document that says it: those the store has noted before, then the new ones."""
+    """Triples, each once, with every sentence and document that says it: those the store has noted before,
+    then the new ones.
+    """
     supports: dict[Triple, list[Support]] = {}
     for triple, piece in grounded:
         supports.setdefault(triple, []).append(Support(piece.source, piece.text))
@@ -96,5 +114,9 @@ def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: St
 
 def _noted_before(triple: Triple, store: Store) -> tuple[Support, ...]:
     """The supports of a fact that the store already holds."""
-    same = (edge for edge in store.neighbours(triple.subject) if (edge.source, edge.type, edge.target) == triple.identity)
+    same = (
+        edge
+        for edge in store.neighbours(triple.subject)
+        if (edge.source, edge.type, edge.target) == triple.identity
+    )
     return tuple(support for edge in same for support in noted(edge.properties))

@@ -22,7 +22,9 @@ from kgot_lab.types import Triple
 
 class _Kept(NamedTuple):
     triple: Triple
-    parts: tuple[tuple[str, str], ...]  # each as `folded_text` and as `spaced_words`: a search looks at every triple
+    parts: tuple[
+        tuple[str, str], ...
+    ]  # each as `folded_text` and as `spaced_words`: a search looks at every triple
 
     def holds(self, keyword: Keyword) -> bool:
         return any(keyword.found_in(folded, words) for folded, words in self.parts)
@@ -44,19 +46,25 @@ class InMemoryTripleStore:
                     parts = tuple((folded_text(part), spaced_words(part)) for part in triple.identity)
                     self._kept[triple.identity] = _Kept(triple, parts)
 
-    def query(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> list[Triple]:
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
         """The triples with exactly these parts, in the order of adding; None stands for any. Raises BadInput."""
         return self._with(require_pattern(subject, relation, object))
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords; most keywords first, then the surer, then the more recent. Raises BadInput."""
+        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
+        recent. Raises BadInput.
+        """
         wanted = checked_keywords(keywords, top_k)
         with self._lock:
             counts = [(sum(map(kept.holds, wanted)), kept.triple) for kept in self._kept.values()]
         found = sorted((each for each in counts if each[0]), key=lambda each: standing(*each), reverse=True)
         return [triple for _, triple in found[:top_k]]
 
-    def delete(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> int:
+    def delete(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> int:
         """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
         given = deletable(subject, relation, object)
         with self._lock:
@@ -88,4 +96,6 @@ class InMemoryTripleStore:
     def _with(self, given: Mapping[str, str]) -> list[Triple]:
         with self._lock:
             kept = [each.triple for each in self._kept.values()]
-        return [triple for triple in kept if all(getattr(triple, name) == text for name, text in given.items())]
+        return [
+            triple for triple in kept if all(getattr(triple, name) == text for name, text in given.items())
+        ]

@@ -1,4 +1,6 @@
-"""A memory of relations: a store of triples, a model that finds them in what is said, and the part of them that a prompt is given."""
+"""A memory of relations: a store of triples, a model that finds them in what is said, and the part of them
+that a prompt is given.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ KNOWN_RELATIONSHIPS = "[Known Relationships]"
 class KnowledgeGraphMemory:
     """Triples in a store, found in texts by a model and told to a model.
 
-    `provider` is the model that finds them, `extraction_model` another in its place, or its name for `connect`; without both nothing is
-    extracted. A context holds at most `max_context_triples` of at least `min_confidence`. `extraction` is "schema", one call a text, or
-    "grounded", one call a sentence, for small models. `aliases` gives relations another name, as {"headquartered_in": "located_in"};
-    without it they stay as the model wrote them. Raises BadInput.
+    `provider` is the model that finds them, `extraction_model` another in its place, or its name for
+    `connect`; without both nothing is extracted. A context holds at most `max_context_triples` of at least
+    `min_confidence`. `extraction` is "schema", one call a text, or "grounded", one call a sentence, for small
+    models. `aliases` gives relations another name, as {"headquartered_in": "located_in"}; without it they
+    stay as the model wrote them. Raises BadInput.
     """
 
     def __init__(
@@ -37,43 +40,70 @@ class KnowledgeGraphMemory:
         extraction: ExtractionMode = "schema",
         aliases: Mapping[str, str] | None = None,
     ):
-        require_parts(store, ("add", "query", "search", "delete", "all", "clear", "count"), "store is a store of triples")
+        require_parts(
+            store,
+            ("add", "query", "search", "delete", "all", "clear", "count"),
+            "store is a store of triples",
+        )
         require_count(max_context_triples, 0, "max_context_triples")
-        if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+        if (
+            isinstance(min_confidence, bool)
+            or not isinstance(min_confidence, int | float)
+            or not 0 <= min_confidence <= 1
+        ):
             raise BadInput(f"min_confidence is a number from 0 to 1, not {described_value(min_confidence)}")
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model
-        self.max_context_triples, self.min_confidence, self.extraction = max_context_triples, float(min_confidence), extraction
+        self.max_context_triples, self.min_confidence, self.extraction = (
+            max_context_triples,
+            float(min_confidence),
+            extraction,
+        )
         self.aliases = self._extractor.aliases
 
     def extract_triples(self, text: str) -> list[Triple]:
-        """The triples that a text states, found by the model and not yet kept; none where there is no model. Raises LLMError.
+        """The triples that a text states, found by the model and not yet kept; none where there is no model.
+        Raises LLMError.
 
         A reply without the shape asked for is mended once.
         """
         return list(self.extracted(text).triples)
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
-        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if `repairs` is 1."""
+        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if
+        `repairs` is 1.
+        """
         return self._extractor.extracted(text, repairs=repairs)
 
     def update(self, triples: Iterable[Triple]) -> None:
         """Keep triples, with their relations under the names that `aliases` gives; raises BadInput."""
         if not isinstance(triples, Iterable) or isinstance(triples, str):
-            raise BadInput(f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}")
+            raise BadInput(
+                f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
+            )
         self.store.add([self._extractor.renamed(triple) for triple in triples])
 
     def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords and are sure enough, best first; see `TripleStore.search`."""
+        """The triples that hold any of the keywords and are sure enough, best first; see
+        `TripleStore.search`.
+        """
         return _filled(lambda wanted: self.store.search(keywords, wanted), top_k, self._is_sure)
 
-    def build_context(self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset()) -> str:
-        """What is known, a line each, as a prompt is given it; "" where nothing is. Triples in `without` are left out.
+    def build_context(
+        self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset()
+    ) -> str:
+        """What is known, a line each, as a prompt is given it; "" where nothing is. Triples in `without` are
+        left out.
 
-        With keywords, the triples that hold them, then what is known of the objects of those, as far as there is room; without, those
-        that were added last.
+        With keywords, the triples that hold them, then what is known of the objects of those, as far as there
+        is room; without, those that were added last.
         """
-        return context_of(self.store, keywords, self.max_context_triples, lambda triple: self._is_sure(triple) and triple not in without)
+        return context_of(
+            self.store,
+            keywords,
+            self.max_context_triples,
+            lambda triple: self._is_sure(triple) and triple not in without,
+        )
 
     def keep(self, told: ToldTurn, found: Extraction) -> Noted:
         """Keep what was found in a message of a conversation, with its turn and time."""
@@ -83,7 +113,9 @@ class KnowledgeGraphMemory:
             self.update(learnt)
         return Noted(learnt, new)
 
-    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
+    def context_for(
+        self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+    ) -> str:
         """What a model is told when a message is answered: see `build_context`."""
         return self.build_context(keywords, without=without)
 
@@ -96,7 +128,9 @@ class KnowledgeGraphMemory:
         self.store.clear()
 
     def to_dict(self) -> dict[str, Json]:
-        """Settings and triples as plain values, for JSON; a model that was given is not among them, only a name of one."""
+        """Settings and triples as plain values, for JSON; a model that was given is not among them, only a
+        name of one.
+        """
         return {
             "max_context_triples": self.max_context_triples,
             "min_confidence": self.min_confidence,
@@ -135,7 +169,9 @@ def context_of(
     fits: Callable[[Triple], bool],
     remark: Callable[[Triple], str] = lambda _: "",
 ) -> str:
-    """A line for each of at most so many triples that fit, with its confidence and a remark; see `KnowledgeGraphMemory.build_context`."""
+    """A line for each of at most so many triples that fit, with its confidence and a remark; see
+    `KnowledgeGraphMemory.build_context`.
+    """
     if keywords is None:
         kept = _filled(lambda wanted: newest_of(store, wanted)[::-1], most, fits)[::-1]
     else:
@@ -144,11 +180,15 @@ def context_of(
             if len(found) < most:
                 found |= dict.fromkeys(filter(fits, store.query(subject=triple.object)))
         kept = list(found)[:most]
-    return "\n".join([KNOWN_RELATIONSHIPS, *(_line(triple, remark(triple)) for triple in kept)]) if kept else ""
+    return (
+        "\n".join([KNOWN_RELATIONSHIPS, *(_line(triple, remark(triple)) for triple in kept)]) if kept else ""
+    )
 
 
 def _filled(ask: Callable[[int], list[Triple]], most: int, fits: Callable[[Triple], bool]) -> list[Triple]:
-    """The first triples that fit; were they cut before they are looked through, there could be too few of them, so more are asked for."""
+    """The first triples that fit; were they cut before they are looked through, there could be too few of
+    them, so more are asked for.
+    """
     require_count(most, 0, "top_k")
     wanted = most
     while True:
@@ -179,6 +219,10 @@ def _from_json(told: Json) -> Triple:
     try:
         created = told["created_at"]
         time = None if created is None else datetime.fromisoformat(created)
-        return Triple(told["subject"], told["relation"], told["object"], told["confidence"], told["source_turn"], time)
+        return Triple(
+            told["subject"], told["relation"], told["object"], told["confidence"], told["source_turn"], time
+        )
     except (KeyError, TypeError, ValueError):
-        raise BadInput(f"a triple of a memory has the six fields that to_dict() gives; {described_value(told)} has not") from None
+        raise BadInput(
+            f"a triple of a memory has the six fields that to_dict() gives; {described_value(told)} has not"
+        ) from None

@@ -1,4 +1,6 @@
-"""What both triple stores mean by a triple that can be kept, by a keyword, and by the order of what a search finds."""
+"""What both triple stores mean by a triple that can be kept, by a keyword, and by the order of what a search
+finds.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,30 @@ def checked_triple(triple: Triple) -> Triple:
         if not text.strip():
             raise BadInput(f"the {name} of a triple is empty: {triple!r}"[:300])
     confidence, turn, created = triple.confidence, triple.source_turn, triple.created_at
-    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not isfinite(confidence) or not 0 <= confidence <= 1:
-        raise BadInput(f"the confidence of a triple is a number from 0 to 1, not {described_value(confidence)}")
+    if (
+        isinstance(confidence, bool)
+        or not isinstance(confidence, Real)
+        or not isfinite(confidence)
+        or not 0 <= confidence <= 1
+    ):
+        raise BadInput(
+            f"the confidence of a triple is a number from 0 to 1, not {described_value(confidence)}"
+        )
     if turn is not None:
         require_count(turn, 0, "the source_turn of a triple")
         if turn > _MOST_TURN:
             raise BadInput(f"the source_turn of a triple is at most {_MOST_TURN}")
-    return replace(triple, confidence=float(confidence), created_at=None if created is None else _in_utc(created))
+    return replace(
+        triple, confidence=float(confidence), created_at=None if created is None else _in_utc(created)
+    )
 
 
 def checked_triples(triples: Iterable[Triple]) -> list[Triple]:
     """Triples as a store keeps them; raises BadInput before any of them is kept."""
     if isinstance(triples, str | Triple) or not isinstance(triples, Iterable):
-        raise BadInput(f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}")
+        raise BadInput(
+            f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
+        )
     return [checked_triple(triple) for triple in triples]
 
 
@@ -51,39 +64,54 @@ def require_part(text: object, name: str) -> None:
     require(text, str, f"the {name} of a triple is a text")
     assert isinstance(text, str)
     if len(text) > LONGEST_TEXT:
-        raise BadInput(f"the {name} of a triple has {len(text):,} letters; {LONGEST_TEXT:,} are the most: keep long texts as documents")
+        raise BadInput(
+            f"the {name} of a triple has {len(text):,} letters; {LONGEST_TEXT:,} are the most: keep long texts as documents"
+        )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"the {name} of a triple holds half of a surrogate pair, which no file takes: {text[:60]!r}") from None
+        raise BadInput(
+            f"the {name} of a triple holds half of a surrogate pair, which no file takes: {text[:60]!r}"
+        ) from None
 
 
 def require_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
     """The parts that a query gives, by name; raises BadInput for what can be no part."""
-    given = {name: text for name, text in (("subject", subject), ("relation", relation), ("object", object)) if text is not None}
+    given = {
+        name: text
+        for name, text in (("subject", subject), ("relation", relation), ("object", object))
+        if text is not None
+    }
     for name, text in given.items():
         require_part(text, name)
     return given
 
 
 def deletable(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
-    """The parts that a deletion gives; raises BadInput where there are none, since that would delete everything."""
+    """The parts that a deletion gives; raises BadInput where there are none, since that would delete
+    everything.
+    """
     if not (given := require_pattern(subject, relation, object)):
-        raise BadInput("delete() without a subject, relation or object would delete everything: call clear() for that")
+        raise BadInput(
+            "delete() without a subject, relation or object would delete everything: call clear() for that"
+        )
     return given
 
 
 def _in_utc(time: datetime) -> datetime:
     require(time, datetime, "the created_at of a triple is a datetime")
     if time.utcoffset() is None:
-        raise BadInput(f"the created_at of a triple has no time zone ({time.isoformat()}): give one, as in datetime.now(UTC)")
+        raise BadInput(
+            f"the created_at of a triple has no time zone ({time.isoformat()}): give one, as in datetime.now(UTC)"
+        )
     try:
         return time.astimezone(UTC)
     except OverflowError:
         raise BadInput(f"the created_at of a triple cannot be told in UTC: {time.isoformat()}") from None
 
 
-# --- keywords ---------------------------------------------------------------------------------------------------------
+# --- keywords
+# ---------------------------------------------------------------------------------------------------------
 
 
 def folded_text(text: str) -> str:
@@ -98,7 +126,9 @@ def spaced_words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Keyword:
-    """What a search looks for in each part of a triple: words that stand together, or, where it was quoted, the text itself."""
+    """What a search looks for in each part of a triple: words that stand together, or, where it was quoted,
+    the text itself.
+    """
 
     words: str  # with a space around each
     quoted: str = ""
@@ -111,7 +141,9 @@ class Keyword:
 def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
     """The keywords of a search, each once and without those that hold no word; raises BadInput."""
     if isinstance(keywords, str) or not isinstance(keywords, Iterable):
-        raise BadInput(f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {described_value(keywords)}')
+        raise BadInput(
+            f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {described_value(keywords)}'
+        )
     require_count(top_k, 0, "top_k")
     found: dict[Keyword, None] = {}
     for keyword in keywords:
@@ -129,7 +161,9 @@ def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
 
 
 def standing(matched: int, triple: Triple) -> tuple[int, float, bool, datetime, int]:
-    """What a search orders by, the greater the better: keywords matched, confidence, and how recent; ties keep the order of adding."""
+    """What a search orders by, the greater the better: keywords matched, confidence, and how recent; ties
+    keep the order of adding.
+    """
     created = triple.created_at
     turn = -1 if triple.source_turn is None else triple.source_turn
     return matched, triple.confidence, created is not None, created or datetime.max.replace(tzinfo=UTC), turn

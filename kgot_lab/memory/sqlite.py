@@ -14,7 +14,15 @@ from typing import Any, Self
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
-from kgot_lab.memory.matching import Keyword, checked_keywords, checked_triples, deletable, folded_text, require_pattern, spaced_words
+from kgot_lab.memory.matching import (
+    Keyword,
+    checked_keywords,
+    checked_triples,
+    deletable,
+    folded_text,
+    require_pattern,
+    spaced_words,
+)
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
@@ -35,22 +43,27 @@ TRIPLE_TABLES = (
     "CREATE INDEX idx_object ON triples(object)",
     "CREATE INDEX idx_relation ON triples(relation)",
 )
-# Without an index of words a search reads every row. It holds no text of its own (content=''), and is given the words as `spaced_words`
-# cuts them, so that both stores find the same; the ascii tokenizer then cuts at the spaces only. It changes in the transaction that changes
-# the triples. Rows that another program adds come in with our next transaction, by their ids, which AUTOINCREMENT never gives twice.
+# Without an index of words a search reads every row. It holds no text of its own (content=''), and is given
+# the words as `spaced_words` cuts them, so that both stores find the same; the ascii tokenizer then cuts at
+# the spaces only. It changes in the transaction that changes the triples. Rows that another program adds come
+# in with our next transaction, by their ids, which AUTOINCREMENT never gives twice.
 WORD_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS triple_words
     USING fts5(subject, relation, object, content='', tokenize='ascii')"""
 _COLUMNS = ("id", "subject", "relation", "object", "confidence", "source_turn", "created_at")
 _READ = "subject, relation, object, confidence, source_turn, created_at"
 _NOT_INDEXED = "SELECT id, subject, relation, object FROM triples WHERE id > (SELECT coalesce(max(id), 0) FROM triple_words_docsize)"
 _INDEX = "INSERT INTO triple_words (rowid, subject, relation, object) VALUES (?, ?, ?, ?)"
-_UNINDEX = "INSERT INTO triple_words (triple_words, rowid, subject, relation, object) VALUES ('delete', ?, ?, ?, ?)"
+_UNINDEX = (
+    "INSERT INTO triple_words (triple_words, rowid, subject, relation, object) VALUES ('delete', ?, ?, ?, ?)"
+)
 
 
 class SQLiteTripleStore:
-    """A triple store in an SQLite file, made if there is none; writers wait for each other, and what `add` returned from is on the disk.
+    """A triple store in an SQLite file, made if there is none; writers wait for each other, and what `add`
+    returned from is on the disk.
 
-    Raises BadInput for a file of another kind, StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
+    Raises BadInput for a file of another kind, StoreDamaged for a broken one, neither of which is changed,
+    and StoreUnavailable.
     """
 
     def __init__(self, db_path: str | Path):
@@ -68,18 +81,26 @@ class SQLiteTripleStore:
 
     def add(self, triples: Iterable[Triple]) -> None:
         """Keep triples, all or none; one that is there already changes nothing. Raises BadInput."""
-        rows = [(*triple.identity, triple.confidence, triple.source_turn, _told(triple.created_at)) for triple in checked_triples(triples)]
+        rows = [
+            (*triple.identity, triple.confidence, triple.source_turn, _told(triple.created_at))
+            for triple in checked_triples(triples)
+        ]
         with self._writing() as connection:
             connection.executemany(f"INSERT OR IGNORE INTO triples ({_READ}) VALUES (?, ?, ?, ?, ?, ?)", rows)
             _index_new(connection)
 
-    def query(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> list[Triple]:
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
         """The triples with exactly these parts, in the order of adding; None stands for any. Raises BadInput."""
         given = require_pattern(subject, relation, object)
-        return self._triples(f"SELECT {_READ} FROM triples {_where(given)} ORDER BY id", tuple(given.values()))
+        return self._triples(
+            f"SELECT {_READ} FROM triples {_where(given)} ORDER BY id", tuple(given.values())
+        )
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords; most keywords first, then the surer, then the more recent. Raises BadInput.
+        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
+        recent. Raises BadInput.
 
         A quoted keyword that begins within a word, such as "ovelac", has every triple read.
         """
@@ -90,9 +111,13 @@ class SQLiteTripleStore:
         found = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(part for part, _ in asked)}) GROUP BY id"
         order = "matched DESC, confidence DESC, created_at DESC, source_turn DESC, id"
         statement = f"SELECT {_READ} FROM triples JOIN ({found}) USING (id) ORDER BY {order} LIMIT ?"
-        return self._triples(statement, (*(value for _, values in asked for value in values), min(top_k, _MOST_ROWS)))
+        return self._triples(
+            statement, (*(value for _, values in asked for value in values), min(top_k, _MOST_ROWS))
+        )
 
-    def delete(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> int:
+    def delete(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> int:
         """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
         given = deletable(subject, relation, object)
         with self._writing() as connection:
@@ -110,7 +135,9 @@ class SQLiteTripleStore:
     def newest(self, most: int) -> list[Triple]:
         """At most so many triples, those added last, in the order of adding."""
         require_count(most, 0, "most")
-        return self._triples(f"SELECT {_READ} FROM triples ORDER BY id DESC LIMIT ?", (min(most, _MOST_ROWS),))[::-1]
+        return self._triples(
+            f"SELECT {_READ} FROM triples ORDER BY id DESC LIMIT ?", (min(most, _MOST_ROWS),)
+        )[::-1]
 
     def clear(self) -> None:
         """Delete everything."""
@@ -160,7 +187,9 @@ class SQLiteTripleStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that no other process can come between; what it changes is on the disk at its end, or not at all."""
+        """A transaction that no other process can come between; what it changes is on the disk at its end, or
+        not at all.
+        """
         with self._using() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -181,22 +210,32 @@ class SQLiteTripleStore:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise BadInput for a file that something else made, by its head alone: no log beside it is looked at, and nothing is written."""
+    """Raise BadInput for a file that something else made, by its head alone: no log beside it is looked at,
+    and nothing is written.
+    """
     if not holds_something(path):
         return
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         try:
             _refuse_other_tables(connection, path)
         except sqlite3.Error as error:
-            refuse_other_kinds(error, path)  # what else is wrong shows when it is opened: another process may be making it just now
+            refuse_other_kinds(
+                error, path
+            )  # what else is wrong shows when it is opened: another process may be making it just now
 
 
 def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     columns = tuple(name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)"))
     if tables and columns != _COLUMNS:
-        has = f"a table of triples with other columns ({', '.join(columns)})" if columns else "no table of triples"
-        raise BadInput(f"{path}: an SQLite file that something else made, with {has}, so it was not touched; give another path")
+        has = (
+            f"a table of triples with other columns ({', '.join(columns)})"
+            if columns
+            else "no table of triples"
+        )
+        raise BadInput(
+            f"{path}: an SQLite file that something else made, with {has}, so it was not touched; give another path"
+        )
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -222,7 +261,9 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Have the file keep a log, so that readers and the writer do not wait for each other; to begin one, SQLite must have it alone."""
+    """Have the file keep a log, so that readers and the writer do not wait for each other; to begin one,
+    SQLite must have it alone.
+    """
     ends = time.monotonic() + LONGEST_WAIT
     while True:
         try:
@@ -259,7 +300,9 @@ def _rows_with(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
 
 
 def _whole_words(quoted: str) -> str:
-    """What the index can know of a text: the words after its first, which may begin before it; the last may go on."""
+    """What the index can know of a text: the words after its first, which may begin before it; the last may
+    go on.
+    """
     words = named_words(quoted)
     begins = words[1:] if words and quoted.startswith(words[0]) else words
     goes_on = " *" if words and quoted.endswith(words[-1]) else ""
@@ -277,7 +320,9 @@ def _told(created: datetime | None) -> str | None:
 
 def _triple(row: Sequence[Any]) -> Triple:
     subject, relation, object, confidence, turn, created = row
-    return Triple(subject, relation, object, 1.0 if confidence is None else confidence, turn, _read_time(created))
+    return Triple(
+        subject, relation, object, 1.0 if confidence is None else confidence, turn, _read_time(created)
+    )
 
 
 def _read_time(told: str | None) -> datetime | None:
@@ -287,5 +332,7 @@ def _read_time(told: str | None) -> datetime | None:
     try:
         created = datetime.fromisoformat(told)
     except (ValueError, TypeError):
-        raise StoreDamaged(f"a triple was created at {told!r}, which is no time; nothing was changed") from None
+        raise StoreDamaged(
+            f"a triple was created at {told!r}, which is no time; nothing was changed"
+        ) from None
     return created if created.tzinfo else created.replace(tzinfo=UTC)

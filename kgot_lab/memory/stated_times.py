@@ -7,15 +7,19 @@ from datetime import UTC, datetime, timedelta
 
 from kgot_lab.text.words import named_words
 
-StatedTimes = tuple[datetime | None, datetime | None]  # since when, and until when (excluded); None where the text does not say
+StatedTimes = tuple[
+    datetime | None, datetime | None
+]  # since when, and until when (excluded); None where the text does not say
 _DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _MONTHS = "january february march april may june july august september october november december".split()
 
 
 def stated_time(told: str, text: str, *, end: bool = False) -> datetime | None:
-    """The time that a date such as 2019, 2019-05 or 2019-05-03 begins, or ends if `end`, in UTC; None where a text does not name its year.
+    """The time that a date such as 2019, 2019-05 or 2019-05-03 begins, or ends if `end`, in UTC; None where a
+    text does not name its year.
 
-    A month or a day that the text does not name is left out: 2019-07-01 of a text that says "2019" is the year.
+    A month or a day that the text does not name is left out: 2019-07-01 of a text that says "2019" is the
+    year.
     """
     date = _DATE.match(told)
     numbers = {int(digits) for digits in re.findall(r"[0-9]{1,4}", text)}

@@ -9,25 +9,35 @@ from kgot_lab.types import Triple
 
 
 class TripleStore(Protocol):
-    """Keeps triples, each once: the first with the same subject, relation and object stays as it was when it is added again.
+    """Keeps triples, each once: the first with the same subject, relation and object stays as it was when it
+    is added again.
 
-    All raise BadInput for what cannot be kept or asked for, and StoreUnavailable where there is a file that cannot be reached.
+    All raise BadInput for what cannot be kept or asked for, and StoreUnavailable where there is a file that
+    cannot be reached.
     """
 
     def add(self, triples: Iterable[Triple]) -> None:
         """Keep triples, all or none; one that is there already changes nothing."""
 
-    def query(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> list[Triple]:
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
         """The triples with exactly these parts, in the order of adding; None stands for any."""
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords as whole words, whatever their case; a keyword in quotes as a text within.
+        """The triples that hold any of the keywords as whole words, whatever their case; a keyword in quotes
+        as a text within.
 
-        First come those that hold most keywords, then the surer, the more recent, and those that were added first.
+        First come those that hold most keywords, then the surer, the more recent, and those that were added
+        first.
         """
 
-    def delete(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> int:
-        """Delete the triples with exactly these parts and say how many; raises BadInput without any, since `clear` deletes everything."""
+    def delete(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> int:
+        """Delete the triples with exactly these parts and say how many; raises BadInput without any, since
+        `clear` deletes everything.
+        """
 
     def all(self) -> list[Triple]:
         """Every triple, in the order of adding."""

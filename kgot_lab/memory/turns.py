@@ -1,4 +1,6 @@
-"""What passes between an agent and a memory of its turns: what was told, what came of it, and who keeps copies."""
+"""What passes between an agent and a memory of its turns: what was told, what came of it, and who keeps
+copies.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class ToldTurn:
 
 @dataclass(frozen=True)
 class AnswersNow:
-    """A triple that answers now, itself noted or in the place of one that was, and what is to be said of it, such as when it changed."""
+    """A triple that answers now, itself noted or in the place of one that was, and what is to be said of it,
+    such as when it changed.
+    """
 
     triple: Triple
     remark: str = ""
@@ -33,7 +37,9 @@ class AnswersNow:
 
 @dataclass(frozen=True)
 class Noted:
-    """What came of a message: the triples that it taught, those of them that were new, and those that wait for review."""
+    """What came of a message: the triples that it taught, those of them that were new, and those that wait
+    for review.
+    """
 
     learnt: tuple[Triple, ...] = ()
     new: tuple[Triple, ...] = ()
@@ -41,7 +47,9 @@ class Noted:
 
 
 class LearningMemory(Protocol):
-    """A memory that an agent notes its turns in and is reminded by: of triples (KnowledgeGraphMemory) or of claims (ClaimMemory)."""
+    """A memory that an agent notes its turns in and is reminded by: of triples (KnowledgeGraphMemory) or of
+    claims (ClaimMemory).
+    """
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
         """What a model finds in a text; a bad reply is mended once if `repairs` is 1."""
@@ -49,8 +57,12 @@ class LearningMemory(Protocol):
     def keep(self, told: ToldTurn, found: Extraction) -> Noted:
         """Keep what was found in a message."""
 
-    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
-        """What a model is told of what keywords lead to, when a message is answered; triples in `without` are left out."""
+    def context_for(
+        self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+    ) -> str:
+        """What a model is told of what keywords lead to, when a message is answered; triples in `without` are
+        left out.
+        """
 
     def count(self) -> int:
         """How many triples the memory holds."""
@@ -60,7 +72,9 @@ class KeepsCopies(Protocol):
     """Keeps copies of what a memory was told, such as a conversation; must let them go when the memory does."""
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Let go of a turn, or of all that may repeat what was erased (None), and of the triples that hold no more."""
+        """Let go of a turn, or of all that may repeat what was erased (None), and of the triples that hold no
+        more.
+        """
 
 
 @runtime_checkable
@@ -73,7 +87,11 @@ class TellsCopies(Protocol):
 
 @runtime_checkable
 class TellsWhatHolds(Protocol):
-    """A memory whose facts change: what was noted of an earlier turn may hold no more, or another may answer in its place."""
+    """A memory whose facts change: what was noted of an earlier turn may hold no more, or another may answer
+    in its place.
+    """
 
     def holding_now(self, noted: Iterable[Triple], told: ToldTurn) -> Mapping[Triple, Sequence[AnswersNow]]:
-        """What answers in the place of each of some triples when a message is answered: itself, others, or none."""
+        """What answers in the place of each of some triples when a message is answered: itself, others, or
+        none.
+        """

@@ -48,14 +48,21 @@ class Capability(MethodResult):
         """What was asked about, its limitations, their workarounds, and its prerequisites."""
         return list(
             dict.fromkeys(
-                [*([self.node] if self.node else []), *(each.id for each in self.limitations), *self.workarounds, *self.prerequisites]
+                [
+                    *([self.node] if self.node else []),
+                    *(each.id for each in self.limitations),
+                    *self.workarounds,
+                    *self.prerequisites,
+                ]
             )
         )
 
     @property
     def workarounds(self) -> tuple[str, ...]:
         """What helps in spite of the limitations, each once."""
-        return tuple(dict.fromkeys(each for limitation in self.limitations for each in limitation.workarounds))
+        return tuple(
+            dict.fromkeys(each for limitation in self.limitations for each in limitation.workarounds)
+        )
 
     @property
     def title(self) -> str:
@@ -66,12 +73,14 @@ class Capability(MethodResult):
 
 
 def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -> Capability:
-    """Whether something can be done: the verdict is about the node that says best what is asked, `others` are further ones that say it.
+    """Whether something can be done: the verdict is about the node that says best what is asked, `others` are
+    further ones that say it.
 
-    yes: it has no limitation. no: one of its limitations blocks, which is one without a workaround that does not say blocking: false
-    (decision C-M3). yes_with_limitations: otherwise. unknown: no node holds enough of the words that are asked, `covered` of
-    their weight, rare words weighing more; what limits another node does nothing, so no verdict is about it. A workaround may leave the
-    limitation, or what is limited (C-V3). Raises BadInput.
+    yes: it has no limitation. no: one of its limitations blocks, which is one without a workaround that does
+    not say blocking: false (decision C-M3). yes_with_limitations: otherwise. unknown: no node holds enough of
+    the words that are asked, `covered` of their weight, rare words weighing more; what limits another node
+    does nothing, so no verdict is about it. A workaround may leave the limitation, or what is limited (C-V3).
+    Raises BadInput.
     """
     require(capability, str, "what is asked about is a text")
     if not capability.strip():
@@ -82,10 +91,18 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     limited = {each: row for row, those in index.leads_to("has_limitation").items() for each in those}
     rows = [row for row, share in shares if share >= covered and row not in limited]
     if not rows:
-        near = f"; nearest is {graph.ids[shares[0][0]]} with {shares[0][1]:.2f}" if shares else ", and none holds a word"
-        near += f", which limits {graph.ids[limited[shares[0][0]]]}" if shares and shares[0][0] in limited else ""
+        near = (
+            f"; nearest is {graph.ids[shares[0][0]]} with {shares[0][1]:.2f}"
+            if shares
+            else ", and none holds a word"
+        )
+        near += (
+            f", which limits {graph.ids[limited[shares[0][0]]]}" if shares and shares[0][0] in limited else ""
+        )
         who = "no node but a limitation" if shares and shares[0][1] >= covered else "no node"
-        return Capability(capability, "unknown", "", (), (), (), (f"{who} holds {covered:g} of what is asked{near}",))
+        return Capability(
+            capability, "unknown", "", (), (), (), (f"{who} holds {covered:g} of what is asked{near}",)
+        )
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_of(index, [row]).get(row, ())
     blocking = [each.id for each in limitations if each.blocking]
@@ -95,33 +112,57 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     why += ["no limitation is known"] if not limitations else []
     prerequisites = tuple(graph.ids[each] for each in index.outgoing(row, ("requires",)))
     why += [f"requires {', '.join(prerequisites)}"] if prerequisites else []
-    return Capability(capability, status, node, limitations, prerequisites, tuple(graph.ids[each] for each in rows[1:]), tuple(why))
+    return Capability(
+        capability,
+        status,
+        node,
+        limitations,
+        prerequisites,
+        tuple(graph.ids[each] for each in rows[1:]),
+        tuple(why),
+    )
 
 
 def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
     """All limitations of some nodes, by row, with their workarounds; a node without one is left out."""
     graph, limits = index.graph, index.ends_of(rows, ("has_limitation",))
-    around = index.ends_of([*limits, *dict.fromkeys(each for found in limits.values() for each in found)], ("has_workaround",))
+    around = index.ends_of(
+        [*limits, *dict.fromkeys(each for found in limits.values() for each in found)], ("has_workaround",)
+    )
     found = {}
     for row, those in limits.items():
         told = []
         for each in those:
-            workarounds = tuple(graph.ids[other] for other in dict.fromkeys([*around.get(each, ()), *around.get(row, ())]))
+            workarounds = tuple(
+                graph.ids[other] for other in dict.fromkeys([*around.get(each, ()), *around.get(row, ())])
+            )
             known = graph.node_properties[each]
             blocking = not workarounds and known.get("blocking") is not False
-            told.append(Limitation(graph.ids[each], index.names[each], str(known.get("description") or ""), workarounds, blocking))
+            told.append(
+                Limitation(
+                    graph.ids[each],
+                    index.names[each],
+                    str(known.get("description") or ""),
+                    workarounds,
+                    blocking,
+                )
+            )
         found[row] = tuple(told)
     return found
 
 
 def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
-    """The nodes that the text lane finds best, with the share of the words that each holds, by weight, the largest first.
+    """The nodes that the text lane finds best, with the share of the words that each holds, by weight, the
+    largest first.
 
-    The weight of a word is ln(1 + nodes / nodes that hold it): one that no node holds weighs most. A node whose whole name of two words
-    or more is in the question is what is asked about, however much else is said: it has 1, and goes before others that have 1.
+    The weight of a word is ln(1 + nodes / nodes that hold it): one that no node holds weighs most. A node
+    whose whole name of two words or more is in the question is what is asked about, however much else is
+    said: it has 1, and goes before others that have 1.
     """
     words = {stem(word) for word in telling_words(capability)} - _SAID_OF_ANYTHING
-    weight = {word: math.log(1 + len(index.graph) / max(len(index.of_stem.get(word, ())), 1)) for word in words}
+    weight = {
+        word: math.log(1 + len(index.graph) / max(len(index.of_stem.get(word, ())), 1)) for word in words
+    }
     total = sum(weight.values())
     if not total:
         return []
@@ -129,13 +170,23 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
     rows = [index.graph.row(hit.id) for hit in hits]
     named = {row for row in rows if _named(index, row, words)}
     shares = [
-        (row, 1.0 if row in named else sum(weight[word] for word in words if row in index.of_stem.get(word, ())) / total) for row in rows
+        (
+            row,
+            1.0
+            if row in named
+            else sum(weight[word] for word in words if row in index.of_stem.get(word, ())) / total,
+        )
+        for row in rows
     ]
-    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]  # then, that which the text lane has first
+    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[
+        :_LOOKED_AT
+    ]  # then, that which the text lane has first
 
 
 def _named(index: GraphIndex, row: int, words: set[str]) -> bool:
     return len(index.name_stems[row]) > 1 and index.name_stems[row] <= words
 
 
-_SAID_OF_ANYTHING = frozenset(map(stem, "can could may it we you i do does will would support able possible is there also".split()))
+_SAID_OF_ANYTHING = frozenset(
+    map(stem, "can could may it we you i do does will would support able possible is there also".split())
+)

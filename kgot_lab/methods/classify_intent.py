@@ -56,15 +56,21 @@ class Intents(MethodResult):
         return []
 
     def rows(self) -> Sequence[tuple[object, ...]]:
-        return [(each.name, each.score, each.confidence, each.phrases, each.words, each.boost) for each in self.intents]
+        return [
+            (each.name, each.score, each.confidence, each.phrases, each.words, each.boost)
+            for each in self.intents
+        ]
 
 
-def classify_intent(query: str, *, threshold: float = _THRESHOLD, most: int = _MOST, boosts: Mapping[str, float] | None = None) -> Intents:
-    """The intents of a query with a score of at least the threshold: 1 for each phrase it holds, .3 for each word, and what boosts add.
+def classify_intent(
+    query: str, *, threshold: float = _THRESHOLD, most: int = _MOST, boosts: Mapping[str, float] | None = None
+) -> Intents:
+    """The intents of a query with a score of at least the threshold: 1 for each phrase it holds, .3 for each
+    word, and what boosts add.
 
-    A phrase counts wherever its letters stand, a word between the bounds of words, also with a plural s, each once; ties are in the
-    order of INTENTS (decision C-M2). `boosts` is what a mode of an application adds to an intent, by name. Raises BadInput, and UnknownName
-    for an intent that is none.
+    A phrase counts wherever its letters stand, a word between the bounds of words, also with a plural s, each
+    once; ties are in the order of INTENTS (decision C-M2). `boosts` is what a mode of an application adds to
+    an intent, by name. Raises BadInput, and UnknownName for an intent that is none.
     """
     require(query, str, "a query is a text")
     require_amount(threshold, "threshold")
@@ -77,7 +83,9 @@ def classify_intent(query: str, *, threshold: float = _THRESHOLD, most: int = _M
                 phrases.setdefault(name, []).append(phrase)
     words: dict[str, list[str]] = {}
     said = dict.fromkeys(_WORDS.findall(text))
-    for word in dict.fromkeys(known for each in said for known in (each, each.removesuffix("s")) if known in _OF_WORD):
+    for word in dict.fromkeys(
+        known for each in said for known in (each, each.removesuffix("s")) if known in _OF_WORD
+    ):
         for name in _OF_WORD[word]:
             words.setdefault(name, []).append(word)
     added = _checked_boosts(boosts) if boosts else {}
@@ -85,7 +93,14 @@ def classify_intent(query: str, *, threshold: float = _THRESHOLD, most: int = _M
         Intent(name, score, tuple(phrases.get(name, ())), tuple(words.get(name, ())), added.get(name, 0.0))
         for name in INTENTS
         if name in phrases or name in words or name in added
-        for score in [round(_PHRASE * len(phrases.get(name, ())) + _WORD * len(words.get(name, ())) + added.get(name, 0.0), 9)]
+        for score in [
+            round(
+                _PHRASE * len(phrases.get(name, ()))
+                + _WORD * len(words.get(name, ()))
+                + added.get(name, 0.0),
+                9,
+            )
+        ]
     ]
     kept = sorted((each for each in scored if each.score >= threshold), key=lambda each: -each.score)[:most]
     purpose, told = _purpose(text, kept)
@@ -94,11 +109,18 @@ def classify_intent(query: str, *, threshold: float = _THRESHOLD, most: int = _M
 
 def _purpose(text: str, kept: Sequence[Intent]) -> tuple[Purpose, str]:
     """What is to be done: as the query says it, else as the likeliest intent has it, else a search."""
-    asks = [(purpose, phrase) for purpose, phrases in PURPOSES.items() for phrase in phrases if re.search(rf"\b{phrase}\b", text)]
+    asks = [
+        (purpose, phrase)
+        for purpose, phrases in PURPOSES.items()
+        for phrase in phrases
+        if re.search(rf"\b{phrase}\b", text)
+    ]
     of_intent = INTENTS[kept[0].name].purpose if kept else "search"
     if asks and (asks[0][0] == "capability" or of_intent in ("search", "goal")):
         return asks[0][0], f"purpose {asks[0][0]}: the query says {asks[0][1]!r}"
-    return of_intent, f"purpose {of_intent}: " + (f"that of {kept[0].name}" if kept else "no intent, and no phrase that says one")
+    return of_intent, f"purpose {of_intent}: " + (
+        f"that of {kept[0].name}" if kept else "no intent, and no phrase that says one"
+    )
 
 
 def _reasons(scored: Sequence[Intent], kept: Sequence[Intent], threshold: float, most: int) -> list[str]:

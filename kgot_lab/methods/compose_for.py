@@ -1,4 +1,6 @@
-"""A course of work for a goal of several parts: a node for each part, checked against the edges between them (KG-OS, method 4)."""
+"""A course of work for a goal of several parts: a node for each part, checked against the edges between them
+(KG-OS, method 4).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _REQUIRES, _FEEDS, _CONFLICTS = ("requires",), ("feeds_into",), ("conflicts_with
 
 
 class PlanStep(NamedTuple):
-    """A step: the node that does it, the part of the goal it is for, and what else could; `added` where the graph put it between two."""
+    """A step: the node that does it, the part of the goal it is for, and what else could; `added` where the
+    graph put it between two.
+    """
 
     tool: str
     name: str
@@ -36,7 +40,9 @@ class PlanStep(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Composition(MethodResult):
-    """A plan: its steps in order, the edges between them, what they require besides, and what speaks against it."""
+    """A plan: its steps in order, the edges between them, what they require besides, and what speaks against
+    it.
+    """
 
     goal: str
     parts: tuple[str, ...]
@@ -70,13 +76,15 @@ class Composition(MethodResult):
 
 
 def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Composition:
-    """A plan for a goal: it is split into parts, each done by the best node that `want_to` finds for it and that no other part has.
+    """A plan for a goal: it is split into parts, each done by the best node that `want_to` finds for it and
+    that no other part has.
 
-    A node that limits another does nothing and is no candidate; besides, types are not looked at.
-    Two steps in a row should be joined by `feeds_into`; where a chain of such edges joins them, what lies between is added and marked,
-    while there is room. `prerequisites` are what the steps require, over any number of edges, what is needed first at the front. Steps that
-    `conflicts_with` joins, cycles of `requires` and `feeds_into`, and a step before what it requires are warned of, with other
-    candidates for a step in conflict. Raises BadInput.
+    A node that limits another does nothing and is no candidate; besides, types are not looked at. Two steps
+    in a row should be joined by `feeds_into`; where a chain of such edges joins them, what lies between is
+    added and marked, while there is room. `prerequisites` are what the steps require, over any number of
+    edges, what is needed first at the front. Steps that `conflicts_with` joins, cycles of `requires` and
+    `feeds_into`, and a step before what it requires are warned of, with other candidates for a step in
+    conflict. Raises BadInput.
     """
     require(goal, str, "a goal is a text")
     if not goal.strip():
@@ -85,7 +93,11 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     index, parts = index_of(graph), subgoals(goal)
     why = [f"parts of the goal: {' | '.join(parts)}" if parts else "the goal has no part that says anything"]
     chosen, lacking = _chosen(graph, parts[:max_tools])
-    why += [f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}"] if len(parts) > max_tools else []
+    why += (
+        [f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}"]
+        if len(parts) > max_tools
+        else []
+    )
     steps = _filled(index, chosen, max_tools)
     rows = [graph.row(step.tool) for step in steps]
     conflicts = tuple(_joined_by(index, rows, _CONFLICTS))
@@ -94,14 +106,20 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     edges = tuple(_edges_between(index, rows))
     warnings = (
         *(f"nothing in the graph says {part!r}" for part in lacking),
-        *(f"no feeds_into edge leads from {a.tool} to {b.tool}" for a, b in pairwise(steps) if not _feeds(edges, a, b)),
+        *(
+            f"no feeds_into edge leads from {a.tool} to {b.tool}"
+            for a, b in pairwise(steps)
+            if not _feeds(edges, a, b)
+        ),
         *(_conflict_told(index, pair, steps) for pair in conflicts),
         *(f"cycle: {' → '.join(cycle)}" for cycle in cycles),
         *_out_of_order(steps, edges),
     )
     prerequisites = tuple(graph.ids[row] for row in required if row not in rows)
     why += [f"prerequisites that are no step: {', '.join(prerequisites)}"] if prerequisites else []
-    return Composition(goal, parts, steps, edges, prerequisites, conflicts, cycles, warnings, (*why, *warnings))
+    return Composition(
+        goal, parts, steps, edges, prerequisites, conflicts, cycles, warnings, (*why, *warnings)
+    )
 
 
 def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep], list[str]]:
@@ -110,10 +128,14 @@ def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep],
     lacking = []
     limiting = {row for found in index_of(graph).leads_to("has_limitation").values() for row in found}
     for part in parts:
-        candidates = [each for each in want_to(graph, part, 3 * _CANDIDATES).nodes if graph.row(each.id) not in limiting][:_CANDIDATES]
+        candidates = [
+            each for each in want_to(graph, part, 3 * _CANDIDATES).nodes if graph.row(each.id) not in limiting
+        ][:_CANDIDATES]
         free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
         if free:
-            steps.append(PlanStep(free[0].id, free[0].name, part, free[0].score, tuple(each.id for each in free[1:])))
+            steps.append(
+                PlanStep(free[0].id, free[0].name, part, free[0].score, tuple(each.id for each in free[1:]))
+            )
         else:
             lacking.append(part)
     return steps, lacking
@@ -125,11 +147,15 @@ def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tup
         return tuple(steps)
     room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
     for before, step in pairwise(steps):
-        path = trace_path(index.graph, before.tool, step.tool, max_depth=_BETWEEN, types=_FEEDS, directed=True)
+        path = trace_path(
+            index.graph, before.tool, step.tool, max_depth=_BETWEEN, types=_FEEDS, directed=True
+        )
         between = [id for id in path.ids[1:-1] if id not in taken]
         if 0 < len(between) <= room and len(between) == path.length - 1:
             action = f"between {before.tool} and {step.tool}"
-            filled += [PlanStep(id, index.names[index.graph.row(id)], action, 0.0, (), True) for id in between]
+            filled += [
+                PlanStep(id, index.names[index.graph.row(id)], action, 0.0, (), True) for id in between
+            ]
             room, taken = room - len(between), taken | set(between)
         filled.append(step)
     return tuple(filled)
@@ -144,7 +170,9 @@ def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> 
 
 
 def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
-    """The edges of a plan: feeds_into, requires and conflicts_with between any two of its steps, in the order of the steps."""
+    """The edges of a plan: feeds_into, requires and conflicts_with between any two of its steps, in the order
+    of the steps.
+    """
     for row in rows:
         for edge in index.graph.neighbours(index.graph.ids[row], "out", (*_FEEDS, *_REQUIRES, *_CONFLICTS)):
             if index.graph.row(edge.target) in rows and edge.source != edge.target:
@@ -152,7 +180,9 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
 
 
 def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
-    """All that some rows require, what is needed first at the front and the rows among it, and the first cycles on the way."""
+    """All that some rows require, what is needed first at the front and the rows among it, and the first
+    cycles on the way.
+    """
     ids, leads_to = index.graph.ids, index.leads_to(_REQUIRES[0])
     done: dict[int, None] = {}
     cycles: dict[tuple[str, ...], None] = {}
@@ -174,7 +204,9 @@ def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[
 
 
 def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """For each step that feeds_into leads away from and back to among the steps, the shortest such way, each cycle once."""
+    """For each step that feeds_into leads away from and back to among the steps, the shortest such way, each
+    cycle once.
+    """
     seen: set[frozenset[int]] = set()
     for start in rows:
         queue: list[tuple[int, ...]] = [(start,)]
@@ -194,7 +226,9 @@ def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str,
 
 
 def _feeds(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
-    return any(edge.type in _FEEDS and (edge.source, edge.target) == (before.tool, after.tool) for edge in edges)
+    return any(
+        edge.type in _FEEDS and (edge.source, edge.target) == (before.tool, after.tool) for edge in edges
+    )
 
 
 def _conflict_told(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
@@ -204,7 +238,9 @@ def _conflict_told(index: GraphIndex, pair: tuple[str, str], steps: Sequence[Pla
     for step in (each for each in steps if each.tool in pair):
         rest = [index.graph.row(tool) for tool in tools if tool != step.tool]
         for other in (each for each in step.alternatives if each not in tools):
-            if not any(other in found for found in _joined_by(index, [index.graph.row(other), *rest], _CONFLICTS)):
+            if not any(
+                other in found for found in _joined_by(index, [index.graph.row(other), *rest], _CONFLICTS)
+            ):
                 instead.append(f"{other} instead of {step.tool}")
     return f"{pair[0]} conflicts with {pair[1]}" + (
         f"; possible: {', '.join(instead)}" if instead else "; no other candidate is free of it"

@@ -41,10 +41,12 @@ class NodesWithin(MethodResult):
 
 
 def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> NodesWithin:
-    """The nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}: min and max are inclusive, exact has a tolerance of 1e-9.
+    """The nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}: min and max are inclusive, exact
+    has a tolerance of 1e-9.
 
-    A node that lacks a dimension, or has something else than a number there, is left out and counted; the first of the latter are named.
-    Raises UnknownName for a dimension that no node has, and BadInput for bounds that make no sense.
+    A node that lacks a dimension, or has something else than a number there, is left out and counted; the
+    first of the latter are named. Raises UnknownName for a dimension that no node has, and BadInput for
+    bounds that make no sense.
     """
     require_count(limit, 1, "limit", "it is how many nodes are kept")
     index, bounds = index_of(graph), bounds_of(filters)
@@ -52,10 +54,21 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
     rows = np.flatnonzero(kept)
     shown = rows[:limit].tolist()
     if len(rows) > limit:
-        why.append(f"{len(rows) - limit:,} more lie within, limit={limit} keeps the first in the order of the graph")
+        why.append(
+            f"{len(rows) - limit:,} more lie within, limit={limit} keeps the first in the order of the graph"
+        )
     columns = [index.dimension(name).values for name in bounds]
-    nodes = tuple((graph.ids[row], index.names[row], index.kinds[row], *(float(column[row]) for column in columns)) for row in shown)
-    return NodesWithin(tuple(phrase(name, each) for name, each in bounds.items()), tuple(bounds), nodes, len(rows), tuple(why))
+    nodes = tuple(
+        (graph.ids[row], index.names[row], index.kinds[row], *(float(column[row]) for column in columns))
+        for row in shown
+    )
+    return NodesWithin(
+        tuple(phrase(name, each) for name, each in bounds.items()),
+        tuple(bounds),
+        nodes,
+        len(rows),
+        tuple(why),
+    )
 
 
 def bounds_of(filters: Filters) -> dict[str, Bounds]:
@@ -73,8 +86,13 @@ def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolCo
         outside = len(lies) - int(lies.sum()) - missing - len(column.odd)
         told = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
         if column.odd:
-            named = ", ".join(f"{index.graph.ids[row]} has {index.graph.node_properties[row][name]!r}" for row in column.odd[:3])
+            named = ", ".join(
+                f"{index.graph.ids[row]} has {index.graph.node_properties[row][name]!r}"
+                for row in column.odd[:3]
+            )
             told.append(f"{len(column.odd):,} with something else than a number ({named})")
-        why.append(f"{phrase(name, each)} leaves out {', '.join(told)}; {int((kept & lies).sum()):,} of {int(kept.sum()):,} left")
+        why.append(
+            f"{phrase(name, each)} leaves out {', '.join(told)}; {int((kept & lies).sum()):,} of {int(kept.sum()):,} left"
+        )
         kept &= lies
     return kept, why

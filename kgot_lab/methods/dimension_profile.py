@@ -15,7 +15,9 @@ from kgot_lab.text.counted import counted
 
 
 class ProfileRow(NamedTuple):
-    """A dimension with its category, what its ends mean, and the value of either node; None where a node has none."""
+    """A dimension with its category, what its ends mean, and the value of either node; None where a node has
+    none.
+    """
 
     dimension: str
     category: str
@@ -32,7 +34,9 @@ class ProfileRow(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class DimensionProfile(MethodResult):
-    """The dimensions that two nodes have, in the order of the catalogue; those that only one has are among them."""
+    """The dimensions that two nodes have, in the order of the catalogue; those that only one has are among
+    them.
+    """
 
     node: str
     other: str
@@ -52,7 +56,9 @@ class DimensionProfile(MethodResult):
         return [self.node, self.other]
 
     def rows(self) -> Sequence[tuple[object, ...]]:
-        return [(each.dimension, each.category, each.first, each.second, each.gap) for each in self.dimensions]
+        return [
+            (each.dimension, each.category, each.first, each.second, each.gap) for each in self.dimensions
+        ]
 
 
 def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionProfile:

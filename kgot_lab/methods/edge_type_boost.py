@@ -22,16 +22,20 @@ def edge_type_boost(
     outgoing: float = BOOST_ALONG,
     incoming: float = BOOST_AGAINST,
 ) -> NodesFound:
-    """The nodes that the seeds are linked to: boost(d) = outgoing * edges from a seed + incoming * edges to a seed, over the largest.
+    """The nodes that the seeds are linked to: boost(d) = outgoing * edges from a seed + incoming * edges to a
+    seed, over the largest.
 
-    Only edges of `boost_types`, where given; each counts the same, or as a mapping says: {"enables": 1, "relates_to": 0.5} (C-O10). A loop
-    boosts nothing, and a seed is found where another seed is linked to it. As a stage of a pipeline it is `retrieval.neighbours.around`.
-    Raises BadInput where outgoing and incoming are both 0 or one is below, and UnknownName for a seed, or where no edge has such a type.
+    Only edges of `boost_types`, where given; each counts the same, or as a mapping says: {"enables": 1,
+    "relates_to": 0.5} (C-O10). A loop boosts nothing, and a seed is found where another seed is linked to it.
+    As a stage of a pipeline it is `retrieval.neighbours.around`. Raises BadInput where outgoing and incoming
+    are both 0 or one is below, and UnknownName for a seed, or where no edge has such a type.
     """
     for name, value in (("outgoing", outgoing), ("incoming", incoming)):
         require_amount(value, name)
     if not outgoing and not incoming:
-        raise BadInput("outgoing and incoming are both 0: then no edge boosts anything; one of them must be more")
+        raise BadInput(
+            "outgoing and incoming are both 0: then no edge boosts anything; one of them must be more"
+        )
     index = index_of(graph)
     rows = rows_named(index, seeds, "seeds")
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():

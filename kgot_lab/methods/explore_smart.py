@@ -20,7 +20,9 @@ _CENTRALITY, _DIVERSITY, _HUB = 0.6, 0.4, 2.0  # KG-OS, section 6
 
 
 class Explored(NamedTuple):
-    """A node around the start: its depth, importance and number of neighbours, whether it is a hub, and how it was reached."""
+    """A node around the start: its depth, importance and number of neighbours, whether it is a hub, and how
+    it was reached.
+    """
 
     id: str
     depth: int
@@ -39,7 +41,15 @@ class Exploration(MethodResult):
     levels: tuple[tuple[Explored, ...], ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "depth", "importance", "neighbours", "hub", "edge types", "from")
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "id",
+        "depth",
+        "importance",
+        "neighbours",
+        "hub",
+        "edge types",
+        "from",
+    )
 
     @property
     def nodes(self) -> tuple[Explored, ...]:
@@ -53,19 +63,25 @@ class Exploration(MethodResult):
 
     @property
     def title(self) -> str:
-        levels = ", ".join(f"{len(level):,} at depth {depth}" for depth, level in enumerate(self.levels) if depth)
-        return f"around {self.start}: {counted(len(self.nodes) - 1, 'node')}" + (f", {levels}" if levels else "")
+        levels = ", ".join(
+            f"{len(level):,} at depth {depth}" for depth, level in enumerate(self.levels) if depth
+        )
+        return f"around {self.start}: {counted(len(self.nodes) - 1, 'node')}" + (
+            f", {levels}" if levels else ""
+        )
 
     def rows(self) -> Sequence[Explored]:
         return self.nodes
 
 
 def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> Exploration:
-    """The nodes within some edges of a node, whichever way these point, by level and importance; hubs are marked.
+    """The nodes within some edges of a node, whichever way these point, by level and importance; hubs are
+    marked.
 
-    importance = .6 * degree centrality + .4 * types of edges at the node / types in the graph (decision C-M6). A hub has more than twice
-    the mean neighbours of its level. A node's parent is the most important node of the level before it is linked to; ties by id.
-    Raises UnknownName for a node that is not there, with near ids, and BadInput.
+    importance = .6 * degree centrality + .4 * types of edges at the node / types in the graph (decision
+    C-M6). A hub has more than twice the mean neighbours of its level. A node's parent is the most important
+    node of the level before it is linked to; ties by id. Raises UnknownName for a node that is not there,
+    with near ids, and BadInput.
     """
     require_count(depth, 1, "depth")
     index = index_of(graph)
@@ -73,7 +89,9 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     depths = np.full(len(graph), -1, np.int32)
     depths[root] = 0
     everywhere = index.ways_of()
-    levels: list[tuple[Explored, ...]] = [(Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), ""),)]
+    levels: list[tuple[Explored, ...]] = [
+        (Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), ""),)
+    ]
     for level in range(depth):
         reached = index.reach(depths, level, everywhere)
         if not len(reached.children):
@@ -83,7 +101,11 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     formula = f"importance = {_CENTRALITY:g} * degree centrality + {_DIVERSITY:g} * share of the edge types"
     why = [f"{formula}; a hub has over {_HUB:g} times the mean neighbours of its level"]
     hubs = [node.id for level in levels for node in level if node.is_hub]
-    why += [f"hubs: {', '.join(hubs[:5])}" + f" and {len(hubs) - 5:,} more" * (len(hubs) > 5)] if hubs else ["no hub among them"]
+    why += (
+        [f"hubs: {', '.join(hubs[:5])}" + f" and {len(hubs) - 5:,} more" * (len(hubs) > 5)]
+        if hubs
+        else ["no hub among them"]
+    )
     if len(levels) == 1:
         why.append(f"no edge joins {start_node} with another node")
     return Exploration(start_node, tuple(levels), tuple(why))
@@ -124,8 +146,13 @@ def _types(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(in_order)
-    pairs = each_once(reached.children * np.int64(len(names)) + rank[reached.ways // 2], len(index.graph) * len(names))
+    pairs = each_once(
+        reached.children * np.int64(len(names)) + rank[reached.ways // 2], len(index.graph) * len(names)
+    )
     children, types = pairs // len(names), [names[in_order[code]] for code in (pairs % len(names)).tolist()]
     starts = np.flatnonzero(np.diff(children, prepend=-1))
     ends = [*starts[1:].tolist(), len(types)]
-    return {child: tuple(types[a:b]) for child, a, b in zip(children[starts].tolist(), starts.tolist(), ends, strict=True)}
+    return {
+        child: tuple(types[a:b])
+        for child, a, b in zip(children[starts].tolist(), starts.tolist(), ends, strict=True)
+    }

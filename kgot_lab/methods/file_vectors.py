@@ -20,7 +20,16 @@ from kgot_lab.schemas.profiles.detect import quoted_name, tables_of
 from kgot_lab.schemas.profiles.profile import Tables, first_named
 from kgot_lab.text.counted import counted
 
-_VECTORS = ("embedding", "embeddings", "vector", "vectors", "embedding_vector", "embedding_blob", "vec", "emb")
+_VECTORS = (
+    "embedding",
+    "embeddings",
+    "vector",
+    "vectors",
+    "embedding_vector",
+    "embedding_blob",
+    "vec",
+    "emb",
+)
 _IDS = ("node_id", "entity_id", "id", "item_id", "key", "uid", "uuid", "name")
 _MODELS = ("embedding_model", "model", "model_name", "embedder", "model_id")
 _SIZES = ("embedding_dim", "dimension", "dimensions", "dim", "dims")
@@ -38,10 +47,12 @@ class VectorColumns(NamedTuple):
 
 
 def vectors_in_file(path: Path | str) -> StoredVectors:
-    """The vectors in an SQLite file, by the ids of their rows: bytes of 32-bit numbers, or of what a column of sizes says, or JSON lists.
+    """The vectors in an SQLite file, by the ids of their rows: bytes of 32-bit numbers, or of what a column
+    of sizes says, or JSON lists.
 
-    The file is copied and the copy is read, as `read_foreign` does. Rows without a vector are left out. Raises BadInput for a file without
-    vectors, listing what was looked for, and for vectors of several makers or sizes; StoreUnavailable for a file that cannot be copied.
+    The file is copied and the copy is read, as `read_foreign` does. Rows without a vector are left out.
+    Raises BadInput for a file without vectors, listing what was looked for, and for vectors of several makers
+    or sizes; StoreUnavailable for a file that cannot be copied.
     """
     path = Path(path)
     with private_copy(path) as copied:
@@ -50,14 +61,21 @@ def vectors_in_file(path: Path | str) -> StoredVectors:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 columns = _columns(tables_of(connection), path)
                 asked = ", ".join(quoted_name(name) if name else "NULL" for name in columns[1:])
-                rows = connection.execute(f"SELECT {asked} FROM {quoted_name(columns.table)} NOT INDEXED").fetchall()
+                rows = connection.execute(
+                    f"SELECT {asked} FROM {quoted_name(columns.table)} NOT INDEXED"
+                ).fetchall()
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
     kept = [row for row in rows if row[0] is not None and row[1] not in (None, "", b"")]
     if not kept:
         raise BadInput(f"{path}: no row of {columns.table} has a vector in {columns.vector}")
-    model = _only(f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in kept))
-    numbers = [_numbers(value, size, f"{path}: the {columns.vector} of {shortly(str(id))}") for id, value, _, size in kept]
+    model = _only(
+        f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in kept)
+    )
+    numbers = [
+        _numbers(value, size, f"{path}: the {columns.vector} of {shortly(str(id))}")
+        for id, value, _, size in kept
+    ]
     _only(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
     return StoredVectors.of([str(row[0]) for row in kept], np.stack(numbers), model=model)
 
@@ -77,7 +95,10 @@ def _columns(tables: Tables, path: Path) -> VectorColumns:
 def _only(problem: str, values: Iterable[object]) -> str:
     counts = Counter(values)
     if len(counts) > 1:
-        told = ", ".join(f"{value if value is not None else 'none said'} ({count:,})" for value, count in counts.most_common(4))
+        told = ", ".join(
+            f"{value if value is not None else 'none said'} ({count:,})"
+            for value, count in counts.most_common(4)
+        )
         raise BadInput(f"{problem}: {told}; vectors of several cannot be compared, so keep those of one")
     (value,) = counts
     return "" if value is None else str(value)

@@ -20,10 +20,14 @@ from kgot_lab.text.counted import counted
 
 Towards = Literal["forward", "backward", "both"]
 Follow = Literal["arrows", "dependants"]
-_ARROWS: Mapping[str, tuple[float, float]] = {"forward": (1.0, 0.0), "backward": (0.0, 1.0), "both": (1.0, 1.0)}
+_ARROWS: Mapping[str, tuple[float, float]] = {
+    "forward": (1.0, 0.0),
+    "backward": (0.0, 1.0),
+    "both": (1.0, 1.0),
+}
 
-# Which end of an edge depends on the other (decision C-M5, ours): A requires B means that a change of B reaches A. An edge of another
-# type, such as relates_to or alternative_to, carries no change.
+# Which end of an edge depends on the other (decision C-M5, ours): A requires B means that a change of B
+# reaches A. An edge of another type, such as relates_to or alternative_to, carries no change.
 SOURCE_DEPENDS = frozenset(
     "requires depends_on implements pattern_instance_of part_of caused_by imports calls uses inherits inherits_from extends references "
     "measures".split()
@@ -34,7 +38,9 @@ TARGET_DEPENDS = frozenset(
 
 
 class Impacted(NamedTuple):
-    """A node that a change reaches: its depth, its risk by distance alone and in full, and what its riskiest chain comes by."""
+    """A node that a change reaches: its depth, its risk by distance alone and in full, and what its riskiest
+    chain comes by.
+    """
 
     id: str
     name: str
@@ -47,7 +53,9 @@ class Impacted(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Impact(MethodResult):
-    """What a change reaches: by level, with risks; the riskiest chain; the types of the edges that lead from level to level."""
+    """What a change reaches: by level, with risks; the riskiest chain; the types of the edges that lead from
+    level to level.
+    """
 
     node: str
     direction: Towards
@@ -81,7 +89,9 @@ class Impact(MethodResult):
     @property
     def title(self) -> str:
         levels = ", ".join(f"{len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
-        return f"impact of {self.node} ({self.direction}): {counted(self.total_impacted, 'node')}" + (f", {levels}" if levels else "")
+        return f"impact of {self.node} ({self.direction}): {counted(self.total_impacted, 'node')}" + (
+            f", {levels}" if levels else ""
+        )
 
     def rows(self) -> Sequence[Impacted]:
         return self.nodes
@@ -96,18 +106,24 @@ def impact_analysis(
     follow: Follow = "arrows",
     weight: str | None = "weight",
 ) -> Impact:
-    """The nodes that a change of a node reaches within some edges, by a breadth-first walk; risk(d) = 1 / depth * weight * centrality.
+    """The nodes that a change of a node reaches within some edges, by a breadth-first walk; risk(d) = 1 /
+    depth * weight * centrality.
 
-    The weight is that of the heaviest edge from the level before, 1 where the property is missing; the centrality is that of degrees.
-    "forward" goes along the arrows, "backward" against them. With follow="dependants" the meaning of an edge type decides: forward leads to
-    what depends on the node, whichever way that arrow points, backward to what it depends on, and other types are not followed.
-    The critical path is the chain from the node to a leaf of the walk, a node from which it found nothing further, with the
-    greatest product of risks; ties by id. (If it might end anywhere, as decision C-M5 has it, it would end after one edge: without weights
-    no factor is above 1.) Raises UnknownName, also for another weight than the usual one that no edge has, and BadInput for a depth or for
-    a weight that is not above 0.
+    The weight is that of the heaviest edge from the level before, 1 where the property is missing; the
+    centrality is that of degrees. "forward" goes along the arrows, "backward" against them. With
+    follow="dependants" the meaning of an edge type decides: forward leads to what depends on the node,
+    whichever way that arrow points, backward to what it depends on, and other types are not followed. The
+    critical path is the chain from the node to a leaf of the walk, a node from which it found nothing
+    further, with the greatest product of risks; ties by id. (If it might end anywhere, as decision C-M5 has
+    it, it would end after one edge: without weights no factor is above 1.) Raises UnknownName, also for
+    another weight than the usual one that no edge has, and BadInput for a depth or for a weight that is not
+    above 0.
     """
     require(weight, (str, type(None)), "the weight is the name of a property of edges, or None")
-    for name, value, known in (("direction", direction, tuple(_ARROWS)), ("way to follow edges", follow, ("arrows", "dependants"))):
+    for name, value, known in (
+        ("direction", direction, tuple(_ARROWS)),
+        ("way to follow edges", follow, ("arrows", "dependants")),
+    ):
         if value not in known:
             raise UnknownName(name, str(value), known)
     require_count(max_depth, 1, "max_depth")
@@ -115,14 +131,18 @@ def impact_analysis(
     worth = _followed(index, direction, follow)
     weights = index.weights(weight) if weight else None
     if weights is None and weight not in (None, "", "weight") and graph.edge_properties:
-        raise UnknownName("property of edges", str(weight), {name for known in graph.edge_properties for name in known})
+        raise UnknownName(
+            "property of edges", str(weight), {name for known in graph.edge_properties for name in known}
+        )
     walk = _Walk(index, index.row(node), worth, max_depth, weights)
     why = [_told(index, direction, follow, worth)]
     if not walk.found.size:
         why.append(f"no such edge touches {node}")
     chain = walk.critical()
     if len(chain) > 1:
-        why.append(f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {' → '.join(graph.ids[row] for row in chain)}")
+        why.append(
+            f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {' → '.join(graph.ids[row] for row in chain)}"
+        )
     path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
     risk = float(walk.products[chain[-1]]) if path else 0.0
     name = node_name(node, graph.node_properties[walk.root])
@@ -132,7 +152,9 @@ def impact_analysis(
 class _Walk:
     """A breadth-first walk, with the heaviest edge and the best product of risks that lead to each node."""
 
-    def __init__(self, index: GraphIndex, root: int, worth: Reals, max_depth: int, weights: Reals | None) -> None:
+    def __init__(
+        self, index: GraphIndex, root: int, worth: Reals, max_depth: int, weights: Reals | None
+    ) -> None:
         size = len(index.graph)
         self.index, self.root = index, root
         self.depths = np.full(size, -1, np.int32)
@@ -148,9 +170,14 @@ class _Walk:
             self._take(reached, depth + 1, weights)
 
     def _take(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
-        """Note a level: risks by the heaviest edge, and the parent from which the chain to each node is riskiest."""
+        """Note a level: risks by the heaviest edge, and the parent from which the chain to each node is
+        riskiest.
+        """
         children = reached.children
-        products, heaviest = self.products[reached.parents] * self.index.centrality[children] / depth, np.ones(len(self.depths))
+        products, heaviest = (
+            self.products[reached.parents] * self.index.centrality[children] / depth,
+            np.ones(len(self.depths)),
+        )
         if weights is not None:
             heaviest[children] = 0.0
             own = weights[self.index.links.edge_rows[reached.places]]
@@ -194,10 +221,16 @@ class _Walk:
         names = (node_name(id, known[row]) for id, row in zip(reached, rows.tolist(), strict=True))
         columns = (each.tolist() for each in (self.depths[rows], 1 / self.depths[rows], self.risks[rows]))
         via, parents = (self.ways[rows] // 2).tolist(), self.parents[rows].tolist()
-        return tuple(map(Impacted, reached, names, *columns, map(types.__getitem__, via), map(ids.__getitem__, parents)))
+        return tuple(
+            map(
+                Impacted, reached, names, *columns, map(types.__getitem__, via), map(ids.__getitem__, parents)
+            )
+        )
 
     def edge_types(self) -> tuple[str, ...]:
-        return tuple(sorted(self.index.graph.type_names[code] for code in np.flatnonzero(self.types).tolist()))
+        return tuple(
+            sorted(self.index.graph.type_names[code] for code in np.flatnonzero(self.types).tolist())
+        )
 
 
 def _best(children: Ints, values: Reals, rank: Places) -> Places:
@@ -219,13 +252,23 @@ def _followed(index: GraphIndex, direction: Towards, follow: Follow) -> Reals:
     if follow == "arrows":
         return index.ways_of(along=along, against=against)
     # a target that depends lies along the arrow, a source that depends against it
-    return index.ways_of(TARGET_DEPENDS, along=along, against=against) + index.ways_of(SOURCE_DEPENDS, along=against, against=along)
+    return index.ways_of(TARGET_DEPENDS, along=along, against=against) + index.ways_of(
+        SOURCE_DEPENDS, along=against, against=along
+    )
 
 
 def _told(index: GraphIndex, direction: Towards, follow: Follow, worth: Reals) -> str:
     if follow == "arrows":
         ways = {"forward": "along the arrows", "backward": "against the arrows", "both": "both ways"}
         return f"edges followed {ways[direction]}"
-    meant = {"forward": "to what depends on it", "backward": "to what it depends on", "both": "to what depends on it and on what it does"}
-    left = [name for code, name in enumerate(index.graph.type_names) if not worth[2 * code : 2 * code + 2].any()]
-    return f"edges followed {meant[direction]}" + (f"; not followed: {', '.join(sorted(left))}" if left else "")
+    meant = {
+        "forward": "to what depends on it",
+        "backward": "to what it depends on",
+        "both": "to what depends on it and on what it does",
+    }
+    left = [
+        name for code, name in enumerate(index.graph.type_names) if not worth[2 * code : 2 * code + 2].any()
+    ]
+    return f"edges followed {meant[direction]}" + (
+        f"; not followed: {', '.join(sorted(left))}" if left else ""
+    )

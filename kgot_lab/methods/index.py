@@ -1,4 +1,6 @@
-"""What the query methods read off a graph again and again: worked out when first needed, and kept with the graph."""
+"""What the query methods read off a graph again and again: worked out when first needed, and kept with the
+graph.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _KEPT = "_index_of_methods"  # under this name a graph keeps its index
 
 
 class LevelEdges(NamedTuple):
-    """Edges from one level of a walk to the next: row of the parent, row of the child, way (see `Links.ways`), place in the links."""
+    """Edges from one level of a walk to the next: row of the parent, row of the child, way (see
+    `Links.ways`), place in the links.
+    """
 
     parents: Ints
     children: Ints
@@ -36,12 +40,16 @@ class LevelEdges(NamedTuple):
 
 
 class GraphIndex(NodeTexts):
-    """The neighbours, types, words and dimensions of a graph, as arrays; a copy of it for another process works them out again."""
+    """The neighbours, types, words and dimensions of a graph, as arrays; a copy of it for another process
+    works them out again.
+    """
 
     def __init__(self, graph: PropertyGraph) -> None:
         super().__init__(graph)
         self._columns: dict[str, DimensionColumn] = {}
-        self.of_intent: dict[str, Reals] = {}  # how far each node is about an intent, as `intent_scores` works it out
+        self.of_intent: dict[
+            str, Reals
+        ] = {}  # how far each node is about an intent, as `intent_scores` works it out
         self._weights: dict[str, Reals | None] = {}
         self._leads_to: dict[str, dict[int, list[int]]] = {}
 
@@ -51,12 +59,16 @@ class GraphIndex(NodeTexts):
     # --- nodes ---
 
     def row(self, id: str) -> int:
-        """The row of a node; raises UnknownName with the ids that are near, by their letters or by what the node is called."""
+        """The row of a node; raises UnknownName with the ids that are near, by their letters or by what the
+        node is called.
+        """
         try:
             return self.graph.row(id)
         except UnknownName:
             pass
-        alone = {label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1}  # in files of others a label is a name
+        alone = {
+            label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1
+        }  # in files of others a label is a name
         called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
         called |= {each: row for row, each in enumerate(self.graph.ids)}
         folded = {each.casefold(): row for each, row in called.items()}
@@ -92,9 +104,13 @@ class GraphIndex(NodeTexts):
             self._columns[name] = dimension_column(self.graph, name)
         return self._columns[name]
 
-    def hits(self, rows: Sequence[int], scores: Sequence[float], why: Iterable[str] | None = None) -> tuple[NodeHit, ...]:
+    def hits(
+        self, rows: Sequence[int], scores: Sequence[float], why: Iterable[str] | None = None
+    ) -> tuple[NodeHit, ...]:
         """Some rows as they are told, each with its score and why it is here."""
-        ids, names, kinds = (map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.kinds))
+        ids, names, kinds = (
+            map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.kinds)
+        )
         return tuple(map(NodeHit, ids, names, kinds, scores, repeat("") if why is None else why))
 
     # --- edges ---
@@ -111,7 +127,9 @@ class GraphIndex(NodeTexts):
 
     @cached_property
     def degrees(self) -> Places:
-        """How many neighbours each node has: parallel edges count once, so that no centrality is above 1 (decision C-M8)."""
+        """How many neighbours each node has: parallel edges count once, so that no centrality is above 1
+        (decision C-M8).
+        """
         return np.diff(self.neighbours.indptr)
 
     @cached_property
@@ -124,25 +142,37 @@ class GraphIndex(NodeTexts):
         """How many of the edge types of the graph touch each node, as a share of them; loops do not count."""
         kinds = max(len(self.graph.types()), 1)
         codes = max(len(self.graph.type_names), 1)
-        touching = each_once(self.links.origins * np.int64(codes) + self.links.ways // 2, len(self.graph) * codes)
+        touching = each_once(
+            self.links.origins * np.int64(codes) + self.links.ways // 2, len(self.graph) * codes
+        )
         return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
 
-    def ways_of(self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0) -> Reals:
-        """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a type not there adds nothing.
+    def ways_of(
+        self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0
+    ) -> Reals:
+        """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a
+        type not there adds nothing.
 
-        Types with a number each, a mapping, are worth that many times as much. Raises BadInput for one text in place of a list.
+        Types with a number each, a mapping, are worth that many times as much. Raises BadInput for one text
+        in place of a list.
         """
         if isinstance(types, str):
             raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
         worth = np.zeros((len(self.graph.type_names), 2))
-        wanted = types if isinstance(types, Mapping) else dict.fromkeys(self.graph.type_names if types is None else types, 1.0)
+        wanted = (
+            types
+            if isinstance(types, Mapping)
+            else dict.fromkeys(self.graph.type_names if types is None else types, 1.0)
+        )
         for code, name in enumerate(self.graph.type_names):
             if name in wanted:
                 worth[code] = along * wanted[name], against * wanted[name]
         return worth.ravel()
 
     def absent_types(self, types: Iterable[str] | None) -> list[str]:
-        """Which of some edge types no edge has, in their order; raises UnknownName where that is all of them, BadInput for one text."""
+        """Which of some edge types no edge has, in their order; raises UnknownName where that is all of them,
+        BadInput for one text.
+        """
         if isinstance(types, str):
             raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
         wanted, known = set(types or ()), set(self.graph.type_names)
@@ -153,9 +183,16 @@ class GraphIndex(NodeTexts):
     def told(self, places: Sequence[int]) -> list[str]:
         """Some steps as texts: "a --[requires]--> b"."""
         links, names = self.links, self.names
-        arrows = [arrow for type in self.graph.type_names for arrow in (f" --[{type}]--> ", f" <--[{type}]-- ")]
+        arrows = [
+            arrow for type in self.graph.type_names for arrow in (f" --[{type}]--> ", f" <--[{type}]-- ")
+        ]
         some = np.asarray(places, np.int64)
-        steps = zip(links.origins[some].tolist(), links.ways[some].tolist(), links.ends.indices[some].tolist(), strict=True)
+        steps = zip(
+            links.origins[some].tolist(),
+            links.ways[some].tolist(),
+            links.ends.indices[some].tolist(),
+            strict=True,
+        )
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
     def places(self, rows: Ints, worth: Reals) -> tuple[Places, Places]:
@@ -165,11 +202,16 @@ class GraphIndex(NodeTexts):
         return places[kept], owners[kept]
 
     def reach(self, depths: Ints, depth: int, worth: Reals) -> LevelEdges:
-        """All edges from the nodes of one depth to nodes not reached yet (depth -1), on ways that are worth something.
+        """All edges from the nodes of one depth to nodes not reached yet (depth -1), on ways that are worth
+        something.
 
-        Where fewer edges lead out of what is not reached than out of the level, it is walked from there: the same edges are found.
+        Where fewer edges lead out of what is not reached than out of the level, it is walked from there: the
+        same edges are found.
         """
-        level, open = np.flatnonzero(depths == depth).astype(np.int32), np.flatnonzero(depths < 0).astype(np.int32)
+        level, open = (
+            np.flatnonzero(depths == depth).astype(np.int32),
+            np.flatnonzero(depths < 0).astype(np.int32),
+        )
         ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
         outwards = size[level].sum() <= size[open].sum()
         start, wanted = (level, -1) if outwards else (open, depth)
@@ -187,14 +229,23 @@ class GraphIndex(NodeTexts):
         """The place of the same step from its other end."""
         links, back = self.links, self.links.ends.indices[place]
         first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
-        same = (links.edge_rows[first:last] == links.edge_rows[place]) & (links.ways[first:last] == links.ways[place] ^ 1)
+        same = (links.edge_rows[first:last] == links.edge_rows[place]) & (
+            links.ways[first:last] == links.ways[place] ^ 1
+        )
         return first + int(np.flatnonzero(same)[0])
 
     def first_along(self, place: int, worth: Reals) -> int:
-        """Of the steps between the two ends of a step, on ways that are worth something, the first along an arrow, else the first."""
+        """Of the steps between the two ends of a step, on ways that are worth something, the first along an
+        arrow, else the first.
+        """
         links, row = self.links, self.links.origins[place]
-        first, last = int(links.ends.indptr[row]), int(links.ends.indptr[row + 1])  # those along an arrow come first
-        same = (links.ends.indices[first:last] == links.ends.indices[place]) & (worth[links.ways[first:last]] > 0)
+        first, last = (
+            int(links.ends.indptr[row]),
+            int(links.ends.indptr[row + 1]),
+        )  # those along an arrow come first
+        same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
+            worth[links.ways[first:last]] > 0
+        )
         return first + int(np.flatnonzero(same)[0])
 
     def edge(self, row: int) -> Edge:
@@ -202,15 +253,21 @@ class GraphIndex(NodeTexts):
         return self.graph.edges[int(row)]
 
     def outgoing(self, row: int, types: Collection[str]) -> list[int]:
-        """The rows that edges of these types lead to from a row, each once, in edge order; a loop leads nowhere."""
+        """The rows that edges of these types lead to from a row, each once, in edge order; a loop leads
+        nowhere.
+        """
         return self.ends_of([row], types).get(row, [])
 
     def incoming(self, row: int, types: Collection[str]) -> list[int]:
         """The rows from which edges of these types lead to a row, each once, in edge order."""
         return self.ends_of([row], types, along=0.0, against=1.0).get(row, [])
 
-    def ends_of(self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0) -> dict[int, list[int]]:
-        """The rows that edges of these types lead to from each of some rows, each once, in edge order; one without such is left out."""
+    def ends_of(
+        self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0
+    ) -> dict[int, list[int]]:
+        """The rows that edges of these types lead to from each of some rows, each once, in edge order; one
+        without such is left out.
+        """
         some = np.array(rows, np.int32)
         places, owners = self.places(some, self.ways_of(types, along=along, against=against))
         found: dict[int, dict[int, None]] = {}
@@ -219,13 +276,17 @@ class GraphIndex(NodeTexts):
         return {row: list(ends) for row, ends in found.items()}
 
     def leads_to(self, type: str) -> dict[int, list[int]]:
-        """For each row the rows that edges of one type lead to, each once; one without such edges is left out."""
+        """For each row the rows that edges of one type lead to, each once; one without such edges is left
+        out.
+        """
         if type not in self._leads_to:
             self._leads_to[type] = self.ends_of(range(len(self.graph)), (type,))
         return self._leads_to[type]
 
     def weights(self, name: str) -> Reals | None:
-        """The weight of each edge by a property, 1 where it has none; None where no edge has it. Raises BadInput for one not above 0."""
+        """The weight of each edge by a property, 1 where it has none; None where no edge has it. Raises
+        BadInput for one not above 0.
+        """
         if name not in self._weights:
             self._weights[name] = self._weighed(name)
         return self._weights[name]
@@ -239,7 +300,9 @@ class GraphIndex(NodeTexts):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
                 edge = self.edge(row)
                 told = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
-                raise BadInput(f"the {name} of the edge {told} is {value!r}; it must be a number above 0: mend it, or say weight=None")
+                raise BadInput(
+                    f"the {name} of the edge {told} is {value!r}; it must be a number above 0: mend it, or say weight=None"
+                )
             values[row] = value
         return values
 
@@ -253,12 +316,16 @@ def index_of(graph: PropertyGraph) -> GraphIndex:
     )
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
-    kept: GraphIndex = vars(graph).setdefault(_KEPT, GraphIndex(graph))  # on the graph, as cached_property does, so that both go together
+    kept: GraphIndex = vars(graph).setdefault(
+        _KEPT, GraphIndex(graph)
+    )  # on the graph, as cached_property does, so that both go together
     return kept
 
 
 def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
-    """The rows of some ids, each once, in their order; raises BadInput for one text in place of a list, and UnknownName."""
+    """The rows of some ids, each once, in their order; raises BadInput for one text in place of a list, and
+    UnknownName.
+    """
     if isinstance(ids, str):
         raise BadInput(f"{what} are a list of node ids, not one text: [{ids!r}]")
     require(ids, Iterable, f"{what} are a list of node ids")

@@ -1,4 +1,6 @@
-"""The fourteen intents as data: what a query says that has one, which methods it asks for, and which nodes it is about."""
+"""The fourteen intents as data: what a query says that has one, which methods it asks for, and which nodes it
+is about.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,13 @@ Purpose = Literal["goal", "capability", "composition", "impact", "comparison", "
 
 @dataclass(frozen=True)
 class IntentRule:
-    """An intent: its triggers, the method it asks for, and the nodes that it is about by their types, edges and dimensions.
+    """An intent: its triggers, the method it asks for, and the nodes that it is about by their types, edges
+    and dimensions.
 
-    Phrases and words are those of KG-OS, section 6. The rest is ours but for cost_optimization, the only intent of which section 7 says
-    how nodes are scored (decisions C-O1, C-O4): a node of one of `types`, or with one of the words in its name, has 1, one with an edge of
-    one of `edges` from or to such a node .7, and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
+    Phrases and words are those of KG-OS, section 6. The rest is ours but for cost_optimization, the only
+    intent of which section 7 says how nodes are scored (decisions C-O1, C-O4): a node of one of `types`, or
+    with one of the words in its name, has 1, one with an edge of one of `edges` from or to such a node .7,
+    and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
     """
 
     phrases: tuple[str, ...]
@@ -37,7 +41,11 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
         *_said("reduce costs, save money, api costs", "cost, expensive, cheap, budget, pricing"),
         purpose="goal",
         types=("cost_strategy",),
-        edges=("optimizes", "enables", "reduces"),  # of the two lists in the document that of section 6 (C-O9)
+        edges=(
+            "optimizes",
+            "enables",
+            "reduces",
+        ),  # of the two lists in the document that of section 6 (C-O9)
         dimensions={"pricing_tier": (None, 0.3)},
     ),
     "coding_help": IntentRule(
@@ -122,11 +130,35 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
     ),
 }
 
-# How a query says its purpose whatever it is about (decision C-O1, ours): the first that is found, in this order.
+# How a query says its purpose whatever it is about (decision C-O1, ours): the first that is found, in this
+# order.
 PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
     "capability": (
-        *("can it", "can we", "can you", "can i", "could it", "could we", "does it", "do you support", "is it able", "is it possible"),
+        *(
+            "can it",
+            "can we",
+            "can you",
+            "can i",
+            "could it",
+            "could we",
+            "does it",
+            "do you support",
+            "is it able",
+            "is it possible",
+        ),
         *("does it support", "will it", "would it", "is there support"),
     ),
-    "goal": ("i want", "i'd like", "i need", "we want", "we need", "how do i", "how do we", "how can i", "how can we", "how to", "help me"),
+    "goal": (
+        "i want",
+        "i'd like",
+        "i need",
+        "we want",
+        "we need",
+        "how do i",
+        "how do we",
+        "how can i",
+        "how can we",
+        "how to",
+        "help me",
+    ),
 }

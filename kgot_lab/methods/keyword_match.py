@@ -12,10 +12,11 @@ from kgot_lab.text.words import searched_words
 
 
 def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> NodesFound:
-    """The nodes whose name, labels or properties hold words of a query, even inside a longer word: score = how many different ones.
+    """The nodes whose name, labels or properties hold words of a query, even inside a longer word: score =
+    how many different ones.
 
-    As SQL LIKE '%word%' has it. Stop words and single letters are left out, and so are the names of the properties: "description" would
-    match every node. All are found, or the best `k`. Raises BadInput.
+    As SQL LIKE '%word%' has it. Stop words and single letters are left out, and so are the names of the
+    properties: "description" would match every node. All are found, or the best `k`. Raises BadInput.
     """
     require(query, str, "a query is a text")
     if k is not None:
@@ -24,8 +25,16 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     ranking = index.substrings.search(query)
     kept = ranking if k is None else best(ranking, k)
     words = list(dict.fromkeys(searched_words(query)))
-    told = f"words looked for: {', '.join(words)}" if words else "no word to look for: stop words and single letters are left out"
-    cut = [f"{len(ranking.hits) - len(kept.hits):,} more hold one, k={k} keeps the best"] * (len(kept.hits) < len(ranking.hits))
+    told = (
+        f"words looked for: {', '.join(words)}"
+        if words
+        else "no word to look for: stop words and single letters are left out"
+    )
+    cut = [f"{len(ranking.hits) - len(kept.hits):,} more hold one, k={k} keeps the best"] * (
+        len(kept.hits) < len(ranking.hits)
+    )
     none = ["no name, label or text holds any of them"] * bool(words and not ranking.hits)
     rows, scores = columns(kept, graph.ids)
-    return NodesFound(f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (told, *cut, *none))
+    return NodesFound(
+        f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (told, *cut, *none)
+    )

@@ -1,4 +1,6 @@
-"""The words of a graph: what each node is called, what its texts say, and the lanes that search them, each made when first needed."""
+"""The words of a graph: what each node is called, what its texts say, and the lanes that search them, each
+made when first needed.
+"""
 
 from __future__ import annotations
 
@@ -53,15 +55,21 @@ class NodeTexts:
     @cached_property
     def of_stem(self) -> dict[str, frozenset[int]]:
         """The rows of the nodes that hold a word with each stem."""
-        stems = tuple({stem(word) for word in telling_words(full_text(document))} for document in self.documents)
+        stems = tuple(
+            {stem(word) for word in telling_words(full_text(document))} for document in self.documents
+        )
         return {word: frozenset(rows.tolist()) for word, rows in rows_by(stems).items()}
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
-        """Each node as a text that can be searched: its name as the title, then its labels and whatever its properties say in words."""
+        """Each node as a text that can be searched: its name as the title, then its labels and whatever its
+        properties say in words.
+        """
         return tuple(
             Document(id, _spaced(f"{kind}. {' '.join(_texts(known, ('name', 'title')))}"), _spaced(name))
-            for id, name, kind, known in zip(self.graph.ids, self.names, self.kinds, self.graph.node_properties, strict=True)
+            for id, name, kind, known in zip(
+                self.graph.ids, self.names, self.kinds, self.graph.node_properties, strict=True
+            )
         )
 
     @cached_property
@@ -86,18 +94,24 @@ class NodeTexts:
 
     @cached_property
     def goals(self) -> Stage:
-        """The text lane of a goal: BM25 with k1 1.5, b .75 and the intent verbs five times as heavy, and FTS5, which cannot weigh words."""
+        """The text lane of a goal: BM25 with k1 1.5, b .75 and the intent verbs five times as heavy, and
+        FTS5, which cannot weigh words.
+        """
         return strongest(bm25(self.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS), self.fts5)
 
     def meaning(self, embedder: Embedder) -> Stage:
-        """The nodes by the cosine of their text with the query; their vectors are made when an embedder is first given."""
+        """The nodes by the cosine of their text with the query; their vectors are made when an embedder is
+        first given.
+        """
         checked_embedder(embedder)
         if embedder.digest not in self._meanings:
             self._meanings[embedder.digest] = meaning(self.documents, embedder)
         return self._meanings[embedder.digest]
 
     def meaning_of(self, vectors: StoredVectors, embedder: Embedder) -> Stage:
-        """The nodes by the cosine of their stored vector with the query; raises BadInput where none has one, or for another embedder."""
+        """The nodes by the cosine of their stored vector with the query; raises BadInput where none has one,
+        or for another embedder.
+        """
         checked_embedder(embedder)
         kept = vectors, embedder.digest
         if kept not in self._of_vectors:
@@ -108,7 +122,9 @@ class NodeTexts:
                     f"none of the {len(vectors):,} stored vectors is of a node: their ids are {near} …, those of nodes "
                     f"{', '.join(map(repr, self.graph.ids[:3]))} …"
                 )
-            of_nodes = StoredVectors(tuple(vectors.ids[row] for row in rows), vectors.matrix[rows], vectors.model, vectors.digest)
+            of_nodes = StoredVectors(
+                tuple(vectors.ids[row] for row in rows), vectors.matrix[rows], vectors.model, vectors.digest
+            )
             self._of_vectors[kept] = meaning_of_vectors(of_nodes, embedder)
         return self._of_vectors[kept]
 

@@ -29,7 +29,9 @@ class NodeHit(NamedTuple):
 
 
 class MethodResult:
-    """What a method found. Rows are what `frame` has in full; `why` are sentences, also on what was not found."""
+    """What a method found. Rows are what `frame` has in full; `why` are sentences, also on what was not
+    found.
+    """
 
     COLUMNS: ClassVar[tuple[str, ...]]
     why: tuple[str, ...]
@@ -45,7 +47,9 @@ class MethodResult:
 
     @property
     def ids(self) -> list[str]:
-        """The nodes it is about, by id and in its order: `graph.subgraph(found.ids)` is what can be drawn of it."""
+        """The nodes it is about, by id and in its order: `graph.subgraph(found.ids)` is what can be drawn of
+        it.
+        """
         return [str(row[0]) for row in self.rows()]
 
     def frame(self) -> pd.DataFrame:
@@ -65,11 +69,18 @@ class MethodResult:
 
     def _grid(self) -> Grid:
         shown = self.rows()[:_SHOWN]
-        return Grid(self.title, self.COLUMNS, tuple(tuple(Cell(_told(value)) for value in row) for row in shown), words=True)
+        return Grid(
+            self.title,
+            self.COLUMNS,
+            tuple(tuple(Cell(_told(value)) for value in row) for row in shown),
+            words=True,
+        )
 
     def _notes(self) -> list[str]:
         left = len(self.rows()) - _SHOWN
-        return [f"… and {counted(left, 'row')} more; frame() has all"] * (left > 0) + [harmless(each) for each in self.why]
+        return [f"… and {counted(left, 'row')} more; frame() has all"] * (left > 0) + [
+            harmless(each) for each in self.why
+        ]
 
 
 @dataclass(frozen=True, repr=False)

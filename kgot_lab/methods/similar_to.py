@@ -39,7 +39,15 @@ class SimilarNodes(MethodResult):
     nodes: tuple[Alike, ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "type", "score", "jaccard", "type match", "name overlap")
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "id",
+        "name",
+        "type",
+        "score",
+        "jaccard",
+        "type match",
+        "name overlap",
+    )
 
     @property
     def title(self) -> str:
@@ -50,11 +58,13 @@ class SimilarNodes(MethodResult):
 
 
 def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
-    """The nodes most like a node: score = .70 * Jaccard index of the neighbours + .20 * same type + .10 * shared words of the names.
+    """The nodes most like a node: score = .70 * Jaccard index of the neighbours + .20 * same type + .10 *
+    shared words of the names.
 
-    Neighbours count whichever way edges point, each once, the two nodes themselves left out; without any the index is 0 (decision
-    C-M7). The type is the same where a label is shared; the names share their common words over all their words. Nodes that score 0
-    are not found. Raises UnknownName for a node that is not there, with near ids, and BadInput.
+    Neighbours count whichever way edges point, each once, the two nodes themselves left out; without any the
+    index is 0 (decision C-M7). The type is the same where a label is shared; the names share their common
+    words over all their words. Nodes that score 0 are not found. Raises UnknownName for a node that is not
+    there, with near ids, and BadInput.
     """
     require_count(k, 1, "k", "it is how many nodes are kept")
     index = index_of(graph)
@@ -83,7 +93,9 @@ def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
     shared = np.bincount(near.indices[neighbour_places(near, mine)[0]], minlength=len(index.graph))
     linked = np.zeros(len(index.graph), np.int64)
     linked[mine] = 1
-    united = len(mine) + index.degrees - shared - 2 * linked  # linked to each other: each is in the other's set
+    united = (
+        len(mine) + index.degrees - shared - 2 * linked
+    )  # linked to each other: each is in the other's set
     found: Reals = np.divide(shared, united, out=np.zeros(len(index.graph)), where=united > 0)
     return found
 

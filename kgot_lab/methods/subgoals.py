@@ -1,4 +1,6 @@
-"""A goal of several parts, split where it says so: conservative, since "read and analyse" may be one step or two."""
+"""A goal of several parts, split where it says so: conservative, since "read and analyse" may be one step or
+two.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,16 @@ import re
 from kgot_lab.text.stems import stem
 
 _AFTER = re.compile(r"\bafter (?!that\b|this\b|which\b|wards\b)", re.I)
-_JOINTS = re.compile(r"\s*(?:[,;]|\band then\b|\bthen\b|\band\b|\bafter(?: that| this| which|wards)\b|\bbefore\b)\s*", re.I)
+_JOINTS = re.compile(
+    r"\s*(?:[,;]|\band then\b|\bthen\b|\band\b|\bafter(?: that| this| which|wards)\b|\bbefore\b)\s*", re.I
+)
 _OPENING = re.compile(
-    r"^(?:first(?:ly)?|finally|lastly|next|also|(?:i|we) want(?: to)?|how (?:do|can) (?:i|we)|how to|help me|please|to)\b\s*", re.I
+    r"^(?:first(?:ly)?|finally|lastly|next|also|(?:i|we) want(?: to)?|how (?:do|can) (?:i|we)|how to|help me|please|to)\b\s*",
+    re.I,
 )
 _ANCHORED = 3  # words at the beginning of a part among which its verb is looked for
-# What a part has to say to be a step of its own (ours); "and JSON files" says none of them, and goes with the part before.
+# What a part has to say to be a step of its own (ours); "and JSON files" says none of them, and goes with the
+# part before.
 _ACTIONS = frozenset(
     map(
         stem,
@@ -35,10 +41,11 @@ _ACTIONS = frozenset(
 
 
 def subgoals(goal: str) -> tuple[str, ...]:
-    """The parts of a goal in the order in which they are to be done: "A and B", "A, then B" and "B after A" are A, B (decision C-M4).
+    """The parts of a goal in the order in which they are to be done: "A and B", "A, then B" and "B after A"
+    are A, B (decision C-M4).
 
-    It is split at commas and at the words and, then, after, before; a part without an action verb goes with the part before it, or with
-    the next where it is the first. Where no part has one, each is a sub-goal.
+    It is split at commas and at the words and, then, after, before; a part without an action verb goes with
+    the part before it, or with the next where it is the first. Where no part has one, each is a sub-goal.
     """
     halves = _AFTER.split(goal.strip(" .?!"))
     said = [part for half in reversed(halves) for part in _JOINTS.split(half)]

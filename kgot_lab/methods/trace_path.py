@@ -52,19 +52,29 @@ class PathFound(MethodResult):
 
     @property
     def title(self) -> str:
-        return f"path from {self.start} to {self.end}: " + (counted(self.length, "edge") if self.found else "none found")
+        return f"path from {self.start} to {self.end}: " + (
+            counted(self.length, "edge") if self.found else "none found"
+        )
 
     def rows(self) -> Sequence[tuple[str, ...]]:
         return [(step.source, step.edge.type, step.direction, step.target) for step in self.steps]
 
 
 def trace_path(
-    graph: PropertyGraph, node_a: str, node_b: str, *, max_depth: int = 5, types: Collection[str] | None = None, directed: bool = False
+    graph: PropertyGraph,
+    node_a: str,
+    node_b: str,
+    *,
+    max_depth: int = 5,
+    types: Collection[str] | None = None,
+    directed: bool = False,
 ) -> PathFound:
-    """A shortest path of at most `max_depth` edges, by a search from both ends at once; edges are walked both ways unless `directed`.
+    """A shortest path of at most `max_depth` edges, by a search from both ends at once; edges are walked both
+    ways unless `directed`.
 
-    Of parallel edges the path names the first that goes forward, else the first. With `types`, only these are walked.
-    Raises UnknownName for a node that is not there, with near ids, or where no edge has such a type, and BadInput.
+    Of parallel edges the path names the first that goes forward, else the first. With `types`, only these are
+    walked. Raises UnknownName for a node that is not there, with near ids, or where no edge has such a type,
+    and BadInput.
     """
     require_count(max_depth, 1, "max_depth", "it is how many edges a path may have")
     index = index_of(graph)
@@ -83,7 +93,10 @@ def trace_path(
     if meeting < 0:
         told = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
         return PathFound(node_a, node_b, False, (), "", (_why_not(sides, max_depth, types, directed), *told))
-    found = [*reversed(sides[0].back_from(meeting)), *(index.turned(place) for place in sides[1].back_from(meeting))]
+    found = [
+        *reversed(sides[0].back_from(meeting)),
+        *(index.turned(place) for place in sides[1].back_from(meeting)),
+    ]
     places = [index.first_along(place, out) for place in found]
     steps = tuple(_step(index, place) for place in places)
     text = index.links.path(places) if places else index.names[start]
@@ -91,7 +104,9 @@ def trace_path(
 
 
 class _Side:
-    """A breadth-first search from one end: the depth of every node, -1 where it has not come, and the step that led there."""
+    """A breadth-first search from one end: the depth of every node, -1 where it has not come, and the step
+    that led there.
+    """
 
     def __init__(self, index: GraphIndex, row: int, worth: Reals) -> None:
         self.index, self.worth, self.depth, self.stuck = index, worth, 0, False
@@ -131,10 +146,17 @@ class _Side:
 def _step(index: GraphIndex, place: int) -> PathStep:
     ids, links = index.graph.ids, index.links
     direction: Literal["forward", "backward"] = "backward" if links.ways[place] % 2 else "forward"
-    return PathStep(ids[links.origins[place]], index.edge(links.edge_rows[place]), direction, ids[links.ends.indices[place]])
+    return PathStep(
+        ids[links.origins[place]],
+        index.edge(links.edge_rows[place]),
+        direction,
+        ids[links.ends.indices[place]],
+    )
 
 
-def _why_not(sides: tuple[_Side, _Side], max_depth: int, types: Collection[str] | None, directed: bool) -> str:
+def _why_not(
+    sides: tuple[_Side, _Side], max_depth: int, types: Collection[str] | None, directed: bool
+) -> str:
     index = sides[0].index
     limits = "" if types is None else f" of the types {', '.join(sorted(types))}"
     limits += " in the direction of the arrows" * directed

@@ -1,4 +1,6 @@
-"""What two similarities of a pair of texts say together: its delta, the band of that delta, and the thresholds of an edge."""
+"""What two similarities of a pair of texts say together: its delta, the band of that delta, and the
+thresholds of an edge.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ Cosines = NDArray[np.float64]
 
 
 def band(delta: float) -> str:
-    """The band of a delta: negative < 0 <= low < .05 <= middle < .15 <= high. Raises BadInput for what is no number.
+    """The band of a delta: negative < 0 <= low < .05 <= middle < .15 <= high. Raises BadInput for what is no
+    number.
 
-    The delta is first rounded to six places, so that .3 - .25 is in the band of .05, whatever binary fractions say.
+    The delta is first rounded to six places, so that .3 - .25 is in the band of .05, whatever binary
+    fractions say.
     """
     if not math.isfinite(delta):
         raise BadInput(f"a delta is a finite number, not {delta}")
@@ -49,19 +53,24 @@ def _left(words: float) -> str:
 def cosines(some: Matrix, others: Matrix) -> Cosines:
     """The cosine of each row with the row beside it, both of length 1, rounded to six places.
 
-    Added up in 64 bits and row by row, so that it is the same whatever other rows stand around it, and whichever of the two comes first.
+    Added up in 64 bits and row by row, so that it is the same whatever other rows stand around it, and
+    whichever of the two comes first.
     """
-    return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)  # + 0.0 makes 0 of -0
+    return np.asarray(
+        np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0
+    )  # + 0.0 makes 0 of -0
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How alike two skeletons must be, and by how much more than the texts, for an edge. What equals a threshold passes.
+    """How alike two skeletons must be, and by how much more than the texts, for an edge. What equals a
+    threshold passes.
 
-    Both tests read similarities rounded to six places, and their difference, rounded again, as the thresholds are: what is printed decides.
-    The defaults of these two were set for a model of 3072 dimensions. A skeleton of fewer than `words` words beside "something" has too
-    little to compare: its text gets no edge and is counted; 0 refuses none. Raises BadInput outside -1..1 (skeleton), -2..2 (delta) and
-    below 0 (words).
+    Both tests read similarities rounded to six places, and their difference, rounded again, as the thresholds
+    are: what is printed decides. The defaults of these two were set for a model of 3072 dimensions. A
+    skeleton of fewer than `words` words beside "something" has too little to compare: its text gets no edge
+    and is counted; 0 refuses none. Raises BadInput outside -1..1 (skeleton), -2..2 (delta) and below 0
+    (words).
     """
 
     skeleton: float = 0.45
@@ -77,15 +86,23 @@ class Thresholds:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
 
     def too_short(self, pair: Pair) -> str:
-        """Why two skeletons have too little to compare by these thresholds; empty where they have enough, or are not known."""
-        return f"too short to compare: {_left(pair.least)}, and an edge takes {self.words}" if pair.least < self.words else ""
+        """Why two skeletons have too little to compare by these thresholds; empty where they have enough, or
+        are not known.
+        """
+        return (
+            f"too short to compare: {_left(pair.least)}, and an edge takes {self.words}"
+            if pair.least < self.words
+            else ""
+        )
 
     def admits(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
         """Whether both thresholds are reached, for one pair or for many."""
         return (np.round(skeleton, DIGITS) >= self.skeleton) & (np.round(delta, DIGITS) >= self.delta)
 
     def told(self, embedder: Embedder) -> str:
-        """The thresholds in words, with a warning where they are the defaults and the embedder is not the one they were set for."""
+        """The thresholds in words, with a warning where they are the defaults and the embedder is not the one
+        they were set for.
+        """
         line = f"skeleton >= {self.skeleton:g} and delta >= {self.delta:g}"
         if (self.skeleton, self.delta) != (Thresholds.skeleton, Thresholds.delta):
             return line
@@ -98,7 +115,9 @@ SPECIFIED = Thresholds()  # what is used unless one says otherwise
 
 
 class Verified(Protocol):
-    """What a verifier says of two texts: how well they lie side by side, and why they are no pair, empty where they are one."""
+    """What a verifier says of two texts: how well they lie side by side, and why they are no pair, empty
+    where they are one.
+    """
 
     @property
     def score(self) -> float: ...
@@ -142,15 +161,28 @@ class Pair:
         said = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton, "band": self.band}
         said |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
         if self.alignment is not None:
-            said |= {"alignment": str(self.alignment), "alignment_score": self.alignment.score, "veto": self.veto}
+            said |= {
+                "alignment": str(self.alignment),
+                "alignment_score": self.alignment.score,
+                "veto": self.veto,
+            }
         return said
 
     def __str__(self) -> str:
-        numbers = f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f} = delta {self.delta:+.3f}, {self.band}"
-        return numbers + f"; only {_left(self.least)}" * (self.least < LEAST_WORDS) + f"; vetoed: {self.veto}" * bool(self.veto)
+        numbers = (
+            f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f} = delta {self.delta:+.3f}, {self.band}"
+        )
+        return (
+            numbers
+            + f"; only {_left(self.least)}" * (self.least < LEAST_WORDS)
+            + f"; vetoed: {self.veto}" * bool(self.veto)
+        )
 
     def __repr__(self) -> str:
-        ends = (f"\n  {text}\n    {skeleton}" for text, skeleton in zip((self.source, self.target), self.skeletons, strict=True))
+        ends = (
+            f"\n  {text}\n    {skeleton}"
+            for text, skeleton in zip((self.source, self.target), self.skeletons, strict=True)
+        )
         return f"<{self}{''.join(ends)}>"
 
 

@@ -23,7 +23,9 @@ SIDE = 1280  # rows of a block: its product stays in the third cache; with a pow
 CORNER = 256  # rows of a block on the diagonal, half of which is computed for nothing
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes
-CELL_BYTES = 112  # bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
+CELL_BYTES = (
+    112  # bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
+)
 
 
 class Tile(NamedTuple):
@@ -42,17 +44,22 @@ class Tile(NamedTuple):
 Columns = tuple[NDArray[Any], ...]
 
 
-# --- vectors ----------------------------------------------------------------------------------------------------------
+# --- vectors
+# ----------------------------------------------------------------------------------------------------------
 
 
 def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
-    """Vectors as a matrix of 32-bit numbers, rows one after the other in memory; not copied where they are one already.
+    """Vectors as a matrix of 32-bit numbers, rows one after the other in memory; not copied where they are
+    one already.
 
-    Raises BadInput for another shape than (n, d), and for a row with NaN or infinity, or a length other than 1 or 0, naming the row.
+    Raises BadInput for another shape than (n, d), and for a row with NaN or infinity, or a length other than
+    1 or 0, naming the row.
     """
     given = np.asarray(vectors)
     if given.ndim != 2 or given.dtype.kind not in "fiub":
-        raise BadInput(f"{name}: give a matrix of numbers, a row for each vector, not {given.dtype} of shape {given.shape}")
+        raise BadInput(
+            f"{name}: give a matrix of numbers, a row for each vector, not {given.dtype} of shape {given.shape}"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         matrix = np.ascontiguousarray(given, np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
@@ -69,13 +76,17 @@ def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
 
 
 def margin(dimension: int) -> float:
-    """How far a product of two rows in 32 bits is from the exact, rounded one at most: d * 2^-24 (Higham 2002, 3.1) and a last place."""
+    """How far a product of two rows in 32 bits is from the exact, rounded one at most: d * 2^-24 (Higham
+    2002, 3.1) and a last place.
+    """
     return 1.01 * dimension * 2.0**-24 + 10.0**-DIGITS
 
 
 @dataclass(frozen=True, eq=False)
 class WantedPairs:
-    """Which pairs are asked for: all of `size` rows, or those with a row of `new` (sorted); none with a blank row, or of one group."""
+    """Which pairs are asked for: all of `size` rows, or those with a row of `new` (sorted); none with a blank
+    row, or of one group.
+    """
 
     size: int
     blank: Flags
@@ -83,17 +94,27 @@ class WantedPairs:
     groups: RowNumbers | None = None
 
     @classmethod
-    def of(cls, matrices: Sequence[Matrix], new: ArrayLike | None = None, groups: ArrayLike | None = None) -> WantedPairs:
-        """The pairs of the rows of matrices that belong together; raises BadInput when lengths differ, and for rows that are not there."""
+    def of(
+        cls, matrices: Sequence[Matrix], new: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> WantedPairs:
+        """The pairs of the rows of matrices that belong together; raises BadInput when lengths differ, and
+        for rows that are not there.
+        """
         size = len(matrices[0])
         if any(len(matrix) != size for matrix in matrices):
-            raise BadInput(f"the matrices have {' and '.join(str(len(matrix)) for matrix in matrices)} rows; each node has a row in both")
+            raise BadInput(
+                f"the matrices have {' and '.join(str(len(matrix)) for matrix in matrices)} rows; each node has a row in both"
+            )
         numbers = None if new is None else np.unique(_whole(new, "new rows"))
         if numbers is not None and len(numbers) and not 0 <= numbers[0] <= numbers[-1] < size:
-            raise BadInput(f"new rows are numbers from 0 to {size - 1}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}")
+            raise BadInput(
+                f"new rows are numbers from 0 to {size - 1}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}"
+            )
         together = None if groups is None else _whole(groups, "groups")
         if together is not None and len(together) != size:
-            raise BadInput(f"groups has {len(together)} numbers for {size} rows; give the number of its group for each row")
+            raise BadInput(
+                f"groups has {len(together)} numbers for {size} rows; give the number of its group for each row"
+            )
         blank = np.any([~matrix.any(axis=1) for matrix in matrices], axis=0)
         return cls(size, blank, None if numbers is not None and len(numbers) == size else numbers, together)
 
@@ -114,7 +135,9 @@ class WantedPairs:
 
     def product(self, matrix: Matrix, tile: Tile, room: Matrix) -> Matrix:
         """The similarities of a block, written into `room`."""
-        rows = matrix[tile.top : tile.bottom] if self.new is None else matrix[self.new[tile.top : tile.bottom]]
+        rows = (
+            matrix[tile.top : tile.bottom] if self.new is None else matrix[self.new[tile.top : tile.bottom]]
+        )
         block = room[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
         return np.matmul(rows, matrix[tile.left : tile.right].T, out=block)
 
@@ -135,9 +158,11 @@ class WantedPairs:
         return fresh
 
     def tiles(self, side: int) -> list[Tile]:
-        """The blocks: first the corners at the diagonal, then what lies between two corners, between two pairs of corners, and so on.
+        """The blocks: first the corners at the diagonal, then what lies between two corners, between two
+        pairs of corners, and so on.
 
-        So each row meets twice as many others at each round, which keeps the floors of its list of nearest rows high.
+        So each row meets twice as many others at each round, which keeps the floors of its list of nearest
+        rows high.
         """
         if self.new is not None:
             return list(_rectangle(Tile(0, len(self.new), 0, self.size), side))
@@ -147,7 +172,9 @@ class WantedPairs:
         ends = [self.size * number // count for number in range(count + 1)]
         tiles = [Tile(start, stop, start, stop) for start, stop in pairwise(ends) if stop > start]
         for width in (2**power for power in range(count.bit_length() - 1)):
-            for start, middle, stop in zip(ends[:-1:width][::2], ends[width::width][::2], ends[2 * width :: width][::2], strict=True):
+            for start, middle, stop in zip(
+                ends[:-1:width][::2], ends[width::width][::2], ends[2 * width :: width][::2], strict=True
+            ):
                 tiles += _rectangle(Tile(start, middle, middle, stop), side)
         return tiles
 
@@ -180,17 +207,24 @@ def split_blocks(places: RowNumbers, width: int) -> tuple[RowNumbers, RowNumbers
 
 
 def side_within(memory: int, fixed: int, cell: int, row: int, advice: str) -> int:
-    """The side of the largest block that fits: fixed + row * side + cell * side^2 bytes; raises BadInput with the least possible."""
+    """The side of the largest block that fits: fixed + row * side + cell * side^2 bytes; raises BadInput with
+    the least possible.
+    """
     least = fixed + row * LEAST_SIDE + cell * LEAST_SIDE**2
     if memory < least:
-        raise BadInput(f"memory={memory:,} bytes are too few for this join; {least:,} is the least possible. {advice}")
+        raise BadInput(
+            f"memory={memory:,} bytes are too few for this join; {least:,} is the least possible. {advice}"
+        )
     side = int((((row * row + 4 * cell * (memory - fixed)) ** 0.5) - row) / (2 * cell))
     return max(LEAST_SIDE, min(SIDE, side))
 
 
 def stacked_rows(parts: Sequence[Columns], types: Sequence[type[np.generic]]) -> Columns:
     """Columns in parts as whole columns."""
-    return tuple(np.concatenate([np.empty(0, type), *(part[number] for part in parts)]) for number, type in enumerate(types))
+    return tuple(
+        np.concatenate([np.empty(0, type), *(part[number] for part in parts)])
+        for number, type in enumerate(types)
+    )
 
 
 def rounded(values: PairValues) -> PairValues:

@@ -17,7 +17,9 @@ _HALF = 1e-4  # of a last place: nearer to its middle the order in which numbers
 
 
 def exactly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
-    """The products of pairs of rows, shape (pairs,): added up in 64 bits one by one, so that no block or thread shows in them."""
+    """The products of pairs of rows, shape (pairs,): added up in 64 bits one by one, so that no block or
+    thread shows in them.
+    """
     return _one_by_one(matrix, rows, columns, np.float64)
 
 
@@ -26,9 +28,13 @@ def roughly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues
     return _one_by_one(matrix, rows, columns, np.float32)
 
 
-def _one_by_one(matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]) -> PairValues:
+def _one_by_one(
+    matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]
+) -> PairValues:
     found = np.empty(len(rows))
-    step = max(1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))  # two rows a pair, and what they become
+    step = max(
+        1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1]))
+    )  # two rows a pair, and what they become
     for start in range(0, len(rows), step):
         some = slice(start, start + step)
         left, right = (matrix[ends[some]].astype(type, copy=False) for ends in (rows, columns))
@@ -37,10 +43,12 @@ def _one_by_one(matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: typ
 
 
 def exactly_rounded(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
-    """The exact products at six places; where the rows come in order and have many partners each, in half the time, and the same.
+    """The exact products at six places; where the rows come in order and have many partners each, in half the
+    time, and the same.
 
-    There a row meets its partners at once, in 64 bits too, but added up in another order: that moves a product by d * 2^-53 at most
-    (Higham 2002, 3.1), and those so near to the middle of a last place that it could show are multiplied again, one by one.
+    There a row meets its partners at once, in 64 bits too, but added up in another order: that moves a
+    product by d * 2^-53 at most (Higham 2002, 3.1), and those so near to the middle of a last place that it
+    could show are multiplied again, one by one.
     """
     ends = np.flatnonzero(rows[1:] != rows[:-1]) + 1
     if len(rows) < _CROWD * (len(ends) + 1) or (rows[1:] < rows[:-1]).any():

@@ -1,4 +1,6 @@
-"""The nearest rows, and the delta pairs among them, found approximately by an index; how many are missed is measured and said."""
+"""The nearest rows, and the delta pairs among them, found approximately by an index; how many are missed is
+measured and said.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ Sort = TypeVar("Sort", Similar, Pairs)
 class IndexEffort:
     """How an index is made and looked into, how its recall is measured, and whom it tells how far it is.
 
-    `weighed`: neighbours weighed when a row is added; more is slower and misses less. `sample` rows, chosen by `seed`, are searched exactly
-    too. With more than 1 of `threads` two runs may differ. `progress(done, total)` counts rows.
+    `weighed`: neighbours weighed when a row is added; more is slower and misses less. `sample` rows, chosen
+    by `seed`, are searched exactly too. With more than 1 of `threads` two runs may differ. `progress(done,
+    total)` counts rows.
     """
 
     weighed: int = 64
@@ -65,24 +68,30 @@ class Approximate(Generic[Sort]):
 
 
 def approximate(matrix: ArrayLike, k: int, *, effort: IndexEffort = _LIGHT) -> Approximate[Similar]:
-    """About the k rows most similar to each row, as nearest() gives them, with the recall measured on an exact sample of rows.
+    """About the k rows most similar to each row, as nearest() gives them, with the recall measured on an
+    exact sample of rows.
 
-    `matrix`: vectors of length 1, shape (n, d); a row of zeros is in no list. The index is HNSW (Malkov and Yashunin 2016) over vectors in
-    8 bits; it takes about n * (d + 160) bytes.
-    Raises BadInput as nearest() does, and NotInstalled.
+    `matrix`: vectors of length 1, shape (n, d); a row of zeros is in no list. The index is HNSW (Malkov and
+    Yashunin 2016) over vectors in 8 bits; it takes about n * (d + 160) bytes. Raises BadInput as nearest()
+    does, and NotInstalled.
     """
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")
     vectors = checked_vectors(matrix)
     rows, columns = _candidates(vectors, WantedPairs.of([vectors]), 2 * k, effort)
     values = exactly(vectors, rows, columns)
-    ends = np.concatenate((rows, columns)).astype(np.int32), np.concatenate((columns, rows)).astype(np.int32)  # of use to both
+    ends = (
+        np.concatenate((rows, columns)).astype(np.int32),
+        np.concatenate((columns, rows)).astype(np.int32),
+    )  # of use to both
     pairs = similar(*reduced(*ends, np.concatenate((values, values)), k))
     looked = _sampled(len(vectors), effort)
     exact = nearest(vectors, k, new=looked, effort=Effort(threads=effort.threads))
     least = np.full(len(vectors), 2.0)
     np.minimum.at(least, exact.rows, exact.similarity)
-    return Approximate(pairs, int(np.count_nonzero(pairs.similarity >= least[pairs.rows])), len(exact), len(looked))
+    return Approximate(
+        pairs, int(np.count_nonzero(pairs.similarity >= least[pairs.rows])), len(exact), len(looked)
+    )
 
 
 def approximate_delta(
@@ -94,10 +103,12 @@ def approximate_delta(
     groups: ArrayLike | None = None,
     effort: IndexEffort = _LIGHT,
 ) -> Approximate[Pairs]:
-    """The delta pairs among the about k nearest skeletons of each row, decided exactly, with the recall measured on a sample of rows.
+    """The delta pairs among the about k nearest skeletons of each row, decided exactly, with the recall
+    measured on a sample of rows.
 
-    Pairs whose skeletons are alike enough, but less than those of k others, are missed: the recall says how many. `candidates` counts the
-    pairs looked at. Options and errors are those of approximate(), shapes and `groups` those of delta_pairs().
+    Pairs whose skeletons are alike enough, but less than those of k others, are missed: the recall says how
+    many. `candidates` counts the pairs looked at. Options and errors are those of approximate(), shapes and
+    `groups` those of delta_pairs().
     """
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")
@@ -112,23 +123,38 @@ def approximate_delta(
     kept = np.flatnonzero(delta >= round(thresholds.delta, DIGITS) - HAIR)
     pairs = ordered_pairs(rows[kept], columns[kept], alike[kept], near[kept], 0, banded(delta))
     looked = _sampled(len(alike_in), effort)
-    exact = delta_pairs(near_in, alike_in, thresholds, new=looked, groups=groups, most=1, effort=Effort(threads=effort.threads))
+    exact = delta_pairs(
+        near_in,
+        alike_in,
+        thresholds,
+        new=looked,
+        groups=groups,
+        most=1,
+        effort=Effort(threads=effort.threads),
+    )
     touched = np.isin(pairs.rows, looked) | np.isin(pairs.columns, looked)
     return Approximate(pairs, int(np.count_nonzero(touched)), len(exact) + exact.dropped, len(looked))
 
 
-def _candidates(vectors: Matrix, asked: WantedPairs, k: int, effort: IndexEffort) -> tuple[RowNumbers, RowNumbers]:
+def _candidates(
+    vectors: Matrix, asked: WantedPairs, k: int, effort: IndexEffort
+) -> tuple[RowNumbers, RowNumbers]:
     """Pairs of rows, row < column, one of which is about among the k nearest of the other."""
     if effort.weighed < 1 or effort.threads < 1:
-        raise BadInput(f"the neighbours weighed and the threads are 1 or more, not {effort.weighed} and {effort.threads}")
+        raise BadInput(
+            f"the neighbours weighed and the threads are 1 or more, not {effort.weighed} and {effort.threads}"
+        )
     rows = np.flatnonzero(~asked.blank)
     keys = [np.empty(0, np.int64)]
     with _faiss(effort.threads) as faiss:
-        # Chosen by trial on 100,000 clustered vectors of 384 numbers, one core, the 10 nearest of all: faiss-cpu 1.15.1 with 8-bit vectors
-        # takes 35 s for a recall of .92 and 52 s for .957; usearch 2.26.6 in 16 bits 38 s for .943 and 48 s for .960;
-        # hnswlib 0.8.0 60 s for .939; IVF lists of faiss 64 s for .87. The first two are even; faiss-cpu needs no other package and is
-        # the older hand. hnswlib had its last release in 2023 and no wheels.
-        index = faiss.IndexHNSWSQ(vectors.shape[1], faiss.ScalarQuantizer.QT_8bit, LINKS, faiss.METRIC_INNER_PRODUCT)
+        # Chosen by trial on 100,000 clustered vectors of 384 numbers, one core, the 10 nearest of all:
+        # faiss-cpu 1.15.1 with 8-bit vectors takes 35 s for a recall of .92 and 52 s for .957; usearch 2.26.6
+        # in 16 bits 38 s for .943 and 48 s for .960; hnswlib 0.8.0 60 s for .939; IVF lists of faiss 64 s for
+        # .87. The first two are even; faiss-cpu needs no other package and is the older hand. hnswlib had its
+        # last release in 2023 and no wheels.
+        index = faiss.IndexHNSWSQ(
+            vectors.shape[1], faiss.ScalarQuantizer.QT_8bit, LINKS, faiss.METRIC_INNER_PRODUCT
+        )
         index.hnsw.efConstruction, index.hnsw.efSearch = effort.weighed, max(effort.weighed // 2, k + 1)
         for start, lot in _lots(rows):
             if not index.is_trained:
@@ -139,7 +165,10 @@ def _candidates(vectors: Matrix, asked: WantedPairs, k: int, effort: IndexEffort
             places = index.search(vectors[lot], k + 1)[1]
             found = places >= 0
             owners, others = np.repeat(lot, found.sum(axis=1)), rows[places[found]]
-            keys.append(np.minimum(owners, others)[owners != others] * len(vectors) + np.maximum(owners, others)[owners != others])
+            keys.append(
+                np.minimum(owners, others)[owners != others] * len(vectors)
+                + np.maximum(owners, others)[owners != others]
+            )
             _tell(effort.progress, len(rows) + start + len(lot), 2 * len(rows))
     first, second = np.divmod(np.unique(np.concatenate(keys)), max(1, len(vectors)))
     return first, second

@@ -36,7 +36,9 @@ _TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Similar:
-    """Pairs of rows and their similarity, cosines at six places; `dropped` counts the pairs that passed but were beyond `most`."""
+    """Pairs of rows and their similarity, cosines at six places; `dropped` counts the pairs that passed but
+    were beyond `most`.
+    """
 
     rows: RowNumbers
     columns: RowNumbers
@@ -59,8 +61,9 @@ def nearest(
 ) -> Similar:
     """The k rows most similar to each row, itself left out: by row, the most similar first, ties by column.
 
-    Ties are similarities that are equal to nine places. A row of zeros is in no list and has none; fewer than k others are all listed.
-    `new`: only the lists of these rows; the lists of the others may change by them too. Options and errors are those of similar_pairs().
+    Ties are similarities that are equal to nine places. A row of zeros is in no list and has none; fewer than
+    k others are all listed. `new`: only the lists of these rows; the lists of the others may change by them
+    too. Options and errors are those of similar_pairs().
     """
     if k < 1:
         raise BadInput(f"the nearest k rows are 1 or more, not {k}")
@@ -68,8 +71,16 @@ def nearest(
     asked = WantedPairs.of([vectors], new)
     entries = 2 * min(k, max(1, asked.size - 1)) * (asked.size if asked.new is None else len(asked.new))
     advice = "A smaller k needs less, or fewer new rows at a time."
-    side = side_within(effort.memory, EXACT_BYTES + 16 * asked.size + ENTRY * entries, CELL_BYTES + 2 * ENTRY, 4 * vectors.shape[1], advice)
-    waiting = (effort.memory - EXACT_BYTES - 16 * asked.size - (CELL_BYTES + 2 * ENTRY) * side**2) // ENTRY - entries
+    side = side_within(
+        effort.memory,
+        EXACT_BYTES + 16 * asked.size + ENTRY * entries,
+        CELL_BYTES + 2 * ENTRY,
+        4 * vectors.shape[1],
+        advice,
+    )
+    waiting = (
+        effort.memory - EXACT_BYTES - 16 * asked.size - (CELL_BYTES + 2 * ENTRY) * side**2
+    ) // ENTRY - entries
     job = _Nearest(asked, k, margin(vectors.shape[1]), entries, max(0, min(waiting, _WAITING * entries // 2)))
     found: Similar = effort.walk(job, [vectors], asked.tiles(side)).run()
     return found
@@ -77,7 +88,9 @@ def nearest(
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    """The neighbours found so far in parts, columns row, other, similarity; `floor`: what a similarity must reach to be in a row's list."""
+    """The neighbours found so far in parts, columns row, other, similarity; `floor`: what a similarity must
+    reach to be in a row's list.
+    """
 
     parts: tuple[Columns, ...]
     floor: Matrix
@@ -115,18 +128,27 @@ class _Nearest:
         places = np.flatnonzero(reaching)
         i, j = split_blocks(places, block.shape[1])
         values, ends = block.reshape(-1)[places], (rows[i].astype(np.int32), columns[j].astype(np.int32))
-        parts = [self._listed(found.floor, *ends, values), *([self._listed(found.floor, *ends[::-1], values)] if both else [])]
-        found = replace(found, parts=(*found.parts, *parts), held=found.held + sum(len(part[0]) for part in parts))
+        parts = [
+            self._listed(found.floor, *ends, values),
+            *([self._listed(found.floor, *ends[::-1], values)] if both else []),
+        ]
+        found = replace(
+            found, parts=(*found.parts, *parts), held=found.held + sum(len(part[0]) for part in parts)
+        )
         if found.held <= found.sorted + self.waiting:
             return found
         found = self._cut(found)
         return found if found.held <= self.most else self._exact(found, matrices[0])
 
     def _lift(self, floor: Matrix, owners: RowNumbers, block: Matrix) -> None:
-        """Give those owners of a row of the block that have no floor one: their k-th best of the block, with room for both errors."""
+        """Give those owners of a row of the block that have no floor one: their k-th best of the block, with
+        room for both errors.
+        """
         low = np.flatnonzero(floor[owners] <= -2)
         if len(low) and block.shape[1] > self.k:
-            floor[owners[low]] = np.maximum(np.partition(block[low], -self.k, axis=1)[:, -self.k] - 2 * self.margin, -2)
+            floor[owners[low]] = np.maximum(
+                np.partition(block[low], -self.k, axis=1)[:, -self.k] - 2 * self.margin, -2
+            )
 
     def _listed(self, floor: Matrix, owners: _Places, others: _Places, values: Matrix) -> Columns:
         """What reaches the floor of its owner."""
@@ -134,13 +156,19 @@ class _Nearest:
         return owners[some], others[some], values[some]
 
     def _cut(self, found: _Lists) -> _Lists:
-        """The lists without what is surely not among the k nearest: further under the k-th than both errors together."""
+        """The lists without what is surely not among the k nearest: further under the k-th than both errors
+        together.
+        """
         owners, others, values = stacked_rows(found.parts, _TYPES)
         keys = np.sort(_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
-        last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]  # of each row that has so many
+        last = keys[
+            starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1
+        ]  # of each row that has so many
         floor = found.floor.copy()
-        floor[last >> 32] = np.maximum(floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _SCALE - 2 * self.margin)
+        floor[last >> 32] = np.maximum(
+            floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _SCALE - 2 * self.margin
+        )
         kept = np.flatnonzero(values >= floor[owners])
         return _Lists(((owners[kept], others[kept], values[kept]),), floor, len(kept), len(kept))
 
@@ -163,8 +191,12 @@ class _Nearest:
         return similar(*self._best(self._cut(found), matrices[0]))
 
 
-def reduced(owners: _Places, others: _Places, values: PairValues, k: int) -> tuple[_Places, _Places, PairValues]:
-    """The best k of each owner: by owner, the most similar first, ties by the other; what is equal to nine places is a tie."""
+def reduced(
+    owners: _Places, others: _Places, values: PairValues, k: int
+) -> tuple[_Places, _Places, PairValues]:
+    """The best k of each owner: by owner, the most similar first, ties by the other; what is equal to nine
+    places is a tie.
+    """
     keys = _keys(owners, values)
     order = np.argsort(keys)
     if not np.diff(keys[order]).all():

@@ -1,4 +1,6 @@
-"""Work on blocks, one after the other or shared out among processes, which can be interrupted and continued; and its threads."""
+"""Work on blocks, one after the other or shared out among processes, which can be interrupted and continued;
+and its threads.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,14 @@ _Found = TypeVar("_Found")
 
 
 class Job(Protocol[_Found]):
-    """What is done with each block. `found` is a value: a step gives a new one, so that an interrupted step leaves no trace."""
+    """What is done with each block. `found` is a value: a step gives a new one, so that an interrupted step
+    leaves no trace.
+    """
 
     def nothing(self) -> _Found: ...
-    def after(self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Found: ...
+    def after(
+        self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]
+    ) -> _Found: ...
     def together(self, found: _Found, more: _Found) -> _Found: ...
     def result(self, found: _Found, matrices: Sequence[Matrix]) -> Any: ...
 
@@ -34,8 +40,9 @@ class Job(Protocol[_Found]):
 class Effort:
     """What a join may take, and whom it tells how far it is; it does not show in the result.
 
-    `memory`: bytes held at a time beside the vectors, the result included. `threads`: of the products; None: what is fastest here.
-    `client`: a Dask client, whose workers share the blocks, each with this memory and one thread. `progress(done, total)` counts blocks.
+    `memory`: bytes held at a time beside the vectors, the result included. `threads`: of the products; None:
+    what is fastest here. `client`: a Dask client, whose workers share the blocks, each with this memory and
+    one thread. `progress(done, total)` counts blocks.
     """
 
     memory: int = MEMORY
@@ -54,10 +61,14 @@ USUAL = Effort()
 
 
 class Stopped(KeyboardInterrupt):
-    """A join that was interrupted. Its finished blocks are kept: so_far() is what they hold, go_on() does the others and gives it all."""
+    """A join that was interrupted. Its finished blocks are kept: so_far() is what they hold, go_on() does the
+    others and gives it all.
+    """
 
     def __init__(self, walk: BlockWalk[Any]) -> None:
-        super().__init__(f"interrupted after {walk.done} of {walk.total} blocks; go_on() does the others, so_far() gives what was found")
+        super().__init__(
+            f"interrupted after {walk.done} of {walk.total} blocks; go_on() does the others, so_far() gives what was found"
+        )
         self._walk = walk
 
     def so_far(self) -> Any:
@@ -70,13 +81,28 @@ class Stopped(KeyboardInterrupt):
 
 
 class BlockWalk(Generic[_Found]):
-    """A job on every block of a plan; with a Dask client, groups of blocks are its tasks, and the result is the same."""
+    """A job on every block of a plan; with a Dask client, groups of blocks are its tasks, and the result is
+    the same.
+    """
 
-    def __init__(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort) -> None:
-        self._job, self._matrices, self._client, self._progress = job, tuple(matrices), effort.client, effort.progress
+    def __init__(
+        self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort
+    ) -> None:
+        self._job, self._matrices, self._client, self._progress = (
+            job,
+            tuple(matrices),
+            effort.client,
+            effort.progress,
+        )
         self._threads = effort.threads or (best_threads() if effort.client is None else 1)
-        groups = _groups(tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values())))
-        self._state = (0, groups, job.nothing())  # one value, so that an interruption finds it before or after a block, never between
+        groups = _groups(
+            tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
+        )
+        self._state = (
+            0,
+            groups,
+            job.nothing(),
+        )  # one value, so that an interruption finds it before or after a block, never between
         self.total = len(tiles)
 
     @property
@@ -115,7 +141,10 @@ class BlockWalk(Generic[_Found]):
         as_completed: Any = distributed.as_completed  # it has no types
         client, left = self._client, dict(enumerate(self._state[1]))
         shared = client.scatter([self._job, *self._matrices], broadcast=True, hash=False)
-        futures = {client.submit(_group, tiles, self._threads, *shared, pure=False): number for number, tiles in left.items()}
+        futures = {
+            client.submit(_group, tiles, self._threads, *shared, pure=False): number
+            for number, tiles in left.items()
+        }
         try:
             for future in as_completed(futures):
                 found = self._job.together(self._state[2], future.result())
@@ -152,7 +181,8 @@ def _groups(tiles: Sequence[Tile], count: int) -> tuple[tuple[Tile, ...], ...]:
     return tuple(tuple(tiles[start:stop]) for start, stop in pairwise(bounds) if stop > start)
 
 
-# --- threads ----------------------------------------------------------------------------------------------------------
+# --- threads
+# ----------------------------------------------------------------------------------------------------------
 
 
 def blas_threads(count: int) -> Any:
@@ -164,7 +194,9 @@ def blas_threads(count: int) -> Any:
 
 @cache
 def best_threads() -> int:
-    """How many threads multiply blocks fastest here: 1, 2, 4 ... cores are tried once, and more must be a tenth faster to be taken."""
+    """How many threads multiply blocks fastest here: 1, 2, 4 ... cores are tried once, and more must be a
+    tenth faster to be taken.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     best, fastest = 1, seconds_a_product(1)
     for count in sorted({2**power for power in range(1, 9) if 2**power < cores} | {cores} - {1}):
@@ -174,7 +206,9 @@ def best_threads() -> int:
     return best
 
 
-def seconds_a_product(threads: int, dimension: int = 384, rows: int = SIDE, columns: int = SIDE, rounds: int = 7) -> float:
+def seconds_a_product(
+    threads: int, dimension: int = 384, rows: int = SIDE, columns: int = SIDE, rounds: int = 7
+) -> float:
     """The median time of multiplying two blocks of vectors, in seconds."""
     chance = np.random.default_rng(0)
     left, right = (chance.standard_normal((size, dimension), dtype=np.float32) for size in (rows, columns))

@@ -1,4 +1,6 @@
-"""Whether two values are the same: dates as dates, countries by any of their names, anything else by its words."""
+"""Whether two values are the same: dates as dates, countries by any of their names, anything else by its
+words.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,19 @@ _COUNTRIES: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 _LIST = re.compile(r"\s*(?:,|;|/|\band\b|&)\s*")
 _ADJECTIVE = re.compile(r"(?:ian|ish|ese|an|ic|ch|i)$")
-_OF_DATE = re.compile(r"\b(?:born|died|on|in|the|of|ad|bc|bce|ce|c|circa|about|around)\b|[A-Z][a-zä]{2,8}|(?<=\d)(?:st|nd|rd|th)\b|[\W\d_]")
-_FIGURE_ALONE = re.compile(r"^\W*(?:(?:about|around|over)\s+)?\W?\d[\d.,  ]*\s*[^\W\d_.]*(?:\s[^\W\d_]+)?\W*$")
+_OF_DATE = re.compile(
+    r"\b(?:born|died|on|in|the|of|ad|bc|bce|ce|c|circa|about|around)\b|[A-Z][a-zä]{2,8}|(?<=\d)(?:st|nd|rd|th)\b|[\W\d_]"
+)
+_FIGURE_ALONE = re.compile(
+    r"^\W*(?:(?:about|around|over)\s+)?\W?\d[\d.,  ]*\s*[^\W\d_.]*(?:\s[^\W\d_]+)?\W*$"
+)
 _PLACES = re.compile(r"\bsame (?:country|nation|nationality|state|continent)\b", re.I)
 
 
 def alike(one: str, other: str, question: str = "") -> bool | None:
-    """Whether two values are the same; None where that cannot be told, as of a town and a country that hold one name."""
+    """Whether two values are the same; None where that cannot be told, as of a town and a country that hold
+    one name.
+    """
     if tells_nothing(one) or tells_nothing(other):
         return None
     if _is_date(one) and _is_date(other):
@@ -54,7 +62,11 @@ def alike(one: str, other: str, question: str = "") -> bool | None:
         return first.amount == second.amount if first and second and first.compares_with(second) else None
     if _country(one) == _country(other):
         return True
-    if (first_parts := _parts(one)) and (second_parts := _parts(other)) and len(first_parts) + len(second_parts) > 2:
+    if (
+        (first_parts := _parts(one))
+        and (second_parts := _parts(other))
+        and len(first_parts) + len(second_parts) > 2
+    ):
         return _lists_alike(one, other, first_parts, second_parts, question)
     return _names_alike(one, other)
 
@@ -73,20 +85,30 @@ def _of_one_date(one: tuple[int, ...], other: tuple[int, ...], question: str) ->
 
 
 def _lists_alike(one: str, other: str, first: list[str], second: list[str], question: str) -> bool | None:
-    """Of lists: alike where one holds the other, as "Isfahan, Iran" is in Iran; Paris, Texas is not Paris for sure."""
+    """Of lists: alike where one holds the other, as "Isfahan, Iran" is in Iran; Paris, Texas is not Paris for
+    sure.
+    """
     if set(first) == set(second):
         return True
     less, more = sorted((first, second), key=len)
     if set(less) <= set(more):
         joined_by_commas = "," in (one if more is first else other)
-        return True if less == more[-len(less) :] or not joined_by_commas or all(part in _COUNTRIES.values() for part in more) else None
+        return (
+            True
+            if less == more[-len(less) :]
+            or not joined_by_commas
+            or all(part in _COUNTRIES.values() for part in more)
+            else None
+        )
     if first[-1] == second[-1] and _PLACES.search(question):
         return True
     return None if set(first[1:]) & set(second[:-1]) or set(second[1:]) & set(first[:-1]) else False
 
 
 def _names_alike(one: str, other: str) -> bool | None:
-    """Of single names: alike by equal words, unlike where neither holds the other and neither is a form of the other."""
+    """Of single names: alike by equal words, unlike where neither holds the other and neither is a form of
+    the other.
+    """
     first, second = set(telling_words(one)), set(telling_words(other))
     if not first or not second:
         return None
@@ -102,7 +124,11 @@ def _names_alike(one: str, other: str) -> bool | None:
 
 def _is_form(one: str, other: str) -> bool:
     """Whether one of two words may be the adjective of the other, as Maltese is of Malta."""
-    return one != other and one[:4] == other[:4] and bool(_ADJECTIVE.search(one)) != bool(_ADJECTIVE.search(other))
+    return (
+        one != other
+        and one[:4] == other[:4]
+        and bool(_ADJECTIVE.search(one)) != bool(_ADJECTIVE.search(other))
+    )
 
 
 def _parts(text: str) -> list[str]:

@@ -1,4 +1,6 @@
-"""Comparing two things that a question names: what is asked of each, and the answer worked out from what was read of both."""
+"""Comparing two things that a question names: what is asked of each, and the answer worked out from what was
+read of both.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ _SYSTEM = (
     "the first question."
 )
 _EXAMPLES = (
-    ("Which film has the director who was born earlier, The Glass Orchid or Tin Meadow?", "Who directed X?\nWhen was #1 born?"),
+    (
+        "Which film has the director who was born earlier, The Glass Orchid or Tin Meadow?",
+        "Who directed X?\nWhen was #1 born?",
+    ),
     ("Which club is older, Quillmoor Rovers or Brask Athletic?", "When was X founded?"),
     ("Who lived longer, Pell Hadrowe or Sunniva Askelund?", "When was X born?\nWhen did X die?"),
     ("Are Lake Ombrel and Lake Tirsova located in the same country?", "In what country is X?"),
@@ -34,8 +39,14 @@ _LONGEST = 48  # tokens of the questions
 
 def asked_of_each(question: str) -> Prompt:
     """Ask what must be known of each of two things that a question compares."""
-    turns = [Message(role, text) for example in _EXAMPLES for role, text in zip(("user", "assistant"), example, strict=True)]
-    return Prompt((Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST)
+    turns = [
+        Message(role, text)
+        for example in _EXAMPLES
+        for role, text in zip(("user", "assistant"), example, strict=True)
+    ]
+    return Prompt(
+        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST
+    )
 
 
 def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
@@ -48,22 +59,32 @@ def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
 
 
 def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
-    """The answer to a question that the values read of two things give, of the kind that it asks for; "" where they do not tell.
+    """The answer to a question that the values read of two things give, of the kind that it asks for; ""
+    where they do not tell.
 
     `values` has the answers read of each thing, in the order of its questions.
     """
-    if len(things) != 2 or len(values) != 2 or not all(values) or any(tells_nothing(value) for each in values for value in each):
+    if (
+        len(things) != 2
+        or len(values) != 2
+        or not all(values)
+        or any(tells_nothing(value) for each in values for value in each)
+    ):
         return ""
     form, masked = form_of(question), with_names_masked(question, things)
     if form == "yes or no":
         return yes_or_no(masked, values)
-    if form == "open" or re.search(rf"{MARK}\d.*\bthan\b", masked):  # "is A older or younger than B" has no name for an answer
+    if form == "open" or re.search(
+        rf"{MARK}\d.*\bthan\b", masked
+    ):  # "is A older or younger than B" has no name for an answer
         return ""
     answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked))
     return answer if answer in things else ""
 
 
-def compared(kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False) -> str:
+def compared(
+    kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False
+) -> str:
     """The answer that the values read of each thing give, compared in one way; "" where they do not compare.
 
     With `ages`, more years are an earlier date.

@@ -1,6 +1,8 @@
-"""A short prompt with a few examples for reading an answer out of sentences, and the check that the answer was read there.
+"""A short prompt with a few examples for reading an answer out of sentences, and the check that the answer
+was read there.
 
-The people, places and works of the examples are invented; none of their names stands in a question or passage that comes with the package.
+The people, places and works of the examples are invented; none of their names stands in a question or passage
+that comes with the package.
 """
 
 from __future__ import annotations
@@ -13,9 +15,7 @@ from kgot_lab.text.words import standing_words, stands_in
 from kgot_lab.types import Document, Message, Prompt
 
 ANSWER_TOKENS = 40  # tokens of an answer
-_SYSTEM = (
-    "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
-)
+_SYSTEM = "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
 _SYSTEM_ALONE = "Answer the question. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
 _BRIDGE = (
     "[Varnholt Bridge] Varnholt Bridge was designed by Odile Brantsev in 1911.\n[Odile Brantsev] Odile Brantsev was from Tellmark.",
@@ -50,11 +50,15 @@ EXAMPLE_NAMES = (
 
 
 def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
-    """Ask for the answer that some sentences give, after examples of the question's form; without facts, for what the model knows."""
+    """Ask for the answer that some sentences give, after examples of the question's form; without facts, for
+    what the model knows.
+    """
     shown = _EXAMPLES[form_of(question)] if examples else ()
     turns = [message for example in shown for message in _turn(*example, alone=not facts)]
     asked = Message("user", _asked(question, facts))
-    return Prompt((Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, asked), None, 0.0, 0, ANSWER_TOKENS)
+    return Prompt(
+        (Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, asked), None, 0.0, 0, ANSWER_TOKENS
+    )
 
 
 def passage_lines(documents: Iterable[Document]) -> str:
@@ -71,8 +75,8 @@ def answer_in(reply: str) -> str:
 def checked_answer(question: str, answer: str, facts: str) -> str:
     """Why an answer cannot have been read from some facts; "" where it can.
 
-    Yes and no answer a question of that form and no other. Any other answer stands in the facts, word for word, and not in the question,
-    unless that asks for one of the things that it names.
+    Yes and no answer a question of that form and no other. Any other answer stands in the facts, word for
+    word, and not in the question, unless that asks for one of the things that it names.
     """
     form: Form = form_of(question)
     if not (words := standing_words(answer)):

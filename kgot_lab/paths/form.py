@@ -31,20 +31,26 @@ _RANKED = re.compile(
     re.I,
 )
 _LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
-_MAY_RANK = re.compile(r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I)  # where "or" tells as well
+_MAY_RANK = re.compile(
+    r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I
+)  # where "or" tells as well
 _OR = re.compile(
-    rf"\bor\b|\b(?:out of|between|(?:which|who|one|either|{_RANKS}|first|last|more|less) of|^of) (?:the two )?.+ and ", re.I
+    rf"\bor\b|\b(?:out of|between|(?:which|who|one|either|{_RANKS}|first|last|more|less) of|^of) (?:the two )?.+ and ",
+    re.I,
 )  # a rank that is a noun, as founder and river are, ranks nothing
 
 
 def form_of(question: str) -> Form:
     """Whether a question asks for yes or no, for one of two things that it names, or for anything else.
 
-    "Are A and B both rivers?" asks for yes or no, since it has no word as who or which; "Is A or B older?" and "Which is older, A or B?"
-    ask for one of two. "Was the engineer who founded A from B?" asks for yes or no: its "who" does not ask.
+    "Are A and B both rivers?" asks for yes or no, since it has no word as who or which; "Is A or B older?"
+    and "Which is older, A or B?" ask for one of two. "Was the engineer who founded A from B?" asks for yes or
+    no: its "who" does not ask.
     """
     asks = bool(_ASKS.search(question)) and not _asks_within(question)
-    ranked = (_OR.search(question) and _RANKED.search(question)) or (_LISTED.search(question) and _MAY_RANK.search(question))
+    ranked = (_OR.search(question) and _RANKED.search(question)) or (
+        _LISTED.search(question) and _MAY_RANK.search(question)
+    )
     if ranked and (asks or _YES_OR_NO.search(question)):
         return "choice"
     return "yes or no" if not asks and _YES_OR_NO.search(question.strip()) else "open"
@@ -55,13 +61,20 @@ def _asks_within(question: str) -> bool:
     return bool(_BEGINS_SO.match(question)) and not _ASKS_LAST.search(question)
 
 
-_DATE = re.compile(r"^(?:in |on )?(?:when|(?:in |during )?(?:what|which) (?:year|date|month|day))\b|\bin (?:what|which) year\b", re.I)
-_NO_FIGURE = re.compile(r"^(?:where|who|whom|in (?:what|which) (?:city|country|state|place|town|county))\b", re.I)
+_DATE = re.compile(
+    r"^(?:in |on )?(?:when|(?:in |during )?(?:what|which) (?:year|date|month|day))\b|\bin (?:what|which) year\b",
+    re.I,
+)
+_NO_FIGURE = re.compile(
+    r"^(?:where|who|whom|in (?:what|which) (?:city|country|state|place|town|county))\b", re.I
+)
 _HAS_DIGIT = re.compile(r"\d")
 
 
 def unfit(question: str, answer: str) -> str:
-    """Why an answer is not of the kind that is asked for, a date that has no figure or a place that is a date; "" where it may be."""
+    """Why an answer is not of the kind that is asked for, a date that has no figure or a place that is a
+    date; "" where it may be.
+    """
     asked = question.strip()
     if _DATE.search(asked) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(asked, answer):
         return "the question asks for a date"
@@ -72,15 +85,22 @@ def unfit(question: str, answer: str) -> str:
 
 def _is_part_of_date(asked: str, answer: str) -> bool:
     """Whether an answer is the month or the day of the week where a question asks for a month or a day."""
-    return bool(re.search(r"\b(?:what|which) (?:month|day)\b", asked, re.I) and (_MONTHS.search(answer) or _WEEKDAYS.search(answer)))
+    return bool(
+        re.search(r"\b(?:what|which) (?:month|day)\b", asked, re.I)
+        and (_MONTHS.search(answer) or _WEEKDAYS.search(answer))
+    )
 
 
 _WEEKDAYS = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.I)
-_MONTHS = re.compile(r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b", re.I)
+_MONTHS = re.compile(
+    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b", re.I
+)
 
 
 def none_of(answer: str, things: Sequence[str]) -> str:
-    """Why an answer is none of the things that a question names; "" where it is one, or fewer than two are named."""
+    """Why an answer is none of the things that a question names; "" where it is one, or fewer than two are
+    named.
+    """
     if len(things) < 2:
         return ""
     words = named_words(answer)

@@ -1,4 +1,6 @@
-"""The graph that is written by rule: each sentence of a passage, the title it stands under, and the names that it holds."""
+"""The graph that is written by rule: each sentence of a passage, the title it stands under, and the names
+that it holds.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _LONGEST = 60  # letters of a name
 
 @dataclass(frozen=True)
 class PlacedSentence:
-    """A sentence as the graph holds it: its node, the title it stands under, its text, its document, and its number there (0 first)."""
+    """A sentence as the graph holds it: its node, the title it stands under, its text, its document, and its
+    number there (0 first).
+    """
 
     place: str
     title: str
@@ -40,7 +44,9 @@ class PlacedSentence:
 
 
 def bracketed(title: str, text: str) -> str:
-    """A line of a prompt that no title can end or break and no text can begin: brackets of a title become round, and breaks spaces."""
+    """A line of a prompt that no title can end or break and no text can begin: brackets of a title become
+    round, and breaks spaces.
+    """
     plain = " ".join(title.split()).translate(_ROUND)
     return f"[{plain}] {' '.join(text.split())}"
 
@@ -50,8 +56,12 @@ def title_of(document: Document) -> str:
     return " ".join(document.title.split()) or document.id
 
 
-def new_sentences(documents: Iterable[Document], store: Store, rules: SentenceRules = "any script") -> list[PlacedSentence]:
-    """The sentences of some passages that the graph does not hold yet, each with the node it is to have, cut by some rules."""
+def new_sentences(
+    documents: Iterable[Document], store: Store, rules: SentenceRules = "any script"
+) -> list[PlacedSentence]:
+    """The sentences of some passages that the graph does not hold yet, each with the node it is to have, cut
+    by some rules.
+    """
     taken: dict[str, int] = {}
     there: dict[str, set[Support]] = {}
     found: list[PlacedSentence] = []
@@ -60,17 +70,23 @@ def new_sentences(documents: Iterable[Document], store: Store, rules: SentenceRu
         if title not in there:
             edges = said_under(title, store)
             there[title] = {support for edge in edges for support in noted(edge.properties)}
-            taken[title] = max((_number_of(edge.target) for edge in edges), default=0)  # some before it may have been retracted
+            taken[title] = max(
+                (_number_of(edge.target) for edge in edges), default=0
+            )  # some before it may have been retracted
         for number, text in enumerate(_pieces(document.text, rules)):
             if text and Support(document.id, text) not in there[title]:
                 there[title].add(Support(document.id, text))
                 taken[title] += 1
-                found.append(PlacedSentence(place_under(title, taken[title]), title, text, document.id, number))
+                found.append(
+                    PlacedSentence(place_under(title, taken[title]), title, text, document.id, number)
+                )
     return found
 
 
 def _pieces(text: str, rules: SentenceRules) -> Iterator[str]:
-    """The sentences of a text, each on one line; a heading, a list item or a row of a table is one or more of its own."""
+    """The sentences of a text, each on one line; a heading, a list item or a row of a table is one or more of
+    its own.
+    """
     for block in blocks(text) if rules == "any script" else [text]:
         yield from (" ".join(piece.split()) for piece in sentences(block, rules))
 
@@ -102,13 +118,20 @@ def said_under(title: str, store: Store) -> tuple[Edge, ...]:
 
 
 def mention_facts(
-    said: Iterable[PlacedSentence], titles: Sequence[str], near: Mapping[str, str] = _NONE, *, runs: bool = True, parts: bool = True
+    said: Iterable[PlacedSentence],
+    titles: Sequence[str],
+    near: Mapping[str, str] = _NONE,
+    *,
+    runs: bool = True,
+    parts: bool = True,
 ) -> list[Fact]:
-    """The facts that hold some sentences: its title says a sentence, and the sentence mentions names; `titles` are names to look for.
+    """The facts that hold some sentences: its title says a sentence, and the sentence mentions names;
+    `titles` are names to look for.
 
-    A name is another title that stands in the sentence, or, with `runs`, a run of capitalised words; what is called like a title is that
-    title. With `parts` a run gives the names around "in", "on" and "and" in it too, and has no year behind it. `near` gives, by a
-    sentence's node, a title that it is taken to speak of without naming it.
+    A name is another title that stands in the sentence, or, with `runs`, a run of capitalised words; what is
+    called like a title is that title. With `parts` a run gives the names around "in", "on" and "and" in it
+    too, and has no year behind it. `near` gives, by a sentence's node, a title that it is taken to speak of
+    without naming it.
     """
     known = Titles(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
@@ -123,7 +146,9 @@ def mention_facts(
 
 
 def _names(text: str, known: Titles, runs: bool, parts: bool) -> Iterator[str]:
-    """The names in a sentence: titles first, as they are spelled, then runs of capitalised words that are no title, then their parts."""
+    """The names in a sentence: titles first, as they are spelled, then runs of capitalised words that are no
+    title, then their parts.
+    """
     called = known.mentioned(text)
     for name in called:
         yield from known[name]
@@ -141,13 +166,17 @@ def _names(text: str, known: Titles, runs: bool, parts: bool) -> Iterator[str]:
 
 
 def _without_opener(run: str) -> str:
-    """A run of capitalised words as a name, without a common word that opens it, a possessive or a sign behind it."""
+    """A run of capitalised words as a name, without a common word that opens it, a possessive or a sign
+    behind it.
+    """
     words = run.removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
     return " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
 
 
 def _as_name(name: str, known: Titles, called: Sequence[str]) -> Iterator[str]:
-    """A name as the graph writes it: the titles called so, or itself where it is long enough and not within a title that is `called`."""
+    """A name as the graph writes it: the titles called so, or itself where it is long enough and not within a
+    title that is `called`.
+    """
     key = compared_name(name)
     if known[key]:
         yield from known[key]

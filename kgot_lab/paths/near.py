@@ -13,9 +13,13 @@ NEAR = 0.6  # the least cosine of two sentences that are linked
 
 
 def near_titles(
-    new: Sequence[PlacedSentence], known: Iterable[PlacedSentence], embedder: Embedder | None, least: float = NEAR
+    new: Sequence[PlacedSentence],
+    known: Iterable[PlacedSentence],
+    embedder: Embedder | None,
+    least: float = NEAR,
 ) -> dict[str, str]:
-    """For each new sentence, by its node, the other title that says the sentence with the largest cosine, where that is `least` or more.
+    """For each new sentence, by its node, the other title that says the sentence with the largest cosine,
+    where that is `least` or more.
 
     Without an embedder there are none.
     """
@@ -27,4 +31,8 @@ def near_titles(
     titles = np.array([each.title for each in others])
     cosines[titles[: len(new), None] == titles[None, :]] = -1.0
     best = cosines.argmax(axis=1)
-    return {each.place: str(titles[place]) for row, (each, place) in enumerate(zip(new, best, strict=True)) if cosines[row, place] >= least}
+    return {
+        each.place: str(titles[place])
+        for row, (each, place) in enumerate(zip(new, best, strict=True))
+        if cosines[row, place] >= least
+    }

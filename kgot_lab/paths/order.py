@@ -10,7 +10,9 @@ from kgot_lab.paths.quantity import quantity_in
 from kgot_lab.paths.values import age_in, date_in
 
 ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
-_WORDS: tuple[tuple[ComparedBy, str], ...] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
+_WORDS: tuple[
+    tuple[ComparedBy, str], ...
+] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
     ("longest", r"(?:lived?|lives) (?:longer|longest)|longer (?:life\w*|span)"),
     ("shortest", "(?:lived?|lives) shorter"),
     ("same", "same|share"),
@@ -23,12 +25,15 @@ ORDERING = "|".join([*(words for kind, words in _WORDS if kind != "same"), "afte
 
 
 def comparison_of(question: str) -> ComparedBy:
-    """How the two values are compared, by the first of _WORDS that the question holds; "each" where it holds none."""
+    """How the two values are compared, by the first of _WORDS that the question holds; "each" where it holds
+    none.
+    """
     return next((kind for kind, words in _WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each")
 
 
 def first_of_two(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
-    """Whether the first of two is the earliest, the most and so on; None where the values are equal or do not compare.
+    """Whether the first of two is the earliest, the most and so on; None where the values are equal or do not
+    compare.
 
     Of two dates of which one is a year alone, the years count. With `ages`, more years are an earlier date.
     """

@@ -1,4 +1,6 @@
-"""A figure in a text with its scale and its unit, as an amount that compares; none where the text may be read in two ways."""
+"""A figure in a text with its scale and its unit, as an amount that compares; none where the text may be read
+in two ways.
+"""
 
 from __future__ import annotations
 
@@ -47,18 +49,26 @@ _UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
     }
 )  # fmt: skip
 _NUMBER = r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,]\d+)*"
-_FOUND = re.compile(rf"(?P<sign>(?<![\w.,)])-\s?)?(?P<money>(?:US|A|C)?[$£€¥₹]\s?)?(?<![\w.,:/])(?P<number>{_NUMBER})")
+_FOUND = re.compile(
+    rf"(?P<sign>(?<![\w.,)])-\s?)?(?P<money>(?:US|A|C)?[$£€¥₹]\s?)?(?<![\w.,:/])(?P<number>{_NUMBER})"
+)
 _SCALE = re.compile(rf"(?: ?(?:{'|'.join(sorted(_SCALES, key=len, reverse=True))})\b\.?)", re.I)
 _RANGE_OR_PART = re.compile(r"\s?(?:[-–—]|to|bis)\s?\d|[:/]\d|\s?[½¼¾⅓⅔]")
 _WORD = re.compile(r"[ -]?([^\W\d_][^\s\d()\[\],;]*|['\"′″’”%]|°\w)")
-_NO_UNIT = frozenset("a about after and around as at before by during for from in including on of or per since the to was with".split())
-_YEAR_OF_COUNT = re.compile(r"\b(?:in|by|since|as of|until)\s+[12]\d{3}\b,?", re.I)  # which is no amount beside another figure
+_NO_UNIT = frozenset(
+    "a about after and around as at before by during for from in including on of or per since the to was with".split()
+)
+_YEAR_OF_COUNT = re.compile(
+    r"\b(?:in|by|since|as of|until)\s+[12]\d{3}\b,?", re.I
+)  # which is no amount beside another figure
 _SMALL = "length weight time".split()  # kinds that two units say together, as feet and inches do
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """An amount in the first unit of a kind: metres, kilograms, seconds; "" is a bare figure, and `~word` counts some unknown thing."""
+    """An amount in the first unit of a kind: metres, kilograms, seconds; "" is a bare figure, and `~word`
+    counts some unknown thing.
+    """
 
     kind: str
     amount: float
@@ -66,11 +76,15 @@ class Quantity:
     def compares_with(self, other: Quantity) -> bool:
         """Whether two amounts are of one kind, or one is a bare figure and the other a count."""
         kinds = {self.kind, other.kind}
-        return len(kinds) == 1 or ("" in kinds and all(not kind or kind[0] == "~" or kind == "people" for kind in kinds))
+        return len(kinds) == 1 or (
+            "" in kinds and all(not kind or kind[0] == "~" or kind == "people" for kind in kinds)
+        )
 
 
 def quantity_in(text: str) -> Quantity | None:
-    """The first amount in a text; None where there is none, or where it may be read in two ways, as a range or 1.200 may."""
+    """The first amount in a text; None where there is none, or where it may be read in two ways, as a range
+    or 1.200 may.
+    """
     text = text.translate({0x2212: "-", 0xA0: " ", 0x202F: " ", 0x2009: " "})
     rest = _YEAR_OF_COUNT.sub("", text)
     text = rest if re.search(r"\d", rest) else text
@@ -113,7 +127,9 @@ def _one(text: str, found: re.Match[str]) -> tuple[Quantity, float, int] | None:
 
 
 def _number(text: str) -> float | None:
-    """The number that some digits with signs between them are; None where a point or comma may part thousands or decimals."""
+    """The number that some digits with signs between them are; None where a point or comma may part thousands
+    or decimals.
+    """
     if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}|0,\d{3}", text):
         return None
     if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+", text):
@@ -131,7 +147,9 @@ def _scale(text: str, at: int, money: bool) -> tuple[float, int] | None:
     if not found:
         return None
     word = found[0].strip(" .")
-    large = _SCALES.get(word) if len(word) == 1 else _SCALES.get(word.lower())  # 5M are millions and 5m are metres
+    large = (
+        _SCALES.get(word) if len(word) == 1 else _SCALES.get(word.lower())
+    )  # 5M are millions and 5m are metres
     large = 1e9 if money and word == "b" else large
     return (large, found.end()) if large else None
 

@@ -1,4 +1,6 @@
-"""Paths as they are read from the graph: rows of a store become routes from name to name, the best first, each with its sentences."""
+"""Paths as they are read from the graph: rows of a store become routes from name to name, the best first,
+each with its sentences.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _MARKS = 6  # tokens that a title and its brackets take, beside the sentence
 
 @dataclass(frozen=True)
 class Route:
-    """A way through the graph: the names at its ends, the name or fact that joins them, and the sentences under both that may be read.
+    """A way through the graph: the names at its ends, the name or fact that joins them, and the sentences
+    under both that may be read.
 
     `links` are those of the sentences that hold the joining name; a route of one name has no end.
     """
@@ -32,7 +35,8 @@ class Route:
     def within(self, budget: int, own: Mapping[str, float]) -> Route:
         """The route with the sentences that fit in a budget of tokens, in their order.
 
-        The best link comes first, then the best sentence of the other end, so that both ends are told of; then what is worth most.
+        The best link comes first, then the best sentence of the other end, so that both ends are told of;
+        then what is worth most.
         """
         order = sorted(self.sentences, key=lambda each: -own.get(each.place, 0.0))
         if link := next((each for each in order if each.place in self.links), None):
@@ -55,7 +59,9 @@ class Route:
         return replace(self, sentences=said or self.sentences)
 
     def resting(self, answer: str) -> Route:
-        """The route with what says an answer, and the links and facts that join it to the start; with all where nothing says it."""
+        """The route with what says an answer, and the links and facts that join it to the start; with all
+        where nothing says it.
+        """
         wanted = f" {' '.join(standing_words(answer))} "
         says = {each.place for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} "}
         telling = [fact for fact in self.facts if wanted in f" {' '.join(standing_words(fact_line(fact)))} "]
@@ -65,9 +71,15 @@ class Route:
         if telling and self.start:
             chained = _chain(self.facts, self.start, telling)
         else:
-            chained = [fact for fact in self.facts if self.end or fact in telling or titles & {fact[0], fact[2]}]
+            chained = [
+                fact for fact in self.facts if self.end or fact in telling or titles & {fact[0], fact[2]}
+            ]
         places = says | (self.links if self.end else frozenset())
-        return replace(self, sentences=tuple(each for each in self.sentences if each.place in places), facts=tuple(chained))
+        return replace(
+            self,
+            sentences=tuple(each for each in self.sentences if each.place in places),
+            facts=tuple(chained),
+        )
 
     @property
     def text(self) -> str:
@@ -79,7 +91,9 @@ class Route:
 
 
 def _chain(facts: Sequence[FactParts], start: str, telling: Sequence[FactParts]) -> list[FactParts]:
-    """The facts that lead from a name to those that tell an answer, and these, in their order; those alone where none leads there."""
+    """The facts that lead from a name to those that tell an answer, and these, in their order; those alone
+    where none leads there.
+    """
     before: dict[str, FactParts] = {}
     frontier, reached = {start}, {start}
     while frontier:
@@ -106,7 +120,9 @@ def fact_line(fact: FactParts) -> str:
 
 
 def routes_of(rows: Iterable[Json]) -> list[Route]:
-    """The routes that rows of a `paths` read tell of, best first: rows between the same two names are one route."""
+    """The routes that rows of a `paths` read tell of, best first: rows between the same two names are one
+    route.
+    """
     groups: dict[frozenset[str], list[Mapping[str, Json]]] = {}
     for row in rows:
         if isinstance(row, Mapping) and row.get("start"):
@@ -125,14 +141,22 @@ def _route(rows: list[Mapping[str, Json]]) -> Route:
         for number, title in (("1", row["start"]), ("2", row.get("end") or "")):
             place = row.get(f"place_{number}") or ""
             if place:
-                said[place] = PlacedSentence(place, title, row[f"sentence_{number}"], row.get(f"source_{number}") or "", _number(place))
+                said[place] = PlacedSentence(
+                    place, title, row[f"sentence_{number}"], row.get(f"source_{number}") or "", _number(place)
+                )
         if row.get("place_1") and row.get("end"):
             links.add(row["place_1"])
         if row.get("relation"):
             facts[row["subject"], row["relation"], row["object"]] = None
     order = sorted(said.values(), key=lambda each: (each.title != start, each.title, each.number))
     return Route(
-        start, end, best.get("name") or best.get("relation") or "", float(best["worth"]), tuple(order), frozenset(links), tuple(facts)
+        start,
+        end,
+        best.get("name") or best.get("relation") or "",
+        float(best["worth"]),
+        tuple(order),
+        frozenset(links),
+        tuple(facts),
     )
 
 

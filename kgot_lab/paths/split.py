@@ -15,11 +15,21 @@ _SYSTEM = (
     "#1, #2 stand for earlier answers."
 )
 _EXAMPLES = (
-    ("In what country was the founder of Varnholt Press born?", ("Who founded Varnholt Press?", "In what country was #1 born?")),
-    ("Who is Odile Brantsev's maternal grandfather?", ("Who is the mother of Odile Brantsev?", "Who is the father of #1?")),
+    (
+        "In what country was the founder of Varnholt Press born?",
+        ("Who founded Varnholt Press?", "In what country was #1 born?"),
+    ),
+    (
+        "Who is Odile Brantsev's maternal grandfather?",
+        ("Who is the mother of Odile Brantsev?", "Who is the father of #1?"),
+    ),
     (
         "Who is the mayor of the city where the singer of Pale Lanterns went to school?",
-        ("Who is the singer of Pale Lanterns?", "In what city did #1 go to school?", "Who is the mayor of #2?"),
+        (
+            "Who is the singer of Pale Lanterns?",
+            "In what city did #1 go to school?",
+            "Who is the mayor of #2?",
+        ),
     ),
     (
         "The Glass Orchid was written by an author from which town?",
@@ -33,23 +43,39 @@ def hops_asked(question: str) -> Prompt:
     turns = [
         message
         for asked, hops in _EXAMPLES
-        for message in (Message("user", asked), Message("assistant", "\n".join(f"{number}. {hop}" for number, hop in enumerate(hops, 1))))
+        for message in (
+            Message("user", asked),
+            Message("assistant", "\n".join(f"{number}. {hop}" for number, hop in enumerate(hops, 1))),
+        )
     ]
-    return Prompt((Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST)
+    return Prompt(
+        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST
+    )
 
 
 def hops_in(reply: str) -> list[str]:
-    """The hops in a reply: two or more, each after the first about an earlier answer; none where it is no chain."""
+    """The hops in a reply: two or more, each after the first about an earlier answer; none where it is no
+    chain.
+    """
     hops = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:MOST]
-    chained = all(any(f"#{earlier}" in hop for earlier in range(1, number + 1)) for number, hop in enumerate(hops[1:], 1))
+    chained = all(
+        any(f"#{earlier}" in hop for earlier in range(1, number + 1))
+        for number, hop in enumerate(hops[1:], 1)
+    )
     return hops if len(hops) > 1 and "#" not in hops[0] and chained else []
 
 
 def filled(hop: str, answers: Sequence[str]) -> str:
     """A hop with the answers of earlier ones in it."""
-    return re.sub(r"#(\d)", lambda found: answers[int(found[1]) - 1] if 0 < int(found[1]) <= len(answers) else found[0], hop)
+    return re.sub(
+        r"#(\d)",
+        lambda found: answers[int(found[1]) - 1] if 0 < int(found[1]) <= len(answers) else found[0],
+        hop,
+    )
 
 
 def subjects(hop: str, answers: Sequence[str]) -> list[str]:
     """The earlier answers that a hop is about."""
-    return [answers[int(number) - 1] for number in re.findall(r"#(\d)", hop) if 0 < int(number) <= len(answers)]
+    return [
+        answers[int(number) - 1] for number in re.findall(r"#(\d)", hop) if 0 < int(number) <= len(answers)
+    ]

@@ -6,18 +6,26 @@ import re
 
 from kgot_lab.paths.quantity import Quantity, quantity_in
 
-_SHORT_MONTHS = ("jan feb mar apr may jun jul aug sep oct nov dec".split(), "jan feb mär apr mai jun jul aug sep okt nov dez".split())
+_SHORT_MONTHS = (
+    "jan feb mar apr may jun jul aug sep oct nov dec".split(),
+    "jan feb mär apr mai jun jul aug sep okt nov dez".split(),
+)
 _MONTHS = {name: number for names in _SHORT_MONTHS for number, name in enumerate(names, start=1)}
 _BEFORE = r"(?:\s*[–-]\s*\d{1,4})?\s*(?:B\.?\s?C(?:\.?\s?E)?(?!\w)|v\.\s?Chr)"
 _AFTER = r"\s*(?:A\.?D\b|C\.?E\b|n\.\s?Chr)"
 _YEAR_OF = rf"(\d{{3,4}}(?!\d)|\d{{1,2}}(?={_BEFORE}|{_AFTER}))"
-_DATE = re.compile(rf"(?:(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+)?([A-Z][a-zä]{{2,8}})\.?\s+(?:(\d{{1,2}}),?\s+)?{_YEAR_OF}")
+_DATE = re.compile(
+    rf"(?:(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+)?([A-Z][a-zä]{{2,8}})\.?\s+(?:(\d{{1,2}}),?\s+)?{_YEAR_OF}"
+)
 _YEAR = re.compile(rf"(?<![\w.,])(?<!\d )(?:AD ?(\d{{1,4}})\b|{_YEAR_OF}(?![.,]?\d|\w))")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-_POINTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")  # the day first, as it is written with points
+_POINTS = re.compile(
+    r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b"
+)  # the day first, as it is written with points
 _IS_BEFORE = re.compile(_BEFORE)
 _AGE = re.compile(
-    r"(?:(?:about|around|approximately|roughly|over|nearly|almost|some|at|aged?|the|of|more than|at least|c\.)\s+)*(?=\d)", re.I
+    r"(?:(?:about|around|approximately|roughly|over|nearly|almost|some|at|aged?|the|of|more than|at least|c\.)\s+)*(?=\d)",
+    re.I,
 )
 _SAYS_AGE = re.compile(r"^(?:at )?(?:the )?aged? (?:of )?\d+$", re.I)
 _YEARS = 31557600.0  # seconds of a year
@@ -38,7 +46,11 @@ _SAYS_TRUTH = re.compile(r"^\W*(yes|no)(?:\W*$|\s*[,.;:!–—-]|\s+(?:he|she|it
 
 def tells_nothing(text: str) -> bool:
     """Whether an answer says that it does not know, or is empty."""
-    return bool(_UNKNOWN.search(text.replace("do not", "don't").replace("does not", "doesn't").replace("did not", "didn't")))
+    return bool(
+        _UNKNOWN.search(
+            text.replace("do not", "don't").replace("does not", "doesn't").replace("did not", "didn't")
+        )
+    )
 
 
 def truth_in(text: str) -> bool | None:
@@ -48,7 +60,9 @@ def truth_in(text: str) -> bool | None:
 
 
 def date_in(text: str) -> tuple[int, ...] | None:
-    """The first date in a text as (year, month, day), as far as it says; a year before Christ is negative. None where there is none."""
+    """The first date in a text as (year, month, day), as far as it says; a year before Christ is negative.
+    None where there is none.
+    """
     if found := _ISO.search(text):
         return _in_order(int(found[1]), int(found[2]), int(found[3]))
     if found := _POINTS.search(text):
@@ -64,7 +78,9 @@ def date_in(text: str) -> tuple[int, ...] | None:
 
 
 def age_in(text: str) -> float | None:
-    """The years that an answer says something has lasted, as "800 years old" and "aged 45" do; None where it is no age."""
+    """The years that an answer says something has lasted, as "800 years old" and "aged 45" do; None where it
+    is no age.
+    """
     if _SAYS_AGE.match(text.strip()):
         return float(re.sub(r"\D", "", text))
     start = _AGE.match(text.strip())

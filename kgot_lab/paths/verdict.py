@@ -1,4 +1,6 @@
-"""Yes or no to a question that compares two things, from the values read of each; nothing where the rules do not reach."""
+"""Yes or no to a question that compares two things, from the values read of each; nothing where the rules do
+not reach.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from kgot_lab.paths.order import ORDERING, comparison_of, first_of_two, speaks_o
 from kgot_lab.paths.quantity import quantity_in
 from kgot_lab.paths.values import date_in, truth_in
 
-_DENIED = re.compile(rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I)
+_DENIED = re.compile(
+    rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I
+)
 _JOINED = re.compile(rf"\bboth\b|{MARK}\d\W+and\W+(?:\w+\W+){{0,3}}{MARK}\d", re.I)
 _SAME = re.compile(r"\b(?:same|share)\b", re.I)
 _ORDER = re.compile(rf"\b(?:{ORDERING})\b", re.I)
@@ -20,7 +24,9 @@ _PAIR = re.compile(
     rf"(?P<then>[^{MARK}]*){MARK}(?P<two>\d)(?P<tail>[^{MARK}]*)$",
     re.I,
 )
-_SO_MUCH = re.compile(rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I)
+_SO_MUCH = re.compile(
+    rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I
+)
 _FILLING = frozenset("a an the that those one of is are was were do does did has have had be been".split())
 _BOUND = re.compile(
     r"\b(?:(?P<least>at least|no (?:less|fewer) than)|(?P<most>at most|no more than)"
@@ -34,7 +40,9 @@ _OF_TIME = re.compile(r"\b(?:before|after|prior|earlier|later)\b", re.I)
 
 
 def yes_or_no(masked: str, values: Sequence[Sequence[str]]) -> str:
-    """The answer to a question with `§0` and `§1` for two things, from what was read of each; "" where that does not tell."""
+    """The answer to a question with `§0` and `§1` for two things, from what was read of each; "" where that
+    does not tell.
+    """
     bounds = list(_BOUND.finditer(masked))
     if _DENIED.search(re.sub(r"\bno (?=(?:more|less|fewer) than \d)", "", masked)):
         return ""
@@ -57,29 +65,42 @@ def _told(holds: bool | None) -> str:
 
 
 def _said(masked: str, truths: Sequence[bool]) -> str:
-    """Of two that were each asked about by yes or no: whether both are, where the question is not which of them is more."""
+    """Of two that were each asked about by yes or no: whether both are, where the question is not which of
+    them is more.
+    """
     if _SAME.search(masked) or re.search(rf"\bthan\b[^{MARK}]*{MARK}", masked):
         return ""
     return _told(all(truths)) if _JOINED.search(masked) or comparison_of(masked) == "each" else ""
 
 
 def _of_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
-    """Whether the first thing is more, or earlier, than the second, as the one word between them says; None for anything beyond that."""
+    """Whether the first thing is more, or earlier, than the second, as the one word between them says; None
+    for anything beyond that.
+    """
     found = _PAIR.match(masked)
-    if not found or len(_ORDER.findall(masked)) != 1 or found["one"] == found["two"] or _SO_MUCH.search(masked):
+    if (
+        not found
+        or len(_ORDER.findall(masked)) != 1
+        or found["one"] == found["two"]
+        or _SO_MUCH.search(masked)
+    ):
         return None
     word = found["word"].lower()
     of_time = word in ("before", "after")
     _, than, other = found["then"].rpartition("than")
     if of_time == bool(than):
         return None
-    asked, of_other, tail = (_telling(text) for text in (found["before"], found["then"] if of_time else other, found["tail"]))
+    asked, of_other, tail = (
+        _telling(text) for text in (found["before"], found["then"] if of_time else other, found["tail"])
+    )
     if of_other != asked and (of_other or not _says_that_of(found["then"])):
         return None  # a director is not compared with a film
     if not set(tail) <= set(_telling(found["mid"])):
         return None  # nor a death with a birth
     kind = "latest" if word == "after" else comparison_of(word)
-    return first_of_two(kind, [values[int(found["one"])], values[int(found["two"])]], ages=speaks_of_age(word))
+    return first_of_two(
+        kind, [values[int(found["one"])], values[int(found["two"])]], ages=speaks_of_age(word)
+    )
 
 
 def _says_that_of(text: str) -> bool:
@@ -106,7 +127,9 @@ def _within(bound: re.Match[str], masked: str, value: str) -> bool | None:
     return found.amount < limit.amount or bool(bound["most"] and found.amount == limit.amount)
 
 
-def _on_that_side(date: tuple[int, ...] | None, limit: tuple[int, ...] | None, *, earlier: bool) -> bool | None:
+def _on_that_side(
+    date: tuple[int, ...] | None, limit: tuple[int, ...] | None, *, earlier: bool
+) -> bool | None:
     """Whether a date is before or after another; None where it says less than would tell."""
     if date is None or limit is None:
         return None

@@ -1,4 +1,6 @@
-"""What a sentence is worth to a question: how near it is to what is asked, beside the names that the question gives."""
+"""What a sentence is worth to a question: how near it is to what is asked, beside the names that the question
+gives.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,30 @@ from kgot_lab.paths.mentions import PlacedSentence
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.text.words import telling_words
 
-# Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a passage that is needed hold the
-# answer? `python benchmarks/path_weights.py` fits them again and shows how well they rank questions left out.
+# Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a
+# passage that is needed hold the answer? `python benchmarks/path_weights.py` fits them again and shows how
+# well they rank questions left out.
 WORTHS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
-SCALE, STANDING = 0.25, 4.5  # of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
+SCALE, STANDING = (
+    0.25,
+    4.5,
+)  # of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
 _WHEN = re.compile(r"\bwhen\b|\byear\b|\bdate\b|\bhow (?:many|much|old|long)\b|\bnumber\b", re.I)
 _CAPITAL = re.compile(r"[\"'“(]*[^\W\d_a-z]|[\"'“(]*\d")
 
 
 def without_names(question: str) -> str:
-    """What a question asks beside the names in it: its words without those that begin with a capital or a digit, but for the first."""
+    """What a question asks beside the names in it: its words without those that begin with a capital or a
+    digit, but for the first.
+    """
     words = question.split()
     return " ".join(word for number, word in enumerate(words) if number == 0 or not _CAPITAL.match(word))
 
 
 def worths(question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None) -> dict[str, float]:
-    """What each sentence is worth by itself, by its node, wherever its passage stands: the sum of its `traits` times WORTHS."""
+    """What each sentence is worth by itself, by its node, wherever its passage stands: the sum of its
+    `traits` times WORTHS.
+    """
     told = traits(question, sentences, embedder)
     return {
         each.place: sum(weight * value for weight, value in zip(WORTHS.values(), values, strict=True))
@@ -34,13 +44,15 @@ def worths(question: str, sentences: Sequence[PlacedSentence], embedder: Embedde
     }
 
 
-def traits(question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None) -> list[tuple[float, ...]]:
+def traits(
+    question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None
+) -> list[tuple[float, ...]]:
     """What tells of the worth of each sentence, in the order of WORTHS.
 
-    near: the cosine of the question with title and sentence. asked: that of what is asked beside names with the sentence. early:
-    1 / (1 + its number in its passage). dated: whether the question asks for a date or number and it has a digit. naming: whether it has a
-    name that neither question nor title has. named: whether the question names its title. Without an embedder the cosines are those of
-    sets of telling words.
+    near: the cosine of the question with title and sentence. asked: that of what is asked beside names with
+    the sentence. early: 1 / (1 + its number in its passage). dated: whether the question asks for a date or
+    number and it has a digit. naming: whether it has a name that neither question nor title has. named:
+    whether the question names its title. Without an embedder the cosines are those of sets of telling words.
     """
     if not sentences:
         return []
@@ -53,7 +65,12 @@ def traits(question: str, sentences: Sequence[PlacedSentence], embedder: Embedde
             asked[row],
             1 / (1 + each.number),
             float(dated and any(map(str.isdigit, each.text))),
-            float(any(f" {name} " not in said and name not in compared_name(each.title) for name in capitalised(each.text))),
+            float(
+                any(
+                    f" {name} " not in said and name not in compared_name(each.title)
+                    for name in capitalised(each.text)
+                )
+            ),
             float(f" {compared_name(each.title)} " in said),
         )
         for row, each in enumerate(sentences)

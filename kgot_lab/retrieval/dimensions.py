@@ -12,11 +12,15 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.schemas.dimensions.bounds import phrase, within
 
 
-def dimensions(graph: PropertyGraph, filters: Mapping[str, object], *, declared: Collection[str] = ()) -> Stage:
-    """Keeps the hits whose node lies within the bounds on every dimension; `within` says how bounds are given and what counts.
+def dimensions(
+    graph: PropertyGraph, filters: Mapping[str, object], *, declared: Collection[str] = ()
+) -> Stage:
+    """Keeps the hits whose node lies within the bounds on every dimension; `within` says how bounds are given
+    and what counts.
 
-    A node that has no number on one of them is left out, and the name of the stage counts such nodes; so is a hit that is no node.
-    Scores stay as they were. Raises UnknownName for a dimension that is neither one of the 56 nor `declared`, and BadInput.
+    A node that has no number on one of them is left out, and the name of the stage counts such nodes; so is a
+    hit that is no node. Scores stay as they were. Raises UnknownName for a dimension that is neither one of
+    the 56 nor `declared`, and BadInput.
     """
     found = within(graph, filters, declared=declared)
     kept = {graph.ids[row] for row in np.flatnonzero(found.kept)}

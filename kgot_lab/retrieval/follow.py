@@ -36,22 +36,34 @@ class Reach:
     common: int = 100  # a name in more passages than this links only those that are called so
 
 
-def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Reach(), *, graph: PropertyGraph | None = None) -> Stage:
+def follow(
+    documents: Iterable[Document],
+    embedder: Embedder,
+    reach: Reach = Reach(),
+    *,
+    graph: PropertyGraph | None = None,
+) -> Stage:
     """Choose passages one by one: each time the best of what is left, its names then lead on to others.
 
-    own(d) = earlier score (at least 0) / largest, + asked if the question holds the title of d. value(d) = own(d) - repeated * (largest
-    cosine with a chosen passage, at least 0) + the largest over chosen passages p and names n that both hold of own(p), at most 1, times
-    link(p, n, d). Where n is the title of one of the two, and of the other too or mentioned there, link = title * (1 + likeness) / 2 /
-    sqrt(passages that p is so linked to), else 0; where the question does not hold n, nor more than `common` passages, shared * rarity *
-    likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is log(N / holders) / log(N). The names
-    are those of `name_graph(documents)`, or of another such graph: bare hubs without a text, which are walked through. The chosen come
-    first in their order, 1 point apart, then all others by value. A ranking without hits stays as it is. Raises BadInput for a graph of
-    other documents, and for hits that are none of the documents, that occur twice, or whose score is not a finite number.
+    own(d) = earlier score (at least 0) / largest, + asked if the question holds the title of d. value(d) =
+    own(d) - repeated * (largest cosine with a chosen passage, at least 0) + the largest over chosen passages
+    p and names n that both hold of own(p), at most 1, times link(p, n, d). Where n is the title of one of the
+    two, and of the other too or mentioned there, link = title * (1 + likeness) / 2 / sqrt(passages that p is
+    so linked to), else 0; where the question does not hold n, nor more than `common` passages, shared *
+    rarity * likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is
+    log(N / holders) / log(N). The names are those of `name_graph(documents)`, or of another such graph: bare
+    hubs without a text, which are walked through. The chosen come first in their order, 1 point apart, then
+    all others by value. A ranking without hits stays as it is. Raises BadInput for a graph of other
+    documents, and for hits that are none of the documents, that occur twice, or whose score is not a finite
+    number.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
-    names, titles = _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common), Titles(documents)
+    names, titles = (
+        _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common),
+        Titles(documents),
+    )
     matrix = embedder.embed([full_text(document) for document in documents])
     shown = [document.title or document.id for document in documents]
 
@@ -71,17 +83,27 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
 
     usual = Reach()
     changed = [
-        f"{field.name}={getattr(reach, field.name)}" for field in fields(reach) if getattr(reach, field.name) != getattr(usual, field.name)
+        f"{field.name}={getattr(reach, field.name)}"
+        for field in fields(reach)
+        if getattr(reach, field.name) != getattr(usual, field.name)
     ]
-    return Stage(f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step)
+    return Stage(
+        f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step
+    )
 
 
 def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
-    """The graph of names, once it is sure that it begins with these documents by id, and that each edge leads from one to a name."""
+    """The graph of names, once it is sure that it begins with these documents by id, and that each edge leads
+    from one to a name.
+    """
     if list(graph.ids[: len(ids)]) != ids:
-        raise BadInput("the graph of names must begin with these documents in the order of their ids; build it with name_graph(documents)")
+        raise BadInput(
+            "the graph of names must begin with these documents in the order of their ids; build it with name_graph(documents)"
+        )
     if (graph.sources >= len(ids)).any() or (graph.targets < len(ids)).any():
-        raise BadInput("the edges of a graph of names lead from documents to names; build it with name_graph(documents)")
+        raise BadInput(
+            "the edges of a graph of names lead from documents to names; build it with name_graph(documents)"
+        )
     return graph
 
 
@@ -89,7 +111,10 @@ class _Names:
     """Which names lead from which passages to which; row numbers throughout."""
 
     def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
-        rows, columns = graph.sources, graph.targets - size  # the graph holds the documents first, sorted as here
+        rows, columns = (
+            graph.sources,
+            graph.targets - size,
+        )  # the graph holds the documents first, sorted as here
         self._passage, self._name = rows, columns  # of each edge
         self._kind = np.array(graph.type_names or [""])[graph.type_codes]
         self._called, self._telling = self._kind == IS_CALLED, self._kind != NAME_LINK
@@ -100,7 +125,9 @@ class _Names:
         self._common = holders > common
 
     def links(self, row: int, question: str, likeness: _Floats, reach: Reach) -> tuple[Edges, Edges, _Floats]:
-        """The ways from a passage through a name to another: the edge to the name, the edge of the other, and how strong the link is."""
+        """The ways from a passage through a name to another: the edge to the name, the edge of the other, and
+        how strong the link is.
+        """
         outward = _edges(self._of, row)
         ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
         first = np.repeat(outward, [len(part) for part in ends])
@@ -121,7 +148,11 @@ class _Names:
 
     def path(self, titles: list[str], first: int, last: int) -> str:
         """How one passage leads to another through a name, written out."""
-        start, end, name = titles[self._passage[first]], titles[self._passage[last]], self._texts[self._name[first]].strip()
+        start, end, name = (
+            titles[self._passage[first]],
+            titles[self._passage[last]],
+            self._texts[self._name[first]].strip(),
+        )
         return f"{start} --[{self._kind[first]}]--> ({name}) <--[{self._kind[last]}]-- {end}"
 
 
@@ -131,7 +162,10 @@ class _Trail:
     def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
         self._value, self._likeness, self._question = value, likeness, question
         self._linked, self._repeated = np.zeros(len(value)), np.zeros(len(value))
-        self._first, self._last = np.full(len(value), -1, np.int32), np.full(len(value), -1, np.int32)  # the edges of the best way to each
+        self._first, self._last = (
+            np.full(len(value), -1, np.int32),
+            np.full(len(value), -1, np.int32),
+        )  # the edges of the best way to each
         self._chosen: list[int] = []
         self._total = value
 
@@ -143,7 +177,9 @@ class _Trail:
         self._chosen.append(row)
         first, last, strength = names.links(row, self._question, self._likeness, reach)
         gain = min(1.0, self._value[row]) * strength
-        gain[np.isin(names.passages(last), self._chosen)] = 0.0  # what was chosen before was not reached from here
+        gain[np.isin(names.passages(last), self._chosen)] = (
+            0.0  # what was chosen before was not reached from here
+        )
         order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
         order = order[gain[order] > self._linked[names.passages(last[order])]]
         rows = names.passages(last[order])
@@ -157,7 +193,12 @@ class _Trail:
         scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
         linked = np.flatnonzero(self._linked).tolist()
         found = [ids[row] for row in linked]
-        paths = Told(found, lambda number: names.path(titles, int(self._first[linked[number]]), int(self._last[linked[number]])))
+        paths = Told(
+            found,
+            lambda number: names.path(
+                titles, int(self._first[linked[number]]), int(self._last[linked[number]])
+            ),
+        )
         links = replace(fused(earlier.query, found, self._linked[linked], ()), system="linked", paths=paths)
         return fused(earlier.query, ids, scores, ((1.0, earlier), (1.0, links)))
 

@@ -26,9 +26,10 @@ LONGEST_TERM = 1000  # letters; SQLite refuses a pattern of more than 50,000 byt
 def like(documents: Iterable[Document]) -> Stage:
     """Documents that hold the words of the query anywhere, even inside a longer word (KG-OS method 11).
 
-    score(d) = number of different query words w for which title or text LIKE '%w%', in small letters. English stop words and
-    one-letter words are left out. The statement runs over the different words of the collection, each of which knows its
-    documents: no word crosses a blank, so the answer is the one that LIKE over all texts gives, without reading them.
+    score(d) = number of different query words w for which title or text LIKE '%w%', in small letters. English
+    stop words and one-letter words are left out. The statement runs over the different words of the
+    collection, each of which knows its documents: no word crosses a blank, so the answer is the one that LIKE
+    over all texts gives, without reading them.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
@@ -39,7 +40,9 @@ def like(documents: Iterable[Document]) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         counts = np.zeros(len(ids))
         for term in _terms(ranking.query.text):
-            quick = indexed and len(term) >= 3 and "_" not in term  # trigrams need three letters and know no ESCAPE
+            quick = (
+                indexed and len(term) >= 3 and "_" not in term
+            )  # trigrams need three letters and know no ESCAPE
             found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped_like(term)}%")
             if found:
                 holds = np.zeros(len(ids), bool)
@@ -60,11 +63,12 @@ def escaped_like(term: str) -> str:
 
 
 def fts5(documents: Iterable[Document]) -> Stage:
-    """Documents that share word stems with the query, ranked by SQLite's own BM25 (k1 1.2, b .75), negated so that higher is better.
+    """Documents that share word stems with the query, ranked by SQLite's own BM25 (k1 1.2, b .75), negated so
+    that higher is better.
 
-    The tokenizer is 'porter unicode61' (caching finds cache); every word of the query is quoted, so that no question is a syntax
-    error, and one of them is enough. English stop words, one-letter words and repetitions are left out. Raises BadInput
-    where SQLite was built without FTS5.
+    The tokenizer is 'porter unicode61' (caching finds cache); every word of the query is quoted, so that no
+    question is a syntax error, and one of them is enough. English stop words, one-letter words and
+    repetitions are left out. Raises BadInput where SQLite was built without FTS5.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
@@ -116,13 +120,19 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
     try:
         connection.execute("CREATE VIRTUAL TABLE passages USING fts5(text, tokenize='porter unicode61')")
     except sqlite3.OperationalError as error:
-        raise BadInput(f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()") from None
-    texts = (composed(whole(full_text(document))) for document in documents)  # SQLite takes no half characters
+        raise BadInput(
+            f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
+        ) from None
+    texts = (
+        composed(whole(full_text(document))) for document in documents
+    )  # SQLite takes no half characters
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
 
 def _database(fill: Callable[[sqlite3.Connection], None]) -> Callable[..., list[tuple[Any, ...]]]:
-    """A function that runs a statement on a database in memory, from any thread; the database closes when the function is forgotten."""
+    """A function that runs a statement on a database in memory, from any thread; the database closes when the
+    function is forgotten.
+    """
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     lock = threading.Lock()
     try:

@@ -19,10 +19,11 @@ _Ints = NDArray[np.int64]
 def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
     """Weighted sum of normalised scores: score(d) = sum over lanes of weight * scaled(s(d)).
 
-    scale="range" moves the scores of a lane to (s - min) / (max - min); "maximum" takes max(s, 0) / max, as KG-OS does.
-    Convex where the weights add up to 1 (Bruch, Gai and Ingber 2023). A document that a lane did not find gets 0 from it.
-    Raises BadInput for a weight that is negative or not a number, where no weight is above 0, and UnknownName for a scale; searching
-    raises BadInput when a lane gives a score that is not a finite number or one id twice (so do the other fusions).
+    scale="range" moves the scores of a lane to (s - min) / (max - min); "maximum" takes max(s, 0) / max, as
+    KG-OS does. Convex where the weights add up to 1 (Bruch, Gai and Ingber 2023). A document that a lane did
+    not find gets 0 from it. Raises BadInput for a weight that is negative or not a number, where no weight is
+    above 0, and UnknownName for a scale; searching raises BadInput when a lane gives a score that is not a
+    finite number or one id twice (so do the other fusions).
     """
     _check_lanes(lanes)
     if scale not in SCALES:
@@ -42,7 +43,8 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
 
 
 def rrf(*stages: Stage, k: int = 60) -> Stage:
-    """Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score(d) = sum over stages of 1 / (k + rank).
+    """Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score(d) = sum over stages of 1 / (k +
+    rank).
 
     Raises BadInput without a stage, or for k below 0.
     """
@@ -55,14 +57,17 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
         ids, lists = gathered(results)
         scores = np.zeros(len(ids))
         for rows, _ in lists:
-            scores[rows] += 1 / (k + np.arange(1, len(rows) + 1))  # k = 60 as in the paper; small k trusts the top ranks more
+            scores[rows] += 1 / (
+                k + np.arange(1, len(rows) + 1)
+            )  # k = 60 as in the paper; small k trusts the top ranks more
         return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})", step)
 
 
 def strongest(*stages: Stage) -> Stage:
-    """The best that any stage says of a document: score(d) = max over stages of max(s(d), 0) / max; so KG-OS joins BM25 and FTS5.
+    """The best that any stage says of a document: score(d) = max over stages of max(s(d), 0) / max; so KG-OS
+    joins BM25 and FTS5.
 
     Raises BadInput without a stage.
     """
@@ -83,9 +88,15 @@ def _check_lanes(lanes: Sequence[object]) -> None:
     """Raise BadInput unless these are pairs of a weight and a stage, of which one has a weight above 0."""
     for lane in lanes:
         if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
-            raise BadInput(f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {described_value(lane)}")
+            raise BadInput(
+                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {described_value(lane)}"
+            )
         weight = lane[0]
-        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not (math.isfinite(weight) and weight >= 0):
+        if (
+            isinstance(weight, bool)
+            or not isinstance(weight, int | float | np.number)
+            or not (math.isfinite(weight) and weight >= 0)
+        ):
             raise BadInput(f"weighted() takes weights of 0 or more, which {described_value(weight)} is not")
     if not any(lane[0] > 0 for lane in lanes if isinstance(lane, tuple | list)):
         raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
@@ -98,7 +109,8 @@ def _check_stages(name: str, stages: Sequence[object]) -> None:
         require(stage, Stage, f"{name}() takes stages")
 
 
-# --- scales -----------------------------------------------------------------------------------------------------------
+# --- scales
+# -----------------------------------------------------------------------------------------------------------
 
 
 def by_range(scores: _Floats) -> _Floats:
@@ -110,7 +122,9 @@ def by_range(scores: _Floats) -> _Floats:
 
 
 def by_maximum(scores: _Floats) -> _Floats:
-    """Scores divided by the largest, those below 0 first set to 0; where none is above 0, all have 0 (decision C-O7)."""
+    """Scores divided by the largest, those below 0 first set to 0; where none is above 0, all have 0
+    (decision C-O7).
+    """
     clipped = np.maximum(scores, 0.0)
     return clipped / (clipped.max(initial=0.0) or 1.0)
 
@@ -123,7 +137,8 @@ def normalised(ranking: Ranking) -> dict[str, float]:
     return dict(zip(ranking.ids, by_range(scores_of(ranking)).tolist(), strict=True))
 
 
-# --- rankings as columns ----------------------------------------------------------------------------------------------
+# --- rankings as columns
+# ----------------------------------------------------------------------------------------------
 
 
 def scores_of(ranking: Ranking) -> _Floats:
@@ -141,7 +156,9 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
     try:
         return np.array([row_of[id] for id in ranking.ids], dtype=np.int64)
     except KeyError as error:
-        raise BadInput(f"{ranking.system or 'the ranking'} found {error.args[0]!r}, which is none of the documents at hand") from None
+        raise BadInput(
+            f"{ranking.system or 'the ranking'} found {error.args[0]!r}, which is none of the documents at hand"
+        ) from None
 
 
 def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
@@ -153,14 +170,23 @@ def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
 
 
 def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
-    """The ids found by any of the rankings, each once, and for each ranking the rows of its hits among them with their scores.
+    """The ids found by any of the rankings, each once, and for each ranking the rows of its hits among them
+    with their scores.
 
     Raises BadInput for a ranking that cannot be fused: a score that is not a finite number, or one id twice.
     """
-    ids = max((ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)), key=len, default=[])
-    own = {at for at, ranking in enumerate(rankings) if isinstance(ranking.hits, Found) and ranking.hits.ids == ids}
+    ids = max(
+        (ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)), key=len, default=[]
+    )
+    own = {
+        at
+        for at, ranking in enumerate(rankings)
+        if isinstance(ranking.hits, Found) and ranking.hits.ids == ids
+    }
     row_of: dict[str, int] = {}
-    if len(own) < len(rankings):  # the others are rows of other lists: their ids that are not in this one come behind it
+    if len(own) < len(
+        rankings
+    ):  # the others are rows of other lists: their ids that are not in this one come behind it
         row_of = {id: row for row, id in enumerate(ids)}
         for at, ranking in enumerate(rankings):
             if at not in own:
@@ -180,7 +206,9 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
     if found.all():
         return ids, lists
     place = np.cumsum(found) - 1
-    return [ids[row] for row in np.flatnonzero(found).tolist()], [(place[rows], scores) for rows, scores in lists]
+    return [ids[row] for row in np.flatnonzero(found).tolist()], [
+        (place[rows], scores) for rows, scores in lists
+    ]
 
 
 def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
@@ -191,12 +219,18 @@ def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         id, score = ranking.hits[int(bad[0])]
-        raise BadInput(f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused")
+        raise BadInput(
+            f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused"
+        )
     return rows, scores
 
 
-def fused(query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:
-    """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was fused from."""
+def fused(
+    query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]
+) -> Ranking:
+    """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was
+    fused from.
+    """
     order = np.argsort(-scores)  # unstable is faster by far, and ties are put in order next
     for start, end in _ties(scores[order]):
         same: list[int] = order[start:end].tolist()

@@ -1,4 +1,6 @@
-"""The gate before a fusion: a lane is refused unless the others gain by it, on a tuning split, by a margin fixed beforehand."""
+"""The gate before a fusion: a lane is refused unless the others gain by it, on a tuning split, by a margin
+fixed beforehand.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class Admission:
-    """What a gate decided: the pipeline of the lanes admitted, and every trial that led to it, in their order."""
+    """What a gate decided: the pipeline of the lanes admitted, and every trial that led to it, in their
+    order.
+    """
 
     stage: Stage = field(compare=False)
     trials: tuple[Trial, ...]
@@ -45,10 +49,16 @@ class Admission:
 
     def __repr__(self) -> str:
         wide = max(len("lane"), *(len(trial.lane) for trial in self.trials))
-        lines = [f"<Admission: {len(self.admitted)} of {len(self.trials)} lanes admitted, margin {self.margin:g}: {self.stage.name}>"]
+        lines = [
+            f"<Admission: {len(self.admitted)} of {len(self.trials)} lanes admitted, margin {self.margin:g}: {self.stage.name}>"
+        ]
         lines.append(f"  {'lane':{wide}}  alone  without   with  verdict")
         for trial in self.trials:
-            fusion = f"{'-':>7}  {'-':>5}" if trial.verdict == _FIRST else f"{trial.without:7.3f}  {trial.joined:5.3f}"
+            fusion = (
+                f"{'-':>7}  {'-':>5}"
+                if trial.verdict == _FIRST
+                else f"{trial.without:7.3f}  {trial.joined:5.3f}"
+            )
             lines.append(f"  {trial.lane:{wide}}  {trial.alone:5.3f}  {fusion}  {trial.verdict}")
         return "\n".join(lines)
 
@@ -60,14 +70,20 @@ def gate(
     *,
     margin: float = MARGIN,
 ) -> Admission:
-    """The lanes worth fusing: the best alone, then each other one, best first, if the fusion with it is better, by the margin or more.
+    """The lanes worth fusing: the best alone, then each other one, best first, if the fusion with it is
+    better, by the margin or more.
 
-    `quality` measures a pipeline on questions kept for tuning, higher is better. A lane that gains nothing is refused, with a margin of 0
-    too. Equal lanes are offered by name. One lane alone is a legal outcome, and the usual one where it is much better than the others.
-    Raises BadInput without lanes, for two of one name, for a margin below 0, and when a quality is not a finite number.
+    `quality` measures a pipeline on questions kept for tuning, higher is better. A lane that gains nothing is
+    refused, with a margin of 0 too. Equal lanes are offered by name. One lane alone is a legal outcome, and
+    the usual one where it is much better than the others. Raises BadInput without lanes, for two of one name,
+    for a margin below 0, and when a quality is not a finite number.
     """
     named = _named(lanes)
-    if isinstance(margin, bool) or not isinstance(margin, int | float) or not (math.isfinite(margin) and margin >= 0):
+    if (
+        isinstance(margin, bool)
+        or not isinstance(margin, int | float)
+        or not (math.isfinite(margin) and margin >= 0)
+    ):
         raise BadInput(f"the margin of a gate must be a number of 0 or more, not {margin!r}")
     alone = {name: _measured(quality, lane) for name, lane in named.items()}
     first, *others = sorted(named, key=lambda name: (-alone[name], name))

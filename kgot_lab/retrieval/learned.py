@@ -1,4 +1,6 @@
-"""Learned fusion: how much each lane counts is learnt from queries whose answers are known, and stays as it is from then on."""
+"""Learned fusion: how much each lane counts is learnt from queries whose answers are known, and stays as it
+is from then on.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from kgot_lab.types import Json, Query, Ranking
 
 _Floats = NDArray[np.float64]
 _RANK = 60  # as in reciprocal rank fusion
-# Of 72 settings one of the better in cross-validation on the curated graph's tuning half; between those the difference is within chance.
+# Of 72 settings one of the better in cross-validation on the curated graph's tuning half; between those the
+# difference is within chance.
 POOL, L2 = 10, 10.0
 _ROUNDS = 50  # of Newton's method, which needs about ten
 
@@ -26,8 +29,9 @@ _ROUNDS = 50  # of Newton's method, which needs about ten
 class LearnedFusion:
     """What was learnt: for each lane the weight of its score and that of its rank, and what is added to all.
 
-    `pool` is how many hits of each lane are looked at, `queries` on how many queries it was learnt. Raises BadInput for what no fusion has:
-    a weight that is not a finite number, lanes twice or none, as many weights as there are no lanes, a pool or queries below 1.
+    `pool` is how many hits of each lane are looked at, `queries` on how many queries it was learnt. Raises
+    BadInput for what no fusion has: a weight that is not a finite number, lanes twice or none, as many
+    weights as there are no lanes, a pool or queries below 1.
     """
 
     lanes: tuple[str, ...]
@@ -40,42 +44,64 @@ class LearnedFusion:
     def __post_init__(self) -> None:
         for name in ("lanes", "scores", "ranks"):
             require(getattr(self, name), tuple, f"the {name} of a learned fusion are in a tuple")
-        if not self.lanes or not all(isinstance(lane, str) for lane in self.lanes) or len(set(self.lanes)) < len(self.lanes):
-            raise BadInput(f"the lanes of a learned fusion are one name or more, each once, not {described_value(self.lanes)}")
+        if (
+            not self.lanes
+            or not all(isinstance(lane, str) for lane in self.lanes)
+            or len(set(self.lanes)) < len(self.lanes)
+        ):
+            raise BadInput(
+                f"the lanes of a learned fusion are one name or more, each once, not {described_value(self.lanes)}"
+            )
         for name in ("scores", "ranks"):
             if len(getattr(self, name)) != len(self.lanes):
-                raise BadInput(f"a learned fusion has as many {name} as lanes, {len(self.lanes)}, not {len(getattr(self, name))}")
+                raise BadInput(
+                    f"a learned fusion has as many {name} as lanes, {len(self.lanes)}, not {len(getattr(self, name))}"
+                )
         for weight in (*self.scores, *self.ranks, self.bias):
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise BadInput(f"the weights of a learned fusion are finite numbers, not {described_value(weight)}")
+                raise BadInput(
+                    f"the weights of a learned fusion are finite numbers, not {described_value(weight)}"
+                )
         require_count(self.pool, 1, "pool", "it is how many hits of each lane are looked at")
         require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
 
     def as_json(self) -> dict[str, Json]:
         """The same as JSON values."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
 
     @staticmethod
     def of_json(values: Mapping[str, Json]) -> LearnedFusion:
         """What `as_json` gave; raises BadInput for anything else."""
-        require(values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it")
-        given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        require(
+            values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
+        )
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
         try:
             return LearnedFusion(**given)
         except TypeError as error:
-            raise BadInput(f"this is no learned fusion ({error}); LearnedFusion(…).as_json() gives one") from None
+            raise BadInput(
+                f"this is no learned fusion ({error}); LearnedFusion(…).as_json() gives one"
+            ) from None
 
 
 def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
-    """The fusion of some lanes as it was learnt: score(d) = 1 / (1 + exp(-(bias + sum over lanes of w * score + v * rank))).
+    """The fusion of some lanes as it was learnt: score(d) = 1 / (1 + exp(-(bias + sum over lanes of w * score
+    + v * rank))).
 
-    A lane's score is moved to 0..1 by its range, its rank is 61 / (60 + rank); both are 0 for a document that it did not find. What no lane
-    has among its first `pool` is not ranked. Raises BadInput where a lane that was learnt is not given.
+    A lane's score is moved to 0..1 by its range, its rank is 61 / (60 + rank); both are 0 for a document that
+    it did not find. What no lane has among its first `pool` is not ranked. Raises BadInput where a lane that
+    was learnt is not given.
     """
     require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
     _check_named(lanes)
     if missing := [name for name in fusion.lanes if name not in lanes]:
-        raise BadInput(f"the fusion was learnt with {', '.join(missing)}, which is not among the lanes {', '.join(lanes)}")
+        raise BadInput(
+            f"the fusion was learnt with {', '.join(missing)}, which is not among the lanes {', '.join(lanes)}"
+        )
     stages = [lanes[name] for name in fusion.lanes]
     weights = np.array([*fusion.scores, *fusion.ranks])
 
@@ -96,11 +122,12 @@ def learn_fusion(
     pool: int = POOL,
     l2: float = L2,
 ) -> LearnedFusion:
-    """Learn from some queries and what is relevant to each how much the lanes count, by a logistic regression over their features.
+    """Learn from some queries and what is relevant to each how much the lanes count, by a logistic regression
+    over their features.
 
-    `relevant` has for the id of a query the ids of documents, or their grades, of which one above 0 is relevant. Each document among the
-    first `pool` of any lane is an example, relevant or not. Raises BadInput without a lane, without a query, or where no lane finds
-    anything that is relevant.
+    `relevant` has for the id of a query the ids of documents, or their grades, of which one above 0 is
+    relevant. Each document among the first `pool` of any lane is an example, relevant or not. Raises BadInput
+    without a lane, without a query, or where no lane finds anything that is relevant.
     """
     require_count(pool, 1, "pool", "it is how many hits of each lane are looked at")
     _check_named(lanes)
@@ -130,12 +157,20 @@ def _check_named(lanes: object) -> None:
 
 def _right(relevant: object, query: Query) -> set[str]:
     if isinstance(relevant, str) or not isinstance(relevant, Iterable):
-        raise BadInput(f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {described_value(relevant)}")
-    return {id for id, grade in relevant.items() if grade > 0} if isinstance(relevant, Mapping) else set(relevant)
+        raise BadInput(
+            f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {described_value(relevant)}"
+        )
+    return (
+        {id for id, grade in relevant.items() if grade > 0}
+        if isinstance(relevant, Mapping)
+        else set(relevant)
+    )
 
 
 def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
-    """The documents among the first of any ranking, and their features: the score in each ranking, then the rank, one column a ranking."""
+    """The documents among the first of any ranking, and their features: the score in each ranking, then the
+    rank, one column a ranking.
+    """
     ids, lists = gathered(rankings)
     features = np.zeros((len(ids), 2 * len(rankings)))
     kept = np.zeros(len(ids), bool)
@@ -150,20 +185,25 @@ def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
 def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_Floats, float]:
     """The weights and the bias under which answers of 0 and 1 are likeliest, by Newton's method.
 
-    Maximised is the log likelihood less l2 / 2 times the squared weights, each counted in standard deviations of its feature; the bias is
-    free. It has one maximum, so nothing is left to chance. Raises BadInput for shapes that do not fit, for answers that are all alike,
-    for features too large to be told apart, and for an l2 that is no number above 0.
+    Maximised is the log likelihood less l2 / 2 times the squared weights, each counted in standard deviations
+    of its feature; the bias is free. It has one maximum, so nothing is left to chance. Raises BadInput for
+    shapes that do not fit, for answers that are all alike, for features too large to be told apart, and for
+    an l2 that is no number above 0.
     """
     require_amount(l2, "l2", some=True)  # without it separable examples have no best weights
     table, right = np.asarray(features, np.float64), np.asarray(answers, np.float64)
     if table.ndim != 2 or right.shape != table.shape[:1] or not np.isfinite(table).all():
-        raise BadInput(f"features must be finite numbers of shape (examples, features), not {table.shape} for {right.shape} answers")
+        raise BadInput(
+            f"features must be finite numbers of shape (examples, features), not {table.shape} for {right.shape} answers"
+        )
     if not len(right) or right.min() != 0 or right.max() != 1:
         raise BadInput("to learn takes examples that are right and examples that are not")
     with np.errstate(over="ignore", invalid="ignore"):
         middle, spread = table.mean(axis=0), table.std(axis=0)
     if not np.isfinite([middle, spread]).all():
-        raise BadInput(f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first")
+        raise BadInput(
+            f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first"
+        )
     spread[spread < 1e-12] = 1.0  # a feature that is the same everywhere says nothing: its weight stays 0
     design = np.hstack([(table - middle) / spread, np.ones((len(table), 1))])
     shrunk = np.full(design.shape[1], l2)
@@ -174,7 +214,9 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
         slope = design.T @ (right - chances) - shrunk * weights
         bend = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(shrunk)
         step = np.linalg.solve(bend, slope)
-        weights = weights + step / max(1.0, float(np.abs(step).max()) / 2)  # far from the maximum a whole step can overshoot
+        weights = weights + step / max(
+            1.0, float(np.abs(step).max()) / 2
+        )  # far from the maximum a whole step can overshoot
         if np.abs(step).max() < 1e-9:
             break
     own = weights[:-1] / spread

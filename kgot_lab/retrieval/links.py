@@ -1,4 +1,6 @@
-"""Graphs over documents: who mentions whose title, which names they share, and what a language model took from them."""
+"""Graphs over documents: who mentions whose title, which names they share, and what a language model took
+from them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
-    """Documents, with an edge `mentions` to every other document whose title stands in the text, as `Titles.mentioned` finds them."""
+    """Documents, with an edge `mentions` to every other document whose title stands in the text, as
+    `Titles.mentioned` finds them.
+    """
     documents = checked_documents(documents)
     titles = Titles(documents)
     edges = [
@@ -32,20 +36,23 @@ def title_graph(documents: Iterable[Document]) -> PropertyGraph:
 
 
 def name_graph(
-    documents: Iterable[Document], held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text)
+    documents: Iterable[Document],
+    held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text),
 ) -> PropertyGraph:
     """Documents in the order of their ids and, as bare nodes, the names that lead to another document.
 
-    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title, `names` to any other that at
-    least two documents hold: a run of capitalised words, or what `held` gives for a document, written as `plain` does. The node of a name
-    is `name:` and the name.
+    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title,
+    `names` to any other that at least two documents hold: a run of capitalised words, or what `held` gives
+    for a document, written as `plain` does. The node of a name is `name:` and the name.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     titles = Titles(documents)
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []
     for document in documents:
-        kinds = dict.fromkeys(sorted(held(document)), NAME_LINK) | dict.fromkeys(titles.mentioned(document.text), MENTIONS)
+        kinds = dict.fromkeys(sorted(held(document)), NAME_LINK) | dict.fromkeys(
+            titles.mentioned(document.text), MENTIONS
+        )
         if own := called(document.title):
             kinds[own] = IS_CALLED
         uses.update(kinds.keys())
@@ -55,21 +62,33 @@ def name_graph(
 
 
 def phrase_graph(
-    documents: Iterable[Document], triples: Mapping[str, Sequence[Triple]], *, alike: tuple[Embedder, float] | None = None
+    documents: Iterable[Document],
+    triples: Mapping[str, Sequence[Triple]],
+    *,
+    alike: tuple[Embedder, float] | None = None,
 ) -> PropertyGraph:
-    """The graph a language model built: documents with an edge `says` to each phrase of their triples, and the triples between phrases.
+    """The graph a language model built: documents with an edge `says` to each phrase of their triples, and
+    the triples between phrases.
 
-    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in small letters. With `alike`, an
-    embedder and a least cosine, phrases that mean nearly the same are joined by an edge `alike` (as HippoRAG does, over .8).
+    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in
+    small letters. With `alike`, an embedder and a least cosine, phrases that mean nearly the same are joined
+    by an edge `alike` (as HippoRAG does, over .8).
     """
     documents = checked_documents(documents)
     edges = []
     for document in documents:
         for triple in triples.get(document.id, ()):
             source, target = phrase_id(triple.subject), phrase_id(triple.object)
-            edges += [Edge(source, triple.relation.lower(), target), Edge(document.id, SAYS, source), Edge(document.id, SAYS, target)]
+            edges += [
+                Edge(source, triple.relation.lower(), target),
+                Edge(document.id, SAYS, source),
+                Edge(document.id, SAYS, target),
+            ]
     if alike:
-        edges += _alike(sorted({end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE)}), *alike)
+        edges += _alike(
+            sorted({end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE)}),
+            *alike,
+        )
     return PropertyGraph.of([*_nodes(documents), *_hubs(edges, PHRASE)], edges)
 
 
@@ -89,9 +108,14 @@ def phrase_id(phrase: str) -> str:
 
 def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
     """The bare nodes at the ends of some edges: they have a name, which a path shows, and no text."""
-    ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix))
+    ends = dict.fromkeys(
+        end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix)
+    )
     return [Node(id, (), {"name": id.removeprefix(prefix)}) for id in ends]
 
 
 def _nodes(documents: Sequence[Document]) -> list[Node]:
-    return [Node(document.id, ("Document",), {"name": document.title, "text": document.text}) for document in documents]
+    return [
+        Node(document.id, ("Document",), {"name": document.title, "text": document.text})
+        for document in documents
+    ]

@@ -1,4 +1,6 @@
-"""Search by meaning: the cosine of a document's vector, or of the best of its sentences, with that of the query."""
+"""Search by meaning: the cosine of a document's vector, or of the best of its sentences, with that of the
+query.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +20,38 @@ from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
 
 LARGE = 200_000  # vectors; so many are read in some 30 ms
-_CANDIDATES = 2_000  # of a large collection, at least twice as many as are kept: of the ten nearest they hold 99 in 100
+_CANDIDATES = (
+    2_000  # of a large collection, at least twice as many as are kept: of the ten nearest they hold 99 in 100
+)
 
 
 def meaning(
-    documents: Iterable[Document], embedder: Embedder, *, name: str = "embeddings", keep: int | None = None, exact: bool = False
+    documents: Iterable[Document],
+    embedder: Embedder,
+    *,
+    name: str = "embeddings",
+    keep: int | None = None,
+    exact: bool = False,
 ) -> Stage:
-    """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query finds nothing.
+    """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query
+    finds nothing.
 
-    With `keep`, only the best so many are found: cheaper in large collections. From 200,000 documents on they are the best of twice as
-    many, 2,000 at least, that a bit for each dimension says are near (`SignBits`): four times as fast, and now and then one is missed,
-    unless `exact`, or with a numpy before 2. Scores are always cosines. Raises BadInput for NaN in a vector, naming the text.
+    With `keep`, only the best so many are found: cheaper in large collections. From 200,000 documents on they
+    are the best of twice as many, 2,000 at least, that a bit for each dimension says are near (`SignBits`):
+    four times as fast, and now and then one is missed, unless `exact`, or with a numpy before 2. Scores are
+    always cosines. Raises BadInput for NaN in a vector, naming the text.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
     return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, exact=exact))
 
 
-def best_sentence(documents: Iterable[Document], embedder: Embedder, *, name: str = "sentences", keep: int | None = None) -> Stage:
-    """Documents with a sentence that means what the query means: score(d) = largest cosine of its sentences, each read after the title."""
+def best_sentence(
+    documents: Iterable[Document], embedder: Embedder, *, name: str = "sentences", keep: int | None = None
+) -> Stage:
+    """Documents with a sentence that means what the query means: score(d) = largest cosine of its sentences,
+    each read after the title.
+    """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     texts: list[str] = []
     starts: list[int] = []
@@ -48,23 +63,37 @@ def best_sentence(documents: Iterable[Document], embedder: Embedder, *, name: st
 
 
 def meaning_of_vectors(
-    vectors: StoredVectors, embedder: Embedder, *, name: str = "embeddings", keep: int | None = None, exact: bool = False
+    vectors: StoredVectors,
+    embedder: Embedder,
+    *,
+    name: str = "embeddings",
+    keep: int | None = None,
+    exact: bool = False,
 ) -> Stage:
-    """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A blank query finds nothing.
+    """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A
+    blank query finds nothing.
 
-    `embedder` made the vectors; kgot_lab.embedding.of_query.query_embedder finds the one that they say. Raises BadInput for another.
-    `keep` and `exact` are those of `meaning`.
+    `embedder` made the vectors; kgot_lab.embedding.of_query.query_embedder finds the one that they say.
+    Raises BadInput for another. `keep` and `exact` are those of `meaning`.
     """
-    require(vectors, StoredVectors, "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)")
+    require(
+        vectors,
+        StoredVectors,
+        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
+    )
     checked_embedder(embedder)
     vectors.refuse_other(embedder)
     order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
-    return _by_cosine([vectors.ids[row] for row in order], vectors.matrix[order], embedder, _Lane(name, keep, exact=exact))
+    return _by_cosine(
+        [vectors.ids[row] for row in order], vectors.matrix[order], embedder, _Lane(name, keep, exact=exact)
+    )
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """What a lane of vectors is called, how many hits it keeps, where the vectors of each id begin if it has several, and how it looks."""
+    """What a lane of vectors is called, how many hits it keeps, where the vectors of each id begin if it has
+    several, and how it looks.
+    """
 
     name: str
     keep: int | None
@@ -81,7 +110,9 @@ def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
     checked_embedder(embedder, ("name", "embed"))
     matrix = unit(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
-        raise BadInput(f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each")
+        raise BadInput(
+            f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each"
+        )
     return matrix
 
 
@@ -96,8 +127,12 @@ def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) 
             return Ranking(ranking.query, ())
         asked = unit(embedder.embed([ranking.query.text]), embedder.name)[0]
         if len(asked) != matrix.shape[1]:
-            raise BadInput(f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike")
-        looked = np.arange(len(ids)) if signs is None else signs.nearest(asked, max(_CANDIDATES, 2 * (keep or 0)))
+            raise BadInput(
+                f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike"
+            )
+        looked = (
+            np.arange(len(ids)) if signs is None else signs.nearest(asked, max(_CANDIDATES, 2 * (keep or 0)))
+        )
         cosines = row_products(matrix if signs is None else matrix[looked], asked)
         if starts is not None:
             cosines = np.maximum.reduceat(cosines, starts)

@@ -1,4 +1,6 @@
-"""The names in a text: titles of documents that it mentions, and runs of capitalised words. No model, no dictionary."""
+"""The names in a text: titles of documents that it mentions, and runs of capitalised words. No model, no
+dictionary.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,12 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
-CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))  # of Latin, Greek, Cyrillic and Armenian letters
-CAPITALISED = re.compile(rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*")
+CAPITAL = "".join(
+    filter(str.isupper, map(chr, range(0x2000)))
+)  # of Latin, Greek, Cyrillic and Armenian letters
+CAPITALISED = re.compile(
+    rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*"
+)
 JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
 COMMON = frozenset(
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
@@ -36,15 +42,19 @@ def name_words(text: str) -> list[str]:
 
 
 def called(title: str) -> str:
-    """The name a title stands for: the title without a last part in brackets; empty where it would name anything."""
+    """The name a title stands for: the title without a last part in brackets; empty where it would name
+    anything.
+    """
     name = compared_name(BRACKETS.sub("", title))
     return name if is_telling(name) else ""
 
 
 def capitalised(text: str) -> set[str]:
-    """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of", "and", "in", "for", "on".
+    """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of",
+    "and", "in", "for", "on".
 
-    Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is no name.
+    Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is
+    no name.
     """
     found = set()
     for sentence in SENTENCE_END.split(composed(text)):
@@ -55,9 +65,13 @@ def capitalised(text: str) -> set[str]:
 
 
 class Titles:
-    """Which documents are called what, to find their names in a text; `names` gives those of a document, by default that of its title."""
+    """Which documents are called what, to find their names in a text; `names` gives those of a document, by
+    default that of its title.
+    """
 
-    def __init__(self, documents: Iterable[Document], names: Callable[[Document], Iterable[str]] | None = None) -> None:
+    def __init__(
+        self, documents: Iterable[Document], names: Callable[[Document], Iterable[str]] | None = None
+    ) -> None:
         self._ids: dict[str, list[str]] = defaultdict(list)
         for document in documents:
             for name in names(document) if names else filter(None, [called(document.title)]):
@@ -65,14 +79,18 @@ class Titles:
         lengths: dict[str, set[int]] = defaultdict(set)
         for name in self._ids:
             lengths[name.partition(" ")[0]].add(name.count(" ") + 1)
-        self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}  # of the names that begin with a word
+        self._lengths = {
+            word: sorted(some, reverse=True) for word, some in lengths.items()
+        }  # of the names that begin with a word
 
     def __getitem__(self, name: str) -> list[str]:
         """The ids of the documents with this name."""
         return self._ids.get(name, [])
 
     def mentioned(self, text: str, *, cased: bool = True) -> list[str]:
-        """The names of documents in a text, in its order, the longer where two overlap. They begin with a capital or digit if `cased`."""
+        """The names of documents in a text, in its order, the longer where two overlap. They begin with a
+        capital or digit if `cased`.
+        """
         return list(self._mentions(text, cased))
 
     def _mentions(self, text: str, cased: bool) -> Iterator[str]:
@@ -83,7 +101,9 @@ class Titles:
             length = 0
             if not cased or words[at][0].isupper() or words[at][0].isdigit():
                 lengths = self._lengths.get(small[at], ())
-                length = next((length for length in lengths if " ".join(small[at : at + length]) in self._ids), 0)
+                length = next(
+                    (length for length in lengths if " ".join(small[at : at + length]) in self._ids), 0
+                )
             if length:
                 yield " ".join(small[at : at + length])
             at += length or 1

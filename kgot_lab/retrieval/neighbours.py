@@ -1,4 +1,6 @@
-"""Search along the edges of a graph whose node ids are the ids that are ranked: neighbour boost, and shared neighbours."""
+"""Search along the edges of a graph whose node ids are the ids that are ranked: neighbour boost, and shared
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,14 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 Places = NDArray[np.int64]
-BOOST_ALONG, BOOST_AGAINST = 0.5, 0.3  # KG-OS, section 7: what a hit leads to helps more than what leads to it
+BOOST_ALONG, BOOST_AGAINST = (
+    0.5,
+    0.3,
+)  # KG-OS, section 7: what a hit leads to helps more than what leads to it
 BOOST_SEEDS = 10  # hits that a walk starts from
 
-# --- the lanes --------------------------------------------------------------------------------------------------------
+# --- the lanes
+# --------------------------------------------------------------------------------------------------------
 
 
 def boost(
@@ -33,10 +39,12 @@ def boost(
     incoming: float = BOOST_AGAINST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
-    """Move up what the first hits are linked to: score(d) = min-max normalised earlier score + weight * boost(d).
+    """Move up what the first hits are linked to: score(d) = min-max normalised earlier score + weight *
+    boost(d).
 
-    boost(d) is what `around` gives with the first `seeds` hits as its seeds (KG-OS, method 12). What the earlier ranking did not
-    hold starts at 0. Raises BadInput for a weight or number of seeds that makes no sense, and for a seed that is no node.
+    boost(d) is what `around` gives with the first `seeds` hits as its seeds (KG-OS, method 12). What the
+    earlier ranking did not hold starts at 0. Raises BadInput for a weight or number of seeds that makes no
+    sense, and for a seed that is no node.
     """
     if not (math.isfinite(weight) and weight >= 0):
         raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
@@ -53,7 +61,12 @@ def boost(
 
     return Stage(
         _named(
-            "boost", f"{weight:g}", types, outgoing=(outgoing, BOOST_ALONG), incoming=(incoming, BOOST_AGAINST), seeds=(seeds, BOOST_SEEDS)
+            "boost",
+            f"{weight:g}",
+            types,
+            outgoing=(outgoing, BOOST_ALONG),
+            incoming=(incoming, BOOST_AGAINST),
+            seeds=(seeds, BOOST_SEEDS),
         ),
         step,
     )
@@ -70,22 +83,32 @@ def around(
 ) -> Stage:
     """What the first hits of another stage are linked to: the graph boost as a lane of its own.
 
-    boost(d) = outgoing * (edges from a seed to d) + incoming * (edges from d to a seed), divided by the largest; only edges of `types`,
-    where given. A loop boosts nothing. A seed is found only where another seed is linked to it. Raises BadInput as `boost` does.
+    boost(d) = outgoing * (edges from a seed to d) + incoming * (edges from d to a seed), divided by the
+    largest; only edges of `types`, where given. A loop boosts nothing. A seed is found only where another
+    seed is linked to it. Raises BadInput as `boost` does.
     """
     lane = _boosts(graph, types, outgoing, incoming)
     keep = _counted(seeds)
     name = _named(
-        "around", start.name, types, outgoing=(outgoing, BOOST_ALONG), incoming=(incoming, BOOST_AGAINST), seeds=(seeds, BOOST_SEEDS)
+        "around",
+        start.name,
+        types,
+        outgoing=(outgoing, BOOST_ALONG),
+        incoming=(incoming, BOOST_AGAINST),
+        seeds=(seeds, BOOST_SEEDS),
     )
     return Stage(name, lambda ranking: lane(best(start(ranking), keep)))
 
 
-def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS) -> Stage:
-    """What has the same neighbours as one of the first hits of another stage: score(d) = largest Jaccard index with a seed.
+def jaccard(
+    graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS
+) -> Stage:
+    """What has the same neighbours as one of the first hits of another stage: score(d) = largest Jaccard
+    index with a seed.
 
-    J(a, b) = shared neighbours / all neighbours, whichever way the edges point, a and b themselves left out; without any, 0.
-    What shares nothing is not found; a seed is compared with the other seeds. Raises BadInput as `boost` does.
+    J(a, b) = shared neighbours / all neighbours, whichever way the edges point, a and b themselves left out;
+    without any, 0. What shares nothing is not found; a seed is compared with the other seeds. Raises BadInput
+    as `boost` does.
     """
     links = Links.of(graph, types)
     near = links.distinct
@@ -93,14 +116,20 @@ def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None
 
     def step(ranking: Ranking) -> Ranking:
         rows = links.rows(best(start(ranking), keep))
-        pairs = np.concatenate([np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1)
-        pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]  # so that the first of each node is its best
+        pairs = np.concatenate(
+            [np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1
+        )
+        pairs = pairs[
+            :, np.argsort(-pairs[2] / pairs[3], kind="stable")
+        ]  # so that the first of each node is its best
         found, first = np.unique(pairs[1], return_index=True)
         seeds_of, _, shared, united = pairs[:, first]
         ids = [graph.ids[row] for row in found.tolist()]
 
         def told(number: int) -> str:
-            return f"shares {shared[number]} of {united[number]} neighbours with {links.label(seeds_of[number])}"
+            return (
+                f"shares {shared[number]} of {united[number]} neighbours with {links.label(seeds_of[number])}"
+            )
 
         return replace(fused(ranking.query, ids, shared / united, ()), paths=Told(ids, told))
 
@@ -127,23 +156,30 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
 
 
 def _overlaps(near: Csr, seed: int) -> Places:
-    """The nodes that share a neighbour with a seed, as rows of numbers: seed, node, how many they share, how many they have together."""
+    """The nodes that share a neighbour with a seed, as rows of numbers: seed, node, how many they share, how
+    many they have together.
+    """
     mine = near.indices[near.indptr[seed] : near.indptr[seed + 1]]
     nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
     nodes, shared = nodes[nodes != seed], shared[nodes != seed]
     degrees = near.indptr[nodes + 1] - near.indptr[nodes]
-    united = len(mine) + degrees - shared - 2 * np.isin(nodes, mine)  # linked to each other: each is in the other's set
+    united = (
+        len(mine) + degrees - shared - 2 * np.isin(nodes, mine)
+    )  # linked to each other: each is in the other's set
     return np.stack((np.full(len(nodes), seed), nodes, shared, united))
 
 
-# --- what they walk on ------------------------------------------------------------------------------------------------
+# --- what they walk on
+# ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The edges of a graph seen from both ends, loops left out: place p of `ends` is a step from row `origins[p]` to `ends.indices[p]`.
+    """The edges of a graph seen from both ends, loops left out: place p of `ends` is a step from row
+    `origins[p]` to `ends.indices[p]`.
 
-    Of the places of a row, those of outgoing edges come first. `numbers` are the rows of the edges in the graph.
+    Of the places of a row, those of outgoing edges come first. `numbers` are the rows of the edges in the
+    graph.
     """
 
     graph: PropertyGraph
@@ -153,7 +189,9 @@ class Links:
 
     @classmethod
     def of(cls, graph: PropertyGraph, types: Collection[str] | None = None) -> Links:
-        """The edges of a graph, perhaps only of some types; raises BadInput for an empty graph, or when it has no edge of these types."""
+        """The edges of a graph, perhaps only of some types; raises BadInput for an empty graph, or when it
+        has no edge of these types.
+        """
         if not len(graph):
             raise BadInput("the graph is empty; give a graph whose node ids are the ids that are ranked")
         kept = np.flatnonzero((graph.sources != graph.targets) & _of_types(graph, types))
@@ -181,12 +219,15 @@ class Links:
 
     @cached_property
     def ways(self) -> Ints:
-        """How each step goes: twice the code of the edge's type, and one more where it goes against the arrow."""
+        """How each step goes: twice the code of the edge's type, and one more where it goes against the
+        arrow.
+        """
         against = ~self.outward(np.arange(len(self.ends.edges)))
         return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
 
     def boosts(self, seeds: Ints, worth: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
-        """The sum, for each row, of what its steps from the seeds are worth by their way, the largest with 1; and the first such step.
+        """The sum, for each row, of what its steps from the seeds are worth by their way, the largest with 1;
+        and the first such step.
 
         That is a step from the earliest seed, or -1 where no step leads to the row.
         """
@@ -204,7 +245,9 @@ class Links:
     def row(self, id: str) -> int:
         """The row of a hit; raises BadInput when it is no node of the graph."""
         if id not in self.graph:
-            raise BadInput(f"{id!r} was found but is no node of the graph; its node ids must be the ids that are ranked")
+            raise BadInput(
+                f"{id!r} was found but is no node of the graph; its node ids must be the ids that are ranked"
+            )
         return self.graph.row(id)
 
     def rows(self, ranking: Ranking) -> Ints:
@@ -217,10 +260,14 @@ class Links:
         return str(properties.get("name") or properties.get("title") or self.graph.ids[row])
 
     def path(self, places: Sequence[int]) -> str:
-        """Some steps in a row, as text: "a --[wrote]--> (b) <--[cites]-- c", the nodes between the ends in brackets."""
+        """Some steps in a row, as text: "a --[wrote]--> (b) <--[cites]-- c", the nodes between the ends in
+        brackets.
+        """
         labels = [self.label(self.ends.indices[place]) for place in places]
         between = [f"({label})" for label in labels[:-1]] + labels[-1:]
-        return self.label(self.origins[places[0]]) + "".join(f" {self._arrow(p)} {label}" for p, label in zip(places, between, strict=True))
+        return self.label(self.origins[places[0]]) + "".join(
+            f" {self._arrow(p)} {label}" for p, label in zip(places, between, strict=True)
+        )
 
     def _arrow(self, place: int) -> str:
         number = int(self.ends.edges[place])
@@ -255,7 +302,9 @@ def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
 
 
 def each_once(values: Places | Ints, below: int) -> Places:
-    """The different values among some, all from 0 to below a number, in order; np.unique, which hashes them, takes many times as long."""
+    """The different values among some, all from 0 to below a number, in order; np.unique, which hashes them,
+    takes many times as long.
+    """
     if below <= 16 * len(values):
         there = np.zeros(below, bool)
         there[values] = True

@@ -1,4 +1,6 @@
-"""Personalised PageRank: a walker who goes along edges from what the question points at, and keeps going back there."""
+"""Personalised PageRank: a walker who goes along edges from what the question points at, and keeps going back
+there.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,15 @@ class Seeds:
 
 
 def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: float = WALK_ERROR) -> Stage:
-    """Rank the documents of a graph by where a walker is found who begins at the seeds (Page et al. 1998; Haveliwala 2002).
+    """Rank the documents of a graph by where a walker is found who begins at the seeds (Page et al. 1998;
+    Haveliwala 2002).
 
-    At each step it follows an edge, whichever way it points, with probability `damping`, or goes back to a seed. Documents are the
-    nodes with a text; those never reached keep their earlier order behind the others. A ranking without any seed stays as it is.
-    In a graph of more than 100,000 edges the walk spreads from the seeds until all scores together lack `error` at most; what has less
-    may count as never reached. A larger error saves time where hubs bring everything near.
-    Raises BadInput without seeds, for a damping outside 0 to .99, an error outside 1e-9 to .1, and for a seed that is no node.
+    At each step it follows an edge, whichever way it points, with probability `damping`, or goes back to a
+    seed. Documents are the nodes with a text; those never reached keep their earlier order behind the others.
+    A ranking without any seed stays as it is. In a graph of more than 100,000 edges the walk spreads from the
+    seeds until all scores together lack `error` at most; what has less may count as never reached. A larger
+    error saves time where hubs bring everything near. Raises BadInput without seeds, for a damping outside 0
+    to .99, an error outside 1e-9 to .1, and for a seed that is no node.
     """
     if not seeds:
         raise BadInput("pagerank() takes the seeds of the walk, for example first_hits(5)")
@@ -49,7 +53,9 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         for part in seeds:
             for id, weight in part.weights(ranking).items():
                 if id not in graph:
-                    raise BadInput(f"{part.name}: the seed {id!r} is no node of {graph}; seeds are ids of its nodes")
+                    raise BadInput(
+                        f"{part.name}: the seed {id!r} is no node of {graph}; seeds are ids of its nodes"
+                    )
                 start[graph.row(id)] = start.get(graph.row(id), 0.0) + weight
         weights = np.array(list(start.values()))
         if not weights.any():
@@ -58,7 +64,9 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         ids, shares = [graph.ids[row] for row in rows[told[rows]].tolist()], shares[told[rows]]
         reached = set(ids)
         rest = [hit.id for hit in ranking.hits if hit.id not in reached]
-        scores = np.concatenate([shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)])  # below 0: never reached
+        scores = np.concatenate(
+            [shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)]
+        )  # below 0: never reached
         walked = fused(ranking.query, [*ids, *rest], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 
@@ -66,11 +74,14 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
     return Stage(f"pagerank({', '.join([f'{damping:g}', *(part.name for part in seeds), *options])})", step)
 
 
-# --- seeds ------------------------------------------------------------------------------------------------------------
+# --- seeds
+# ------------------------------------------------------------------------------------------------------------
 
 
 def first_hits(k: int, weight: float = 1.0) -> Seeds:
-    """The first k hits, each with its score divided by the largest, times weight. Raises BadInput for k below 1."""
+    """The first k hits, each with its score divided by the largest, times weight. Raises BadInput for k below
+    1.
+    """
     if k < 1:
         raise BadInput(f"first_hits() takes 1 hit or more, not {k}")
 
@@ -85,13 +96,17 @@ def titles_in_question(titles: Titles, weight: float = 3.0) -> Seeds:
     """The documents whose title stands in the question."""
 
     def weights(ranking: Ranking) -> dict[str, float]:
-        return {id: weight for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]}
+        return {
+            id: weight for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]
+        }
 
     return Seeds(f"titles in the question x{weight:g}", weights)
 
 
 def nearest_triples(triples: Sequence[Triple], embedder: Embedder, k: int = 5) -> Seeds:
-    """Both phrases of the k triples whose words mean most nearly what the question means, each with the cosine (as HippoRAG 2 does)."""
+    """Both phrases of the k triples whose words mean most nearly what the question means, each with the
+    cosine (as HippoRAG 2 does).
+    """
     kept = list(dict.fromkeys(triples))
     if not kept:
         raise BadInput("nearest_triples() needs triples")

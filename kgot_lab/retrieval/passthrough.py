@@ -1,4 +1,6 @@
-"""Pass-through traversal: from the nodes that answer a query along their edges, and through nodes that have no text."""
+"""Pass-through traversal: from the nodes that answer a query along their edges, and through nodes that have
+no text.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from kgot_lab.retrieval.neighbours import Links, Places, Told, neighbour_places
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Node, Ranking
 
-COMPUTED = frozenset({"similarity", "structural_isomorphism"})  # edges a program made from vectors; all others count as curated
+COMPUTED = frozenset(
+    {"similarity", "structural_isomorphism"}
+)  # edges a program made from vectors; all others count as curated
 TEXTS = ("text", "description", "summary")  # a name alone is no text
 
 
@@ -31,10 +35,11 @@ def has_text(node: Node) -> bool:
 class Walk:
     """How a traversal walks, and how its list is put together.
 
-    `entry`: hits it starts from. `depth`: bare nodes in a row it may go through. `types`: the edges it walks on, by default all but the
-    `COMPUTED` ones; `computed` names those of them it walks on as well. `convergence`: what more hits lead to comes first; otherwise
-    similarity alone decides. `interleaved`: hits and what was reached take turns; otherwise all hits come first. `rest`: what was not
-    reached follows, by similarity. `described`: which nodes have a text.
+    `entry`: hits it starts from. `depth`: bare nodes in a row it may go through. `types`: the edges it walks
+    on, by default all but the `COMPUTED` ones; `computed` names those of them it walks on as well.
+    `convergence`: what more hits lead to comes first; otherwise similarity alone decides. `interleaved`: hits
+    and what was reached take turns; otherwise all hits come first. `rest`: what was not reached follows, by
+    similarity. `described`: which nodes have a text.
     """
 
     entry: int = 5
@@ -48,15 +53,22 @@ class Walk:
 
 
 def traverse(
-    graph: PropertyGraph, entry: Stage, similarity: Stage | None = None, *, through_hubs: bool = True, walk: Walk = Walk()
+    graph: PropertyGraph,
+    entry: Stage,
+    similarity: Stage | None = None,
+    *,
+    through_hubs: bool = True,
+    walk: Walk = Walk(),
 ) -> Stage:
-    """The first hits of a stage, then the described nodes one walks to from them, through bare nodes where these lie between.
+    """The first hits of a stage, then the described nodes one walks to from them, through bare nodes where
+    these lie between.
 
-    What was reached is ordered by convergence: how many hits lead to it, then how many ways (a bare hub is a way, an edge from a hit is
-    one), then similarity to the query, then id. Similarity is the score of the `similarity` stage, or of `entry`, which then must go
-    deeper than the hits (so the query is embedded once). Without `through_hubs` bare nodes are dropped, as retrieval usually does.
-    Several keys decide a place, so score(d) = 1 / place. What was reached has a path; the three lanes are entry, similarity and walk.
-    Raises BadInput for an empty graph, a walk without entry or depth, and a hit that is no node.
+    What was reached is ordered by convergence: how many hits lead to it, then how many ways (a bare hub is a
+    way, an edge from a hit is one), then similarity to the query, then id. Similarity is the score of the
+    `similarity` stage, or of `entry`, which then must go deeper than the hits (so the query is embedded
+    once). Without `through_hubs` bare nodes are dropped, as retrieval usually does. Several keys decide a
+    place, so score(d) = 1 / place. What was reached has a path; the three lanes are entry, similarity and
+    walk. Raises BadInput for an empty graph, a walk without entry or depth, and a hit that is no node.
     """
     if walk.entry < 1 or walk.depth < 1:
         raise BadInput(f"a walk needs an entry and a depth of 1 or more, not {walk.entry} and {walk.depth}")
@@ -87,12 +99,15 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
     return replace(graph, node_properties=tuple(properties))
 
 
-# --- the walk ---------------------------------------------------------------------------------------------------------
+# --- the walk
+# ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Track:
-    """The ways from one hit: the last step to each described node within reach, and the step by which each bare node was entered."""
+    """The ways from one hit: the last step to each described node within reach, and the step by which each
+    bare node was entered.
+    """
 
     last: Places
     entered: Mapping[int, int]
@@ -107,7 +122,9 @@ class _Track:
 
 @dataclass(frozen=True, eq=False)
 class _Terrain:
-    """A graph made ready to be walked: its links, which rows have a text, and how many bare nodes in a row one may go through."""
+    """A graph made ready to be walked: its links, which rows have a text, and how many bare nodes in a row
+    one may go through.
+    """
 
     links: Links
     described: NDArray[np.bool_]
@@ -118,7 +135,12 @@ class _Terrain:
     def of(cls, graph: PropertyGraph, walk: Walk, depth: int) -> _Terrain:
         curated = [name for name in graph.type_names if name not in COMPUTED or name in walk.computed]
         links = Links.of(graph, curated if walk.types is None else walk.types)
-        return cls(links, np.array([walk.described(node) for node in graph.nodes], dtype=bool), depth, walk.convergence)
+        return cls(
+            links,
+            np.array([walk.described(node) for node in graph.nodes], dtype=bool),
+            depth,
+            walk.convergence,
+        )
 
     @cached_property
     def shown(self) -> frozenset[str]:
@@ -131,7 +153,9 @@ class _Terrain:
         return list(islice((row for row in rows if self.described[row]), count))
 
     def reached(self, starts: list[int], similarity: Mapping[str, float]) -> Told:
-        """The described nodes one walks to from some rows, by (hits, ways, similarity, id), with the paths to each, one from every hit."""
+        """The described nodes one walks to from some rows, by (hits, ways, similarity, id), with the paths to
+        each, one from every hit.
+        """
         tracks = [self._track(start) for start in starts]
         owner = np.repeat(np.arange(len(tracks)), [len(track.last) for track in tracks])
         last = np.concatenate([np.empty(0, np.int64), *(track.last for track in tracks)])
@@ -141,7 +165,9 @@ class _Terrain:
         origins = self.links.origins[last]
         per_hit = _firsts(node, owner)
         hits = np.bincount(node[per_hit])
-        ways = np.bincount(node[_firsts(node, np.where(self.described[origins], -1, origins))])  # all edges from hits are one way
+        ways = np.bincount(
+            node[_firsts(node, np.where(self.described[origins], -1, origins))]
+        )  # all edges from hits are one way
         ids = [self.links.graph.ids[row] for row in rows.tolist()]
         close = [-similarity.get(id, -math.inf) for id in ids]
         counted = ((-hits).tolist(), (-ways).tolist()) if self.convergence else ()
@@ -151,7 +177,9 @@ class _Terrain:
         def told(place: int) -> str:
             number = order[place][-1]
             chosen = per_hit[ends[number] - hits[number] : ends[number]]
-            return "; ".join(self.links.path(tracks[owner[one]].steps(int(last[one]), self.links)) for one in chosen)
+            return "; ".join(
+                self.links.path(tracks[owner[one]].steps(int(last[one]), self.links)) for one in chosen
+            )
 
         return Told([row[-2] for row in order], told)
 
@@ -192,7 +220,11 @@ def _placed(ids: list[str]) -> Found:
 def _options(walk: Walk) -> list[str]:
     """What is not as usual, for the name of a stage."""
     usual = Walk()
-    said = [f"{name}={getattr(walk, name)}" for name in ("entry", "depth") if getattr(walk, name) != getattr(usual, name)]
+    said = [
+        f"{name}={getattr(walk, name)}"
+        for name in ("entry", "depth")
+        if getattr(walk, name) != getattr(usual, name)
+    ]
     flags = [] if walk.convergence else ["by similarity"]
     flags += [name for name in ("interleaved", "rest") if getattr(walk, name)]
     added = [f"with {name}" for name in sorted(walk.computed)]

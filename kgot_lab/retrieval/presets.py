@@ -21,7 +21,8 @@ class Weights:
     intent: float
 
 
-# The tuning table of KG-OS, section 7. "backward-compatible" is not "default" without intent, which would be .389/.444/.167 (C-O3).
+# The tuning table of KG-OS, section 7. "backward-compatible" is not "default" without intent, which would be
+# .389/.444/.167 (C-O3).
 WEIGHTS: Mapping[str, Weights] = {
     "default": Weights(0.35, 0.40, 0.15, 0.10),
     "goal-oriented": Weights(0.25, 0.30, 0.15, 0.30),
@@ -36,8 +37,9 @@ WEIGHTS: Mapping[str, Weights] = {
 def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
     """What some lanes weigh by a preset or by weights of one's own: the others weigh 0, and all together 1.
 
-    Weights of one's own may add up to anything; a preset of which no lane is missing keeps its weights to the last bit. Raises UnknownName
-    for a preset, and BadInput for a weight below 0, and where no lane that is given weighs more than 0.
+    Weights of one's own may add up to anything; a preset of which no lane is missing keeps its weights to the
+    last bit. Raises UnknownName for a preset, and BadInput for a weight below 0, and where no lane that is
+    given weighs more than 0.
     """
     if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHTS):
         raise UnknownName("preset", str(weights), WEIGHTS)
@@ -46,7 +48,9 @@ def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
         require_amount(weight, f"the weight of {name}")
     given = {name: weight if name in lanes else 0.0 for name, weight in all.items()}
     if not any(given.values()):
-        raise BadInput(f"hybrid({weights!r}) takes at least one lane that weighs more than 0 in {Weights(**all)}")
+        raise BadInput(
+            f"hybrid({weights!r}) takes at least one lane that weighs more than 0 in {Weights(**all)}"
+        )
     # undivided where nothing is missing, so that a full preset is exact to the last bit
     total = 1.0 if given == all and math.isclose(sum(all.values()), 1.0) else sum(given.values())
     return Weights(**{name: weight / total for name, weight in given.items()})
@@ -62,9 +66,13 @@ def hybrid(
 ) -> Stage:
     """The KG-OS score: weight of the preset times score over maximum, summed over the lanes that are given.
 
-    The weights of the lanes that are not given go to the others in proportion; a lane that weighs nothing is not asked. In place of a
-    preset there may be Weights of one's own. Raises UnknownName for a preset, and BadInput as `lane_weights` does.
+    The weights of the lanes that are not given go to the others in proportion; a lane that weighs nothing is
+    not asked. In place of a preset there may be Weights of one's own. Raises UnknownName for a preset, and
+    BadInput as `lane_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
     share = asdict(lane_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
-    return weighted(*((share[name], lane) for name, lane in lanes.items() if lane is not None and share[name] > 0), scale="maximum")
+    return weighted(
+        *((share[name], lane) for name, lane in lanes.items() if lane is not None and share[name] > 0),
+        scale="maximum",
+    )

@@ -1,4 +1,6 @@
-"""A walker on a graph who keeps going back to where she began, and how much of her time she spends at each node."""
+"""A walker on a graph who keeps going back to where she began, and how much of her time she spends at each
+node.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ _MANY = 1 / 8  # of all links: so many are followed one by one in the time of a 
 
 
 class RandomWalk:
-    """The walk on one graph: call it with the weight of each node as a seed, shape (nodes,), for the share of time spent at each node.
+    """The walk on one graph: call it with the weight of each node as a seed, shape (nodes,), for the share of
+    time spent at each node.
 
-    Parallel edges count as often as they are there, loops not at all. The result solves
-    x = (1 - damping) * s + damping * (P x + s * the share at nodes without edges) to within 1e-9, s being the seeds with sum 1.
+    Parallel edges count as often as they are there, loops not at all. The result solves x = (1 - damping) * s
+    + damping * (P x + s * the share at nodes without edges) to within 1e-9, s being the seeds with sum 1.
     """
 
     def __init__(self, graph: PropertyGraph, damping: float) -> None:
@@ -30,11 +33,15 @@ class RandomWalk:
             raise BadInput(f"damping is the share of steps along edges, from 0 to .99, not {damping}")
         size, other = len(graph), graph.sources != graph.targets
         sources, targets = graph.sources[other].astype(np.int64), graph.targets[other].astype(np.int64)
-        pairs, times = np.unique(np.concatenate([sources * size + targets, targets * size + sources]), return_counts=True)
+        pairs, times = np.unique(
+            np.concatenate([sources * size + targets, targets * size + sources]), return_counts=True
+        )
         self._from, self._to = np.divmod(pairs, max(size, 1))
         self._degrees = np.bincount(self._from, times, minlength=size)
         self._share, self._lonely = times / self._degrees[self._from], np.flatnonzero(self._degrees == 0)
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(self._from, minlength=size))])  # where the links of a node begin
+        self._starts = np.concatenate(
+            [[0], np.cumsum(np.bincount(self._from, minlength=size))]
+        )  # where the links of a node begin
         self._damping, self._size = damping, size
 
     def __call__(self, weights: _Floats) -> _Floats:
@@ -45,10 +52,12 @@ class RandomWalk:
         return self._round_by_round(weights / weights.sum())
 
     def reached(self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR) -> tuple[_Rows, _Floats]:
-        """The nodes a walk reaches that begins at some rows, each given once with its weight, in their order, and the shares of time there.
+        """The nodes a walk reaches that begins at some rows, each given once with its weight, in their order,
+        and the shares of time there.
 
-        They are those of a call up to 200,000 links, each counted from both ends. In a larger graph the work grows with what lies near
-        the seeds: all shares together lack `error` at most, and a node that has less may be missing. Raises BadInput as a call does.
+        They are those of a call up to 200,000 links, each counted from both ends. In a larger graph the work
+        grows with what lies near the seeds: all shares together lack `error` at most, and a node that has
+        less may be missing. Raises BadInput as a call does.
         """
         self._check(weights)
         if len(self._to) > _FEW and self._damping:
@@ -71,16 +80,21 @@ class RandomWalk:
         shares = seeds
         for _ in range(self._rounds):
             moved = self._moved(shares)
-            shares = (1 - self._damping + self._damping * shares[self._lonely].sum()) * seeds + self._damping * moved
+            shares = (
+                1 - self._damping + self._damping * shares[self._lonely].sum()
+            ) * seeds + self._damping * moved
         return shares
 
     def _pushed(self, rows: _Rows, seeds: _Floats, error: float) -> tuple[_Rows, _Floats]:
-        """Forward push (Andersen, Chung and Lang 2006): of what waits at a node 1 - damping stays, the rest goes on along its links.
+        """Forward push (Andersen, Chung and Lang 2006): of what waits at a node 1 - damping stays, the rest
+        goes on along its links.
 
-        shares = what stays + the shares of a walk from all that waits: so what waits is the error. Nodes where little waits for each link
-        wait on. Where they are many all the same, the other rounds are for every node at once, and take no longer than without a push.
+        shares = what stays + the shares of a walk from all that waits: so what waits is the error. Nodes
+        where little waits for each link wait on. Where they are many all the same, the other rounds are for
+        every node at once, and take no longer than without a push.
         """
-        # What ends at a node without links would begin anew at the seeds, in proportion: so it is left out, and all is divided at the end.
+        # What ends at a node without links would begin anew at the seeds, in proportion: so it is left out,
+        # and all is divided at the end.
         whole = 1 - self._damping * float(seeds[self._degrees[rows] == 0].sum())
         stays, waits, known = np.zeros(self._size), np.zeros(self._size), np.zeros(self._size, bool)
         waits[rows], known[rows] = seeds, True
@@ -102,7 +116,9 @@ class RandomWalk:
         found = np.sort(rows[stays[rows] > 0])
         return found, stays[found] / whole
 
-    def _pushed_everywhere(self, stays: _Floats, waits: _Floats, error: float, whole: float) -> tuple[_Rows, _Floats]:
+    def _pushed_everywhere(
+        self, stays: _Floats, waits: _Floats, error: float, whole: float
+    ) -> tuple[_Rows, _Floats]:
         """The other rounds of a push, all nodes at once."""
         while waits.sum() > error:
             stays = stays + (1 - self._damping) * waits
@@ -112,7 +128,9 @@ class RandomWalk:
 
     def _moved(self, shares: _Floats) -> _Floats:
         """One step along the links from everywhere."""
-        return np.asarray(np.bincount(self._to, self._share * shares[self._from], minlength=self._size), np.float64)
+        return np.asarray(
+            np.bincount(self._to, self._share * shares[self._from], minlength=self._size), np.float64
+        )
 
     @property
     def _rounds(self) -> int:

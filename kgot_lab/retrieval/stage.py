@@ -13,7 +13,8 @@ from kgot_lab.types import Found, Hit, Query, Ranking
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One step from a ranking to a ranking. A retriever reads only the query of the ranking it is given; a re-ranker reads the hits too.
+    """One step from a ranking to a ranking. A retriever reads only the query of the ranking it is given; a
+    re-ranker reads the hits too.
 
     A stage is equal to itself alone: two of one name may search other documents.
     """
@@ -24,7 +25,9 @@ class Stage:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.step):
             given = f"Stage({shortly(self.name)}, {shortly(self.step)})"
-            raise BadInput(f"a stage is Stage(name, function), the function from a Ranking to a Ranking; not {given}")
+            raise BadInput(
+                f"a stage is Stage(name, function), the function from a Ranking to a Ranking; not {given}"
+            )
 
     def __call__(self, ranking: Ranking) -> Ranking:
         found: object = self.step(ranking)
@@ -36,16 +39,22 @@ class Stage:
         return replace(found, system=self.name)
 
     def _check(self, hits: Sequence[Hit]) -> None:
-        """Raise BadInput for a hit that is none, or whose score is no number; by their types, for there may be thousands."""
+        """Raise BadInput for a hit that is none, or whose score is no number; by their types, for there may
+        be thousands.
+        """
         if odd := {kind for kind in set(map(type, hits)) if not issubclass(kind, Hit)}:
             given = described_value(next(hit for hit in hits if type(hit) in odd))
             raise BadInput(f"the stage {self.name!r} gave as a hit {given}, not a Hit(id, score)")
         if odd := {kind for kind in set(map(type, map(itemgetter(1), hits))) if not issubclass(kind, Real)}:
             id, score = next(hit for hit in hits if type(hit.score) in odd)
-            raise BadInput(f"the stage {self.name!r} gave document {shortly(id)} the score {shortly(score)}, which is no number")
+            raise BadInput(
+                f"the stage {self.name!r} gave document {shortly(id)} the score {shortly(score)}, which is no number"
+            )
 
     def search(self, query: str | Query) -> Ranking:
-        """The ranking this pipeline gives for a question, starting from no hits; raises BadInput for what is no query."""
+        """The ranking this pipeline gives for a question, starting from no hits; raises BadInput for what is
+        no query.
+        """
         require(query, (str, Query), "a query is a text or a Query")
         return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
 

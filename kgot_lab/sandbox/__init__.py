@@ -1,4 +1,6 @@
-"""Runs code that a language model wrote: isolated by the operating system, limited, and fast because the worker is warm."""
+"""Runs code that a language model wrote: isolated by the operating system, limited, and fast because the
+worker is warm.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +50,26 @@ def _unsafe(language: Language, memory_mb: int) -> Iterator[Launch]:
     yield launch(language, memory_mb)
 
 
-KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {"bubblewrap": _bubblewraps, "docker": _dockers, "unsafe": _unsafe}
+KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {
+    "bubblewrap": _bubblewraps,
+    "docker": _dockers,
+    "unsafe": _unsafe,
+}
 
 
 def open_sandbox(
-    kind: str = "auto", *, language: str = "python", seconds: float = 5.0, memory_mb: int = 512, unsafe: bool = False
+    kind: str = "auto",
+    *,
+    language: str = "python",
+    seconds: float = 5.0,
+    memory_mb: int = 512,
+    unsafe: bool = False,
 ) -> Sandbox:
     """A started sandbox for statements in a language: of this kind, or for "auto" the first that works.
 
-    `seconds` and `memory_mb` bound each statement. The kind "unsafe" limits a statement but shows it your files: it needs `unsafe=True`.
-    Raises NoSandbox, saying what was tried and what to install, and NotInstalled where the engine of the language is missing.
+    `seconds` and `memory_mb` bound each statement. The kind "unsafe" limits a statement but shows it your
+    files: it needs `unsafe=True`. Raises NoSandbox, saying what was tried and what to install, and
+    NotInstalled where the engine of the language is missing.
     """
     if kind not in (*KINDS, "auto"):
         raise UnknownName("sandbox", kind, (*KINDS, "auto"))
@@ -66,7 +78,9 @@ def open_sandbox(
     spoken = LANGUAGES[language]
     spoken.shown()
     if kind == "unsafe" and not unsafe:
-        raise BadInput("the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True")
+        raise BadInput(
+            "the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True"
+        )
     tried = []
     for name in [name for name in KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
         for launch in KINDS[name](spoken, memory_mb):
@@ -78,7 +92,9 @@ def open_sandbox(
             except LabError as error:
                 sandbox.close()
                 tried.append(f"{launch.kind} ({launch.command[0]}): {error}")
-    hint = next((told for words, told in _SHORTAGES.items() if any(words in trial.lower() for trial in tried)), _HINT)
+    hint = next(
+        (told for words, told in _SHORTAGES.items() if any(words in trial.lower() for trial in tried)), _HINT
+    )
     raise NoSandbox("\n".join([hint, *(f"Tried {trial}" for trial in tried)]))
 
 

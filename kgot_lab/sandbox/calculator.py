@@ -7,7 +7,8 @@ from kgot_lab.sandbox.process import Sandbox
 
 
 class Calculator:
-    """Runs plain Python in a sandbox that is opened at the first computation; `unsafe` allows one that does not isolate.
+    """Runs plain Python in a sandbox that is opened at the first computation; `unsafe` allows one that does
+    not isolate.
 
     `seconds` bounds each computation.
     """
@@ -17,7 +18,9 @@ class Calculator:
         self._sandbox: Sandbox | None = None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox. Other `seconds` hold this once."""
+        """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox. Other
+        `seconds` hold this once.
+        """
         return self.opened().compute(code, seconds=seconds)
 
     def opened(self) -> Sandbox:

@@ -19,12 +19,15 @@ _FOLDER, _PACKAGES = "/kgot_lab/inside", "/packages"
 def launch(language: Language, memory_mb: int, image: str = IMAGE) -> Launch | None:
     """How to start the Python worker in a container, if there is a docker program.
 
-    NetworkX is plain Python, so ours is shown to it, read-only; the engines of other languages are not, and have no container.
+    NetworkX is plain Python, so ours is shown to it, read-only; the engines of other languages are not, and
+    have no container.
     """
     program, networkx = shutil.which("docker"), importlib.util.find_spec("networkx")
     if language is not PYTHON_WORKER or program is None or networkx is None or networkx.origin is None:
         return None
-    environment = [option for name, value in clean(memory_mb).items() for option in ("--env", f"{name}={value}")]
+    environment = [
+        option for name, value in clean(memory_mb).items() for option in ("--env", f"{name}={value}")
+    ]
     command = (
         program, "run", "--rm", "--interactive", "--network", "none", "--read-only", "--cap-drop", "ALL",
         "--security-opt", "no-new-privileges", "--pids-limit", "16", "--memory", f"{2 * memory_mb + 1024}m", "--user", "65534:65534",

@@ -18,15 +18,24 @@ class Language:
     packages: tuple[str, ...]  # the first is the engine, the others are used where they are installed
     probe: str  # a read that always gives a row
     extra: str = ""  # what brings the engine
-    devices: bool = False  # whether the engine needs /proc, /dev and a folder for its files, which live in memory
+    devices: bool = (
+        False  # whether the engine needs /proc, /dev and a folder for its files, which live in memory
+    )
     beside: tuple[str, ...] = ()  # files and folders next to the packages that belong to them, as patterns
 
     def shown(self) -> list[Path]:
-        """The packages' own files and folders, and nothing that merely stands beside them; raises NotInstalled."""
+        """The packages' own files and folders, and nothing that merely stands beside them; raises
+        NotInstalled.
+        """
         places = [place for name in self.packages if (place := _place(name)) is not None]
         if not places or _place(self.packages[0]) is None:
             raise NotInstalled(self.extra, self.packages[0])
-        beside = [path for folder in _folders(places) for pattern in self.beside for path in sorted(folder.glob(pattern))]
+        beside = [
+            path
+            for folder in _folders(places)
+            for pattern in self.beside
+            for path in sorted(folder.glob(pattern))
+        ]
         return [*places, *beside]
 
     def folders(self) -> list[Path]:
@@ -47,7 +56,9 @@ def _folders(places: list[Path]) -> list[Path]:
     return list(dict.fromkeys(place.parent for place in places))
 
 
-PYTHON_WORKER = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]", beside=("numpy.libs",))
+PYTHON_WORKER = Language(
+    "python", "python_worker", ("networkx", "numpy"), "result = [42]", beside=("numpy.libs",)
+)
 SPARQL_WORKER = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "stores")
 CYPHER_WORKER = Language(
     "cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "stores", devices=True, beside=("_jpype*", "org.jpype.jar")

@@ -1,6 +1,7 @@
 """The parent's side of a sandbox: starts the worker, hands it statements, checks what comes back.
 
-A worker that dies, hangs or lies is replaced: the statement fails, and the next one meets a new worker with the right graph.
+A worker that dies, hangs or lies is replaced: the statement fails, and the next one meets a new worker with
+the right graph.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from kgot_lab.types import Diff, Edge, Json, Node, Rows
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
 _MOST_SAID = 1 << 16  # bytes of what a program says that are read for its reason
-_REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)  # how Docker, bubblewrap, Go and others begin it
+_REASON = re.compile(
+    r"(docker|bwrap|fatal error|panic|error): ", re.I
+)  # how Docker, bubblewrap, Go and others begin it
 _MARGIN = "# \t"  # Java's last words have a margin
 _JAVA = "Error occurred during initialization of VM"
 _GRACE = 2.0  # seconds the worker may take longer than the statement it stops
@@ -53,12 +56,20 @@ import importlib
 importlib.import_module("kgot_lab.sandbox.inside." + sys.argv[2]).main()
 """  # the worker finds its sisters, and nothing else of this package
 OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
-CLEAN = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+CLEAN = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "LANG": "C.UTF-8",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
 INSIDE = Path(__file__).parent / "inside"  # all that the worker is shown of this package
 
 
 def clean(memory_mb: int) -> dict[str, str]:
-    """The environment of a worker: nothing of ours; an engine that must be told at its start reads there how much memory it may have."""
+    """The environment of a worker: nothing of ours; an engine that must be told at its start reads there how
+    much memory it may have.
+    """
     return {**CLEAN, "MEMORY_MB": str(memory_mb)}
 
 
@@ -83,14 +94,16 @@ class _Lost(_Broken):
 class Sandbox:
     """Runs statements in a worker process, one fork each, against a copy of the graph it was given.
 
-    `seconds` is wall time and `memory_mb` address space for each statement; all processes of the sandbox together may take that
-    on top of twice what they hold between statements.
+    `seconds` is wall time and `memory_mb` address space for each statement; all processes of the sandbox
+    together may take that on top of twice what they hold between statements.
     """
 
     def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
         self._truth = Truth()
-        self._pending: list[Diff] | None = None  # what the worker does not know yet; None: it must be told everything
+        self._pending: list[Diff] | None = (
+            None  # what the worker does not know yet; None: it must be told everything
+        )
         self._waiting = 0  # how many elements that is
         self._worker: _Worker | None = None
         self._lock = threading.RLock()
@@ -119,7 +132,9 @@ class Sandbox:
         return tuple(self._part("read", statement, "rows", list))
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, within so many seconds if it says how many; raises QueryFailed."""
+        """What plain Python prints, or its last expression's value, within so many seconds if it says how
+        many; raises QueryFailed.
+        """
         return str(self._part("compute", code, "text", str, seconds))
 
     def apply(self, diff: Diff) -> None:
@@ -169,10 +184,18 @@ class Sandbox:
                 how, payload = worker.ask(request, seconds + _GRACE, self.memory_mb)
             except _Broken as error:
                 self.close()
-                lost = isinstance(error, _Lost)  # perhaps by another's hand: nobody knows that it was the statement
-                told = "the sandbox ended or stopped while it ran the statement; it" if lost else "the statement broke the sandbox, which"
+                lost = isinstance(
+                    error, _Lost
+                )  # perhaps by another's hand: nobody knows that it was the statement
+                told = (
+                    "the sandbox ended or stopped while it ran the statement; it"
+                    if lost
+                    else "the statement broke the sandbox, which"
+                )
                 raise QueryFailed(statement, f"{told} starts afresh ({error})") from None
-            except BaseException:  # an interrupt: the answer would come later and be taken for the next statement's
+            except (
+                BaseException
+            ):  # an interrupt: the answer would come later and be taken for the next statement's
                 self.close()
                 raise
         if how == b"=" and len(payload) > most:
@@ -193,17 +216,27 @@ class Sandbox:
         return f"the statement crashed the interpreter ({names.get(int(number), number)}); perhaps it needs more memory than it may have"
 
     def _ready(self) -> _Worker:
-        """A living worker that has the graph as it was at some time, and `_pending` what happened since; raises SandboxError."""
+        """A living worker that has the graph as it was at some time, and `_pending` what happened since;
+        raises SandboxError.
+        """
         if self._worker is None or not self._worker.alive:
             self.close()
             self._worker = _Worker(self.launch)
         if self._pending is None:
-            nodes, edges = map(account_of, self._truth.nodes.values()), map(account_of, self._truth.edges.values())
+            nodes, edges = (
+                map(account_of, self._truth.nodes.values()),
+                map(account_of, self._truth.edges.values()),
+            )
             try:
-                self._worker.ask({"clear": True, "nodes": list(nodes), "edges": list(edges)}, 60 + len(self._truth.edges) / 1000)
+                self._worker.ask(
+                    {"clear": True, "nodes": list(nodes), "edges": list(edges)},
+                    60 + len(self._truth.edges) / 1000,
+                )
             except _Broken as error:
                 self.close()
-                raise SandboxError(f"the {self.launch.kind} sandbox could not load the graph: {error}") from None
+                raise SandboxError(
+                    f"the {self.launch.kind} sandbox could not load the graph: {error}"
+                ) from None
             self._pending, self._waiting = [], 0
         return self._worker
 
@@ -214,7 +247,9 @@ def _size(diff: Diff) -> int:
 
 
 def _news(diffs: list[Diff]) -> dict[str, Json]:
-    """Some diffs as one request's nodes and edges, each element's last state only, in the order a graph grows."""
+    """Some diffs as one request's nodes and edges, each element's last state only, in the order a graph
+    grows.
+    """
     nodes: dict[str, Json] = {}
     edges: dict[tuple[str, ...], Json] = {}
     for diff in diffs:
@@ -258,8 +293,12 @@ class _Worker:
     def alive(self) -> bool:
         return self.stop.alive and self.process.poll() is None
 
-    def ask(self, request: Mapping[str, Json], seconds: float, memory_mb: int | None = None) -> tuple[bytes, bytes]:
-        """How a request ended, and what was written; raises _Broken, also when it takes far more memory than a statement may."""
+    def ask(
+        self, request: Mapping[str, Json], seconds: float, memory_mb: int | None = None
+    ) -> tuple[bytes, bytes]:
+        """How a request ended, and what was written; raises _Broken, also when it takes far more memory than
+        a statement may.
+        """
         deadline = time.monotonic() + seconds
         self._most_mb = 0.0 if memory_mb is None else 2 * megabytes_of(self._idle) + memory_mb + _SLACK_MB
         data = json.dumps(request).encode()
@@ -283,7 +322,9 @@ class _Worker:
         if not 0 < size <= MAX_WRITTEN + (1 << 17):
             said = _gist(self._rest(begun, deadline).decode(errors="replace"))
             words = re.search("[A-Za-z]{3}", said)
-            raise _Broken(f"in place of an answer came {said!r}" if words else "its answer has an impossible length")
+            raise _Broken(
+                f"in place of an answer came {said!r}" if words else "its answer has an impossible length"
+            )
         answer = self._read(size, deadline)
         return answer[:1], answer[1:]
 
@@ -318,25 +359,37 @@ class _Worker:
 
 
 def _gist(said: str) -> str:
-    """The one line of a program's complaint that tells most: the exception below a traceback, the first named reason, or the first line."""
+    """The one line of a program's complaint that tells most: the exception below a traceback, the first named
+    reason, or the first line.
+    """
     lines = [line.strip(_MARGIN)[:300] for line in said.splitlines() if line.strip(_MARGIN)]
     if any(line.startswith("Traceback ") for line in lines):
         return lines[-1]
-    if (java := next((number for number, line in enumerate(lines) if line.startswith(_JAVA)), None)) is not None:
+    if (
+        java := next((number for number, line in enumerate(lines) if line.startswith(_JAVA)), None)
+    ) is not None:
         return ": ".join(lines[java : java + 2])  # the reason stands in its next line
     return next((line for line in lines if _REASON.match(line)), lines[0] if lines else "")
 
 
 @cache
 def _starter(process_id: int) -> ThreadPoolExecutor:
-    """The one thread of this process that starts workers: bubblewrap ends a worker together with the thread that started it."""
+    """The one thread of this process that starts workers: bubblewrap ends a worker together with the thread
+    that started it.
+    """
     return ThreadPoolExecutor(1, f"sandbox-{process_id}")
 
 
 def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     environment = None if launch.environment is None else dict(launch.environment)
     return subprocess.Popen(
-        launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0, env=environment, start_new_session=True
+        launch.command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        bufsize=0,
+        env=environment,
+        start_new_session=True,
     )
 
 
@@ -352,7 +405,11 @@ def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> No
 
 
 def _killed(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # the latter where only ended processes are left, on macOS
+    with suppress(
+        ProcessLookupError, PermissionError
+    ):  # the latter where only ended processes are left, on macOS
         if process.returncode is None:  # else its number may be another's by now
-            os.killpg(process.pid, signal.SIGKILL)  # its session: where no wall ends them with it, what it started would stay
+            os.killpg(
+                process.pid, signal.SIGKILL
+            )  # its session: where no wall ends them with it, what it started would stay
     process.wait()

@@ -1,4 +1,6 @@
-"""Reads what came out of the sandbox, trusting none of it: shapes, sizes and texts are checked before a value is made of them."""
+"""Reads what came out of the sandbox, trusting none of it: shapes, sizes and texts are checked before a value
+is made of them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def parsed(payload: bytes) -> dict[str, Json]:
     try:
         value = json.loads(payload.decode(), parse_constant=_refuse, parse_float=_finite)
         if b"\\u" in payload:
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can be escaped into JSON, but not written to a file
+            json.dumps(
+                value, ensure_ascii=False
+            ).encode()  # half a surrogate pair can be escaped into JSON, but not written to a file
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {type(error).__name__}") from None
     _require(isinstance(value, dict), "not an object")
@@ -66,7 +70,10 @@ def _node(claim: Json) -> tuple[str, Node | None]:
     if len(claim) == 1:
         return claim[0], None
     id, labels, properties = claim
-    _require(isinstance(labels, list) and all(map(_text, labels)) and isinstance(properties, dict), "a node out of shape")
+    _require(
+        isinstance(labels, list) and all(map(_text, labels)) and isinstance(properties, dict),
+        "a node out of shape",
+    )
     return id, Node(id, tuple(labels), properties)
 
 

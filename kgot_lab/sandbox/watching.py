@@ -1,4 +1,6 @@
-"""How much memory a sandbox takes: all of its processes together, since the limit of one says nothing of how many there are."""
+"""How much memory a sandbox takes: all of its processes together, since the limit of one says nothing of how
+many there are.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def tree_of(pid: int) -> tuple[int, ...]:
 
 
 def megabytes_of(processes: tuple[int, ...]) -> float:
-    """The memory of some processes that no file gives back, pages that two share counted in each; 0 where this machine does not tell."""
+    """The memory of some processes that no file gives back, pages that two share counted in each; 0 where
+    this machine does not tell.
+    """
     return sum(map(_kilobytes, processes)) / 1024
 
 
@@ -37,6 +41,8 @@ def _listed(folder: Path) -> list[str]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")  # a process may call itself by bytes that are no text
+        return path.read_text(
+            encoding="utf-8", errors="replace"
+        )  # a process may call itself by bytes that are no text
     except OSError:  # it ended in the meantime, or this is no Linux
         return ""

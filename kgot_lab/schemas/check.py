@@ -15,7 +15,9 @@ from kgot_lab.types import Edge, Json, Node
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a vocabulary or a rule does not allow (error), does not expect (warning), or would like otherwise (info)."""
+    """Something that a vocabulary or a rule does not allow (error), does not expect (warning), or would like
+    otherwise (info).
+    """
 
     level: Literal["error", "warning", "info"]
     what: str
@@ -32,9 +34,15 @@ def faults_of_graph(vocabulary: Vocabulary, graph: PropertyGraph) -> tuple[Fault
 
 
 def faults(
-    vocabulary: Vocabulary, nodes: Iterable[Node] = (), edges: Iterable[Edge] = (), *, types: Mapping[str, str] | None = None
+    vocabulary: Vocabulary,
+    nodes: Iterable[Node] = (),
+    edges: Iterable[Edge] = (),
+    *,
+    types: Mapping[str, str] | None = None,
 ) -> tuple[Fault, ...]:
-    """All that a vocabulary has against some nodes and edges; `types` gives the types of nodes, by id, which are there already."""
+    """All that a vocabulary has against some nodes and edges; `types` gives the types of nodes, by id, which
+    are there already.
+    """
     known = dict(types or {})
     found: list[Fault] = []
     for node in nodes:
@@ -58,7 +66,14 @@ def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
     """What a vocabulary has against a node."""
     where = f"node {shortly(node.id)}"
     if len(node.labels) != 1:
-        return [Fault("error", f"it has {len(node.labels)} types", where, f"give it one type of {vocabulary.name} as its label")]
+        return [
+            Fault(
+                "error",
+                f"it has {len(node.labels)} types",
+                where,
+                f"give it one type of {vocabulary.name} as its label",
+            )
+        ]
     try:
         rules = vocabulary.node_type(node.labels[0]).properties
     except UnknownName as error:
@@ -70,13 +85,27 @@ def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) ->
     """What a vocabulary has against an edge between nodes of these types, by id."""
     where = f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}"
     if edge.type in vocabulary.instead:
-        return [Fault("error", f"{edge.type!r} is no edge type of {vocabulary.name}", where, vocabulary.instead[edge.type])]
+        return [
+            Fault(
+                "error",
+                f"{edge.type!r} is no edge type of {vocabulary.name}",
+                where,
+                vocabulary.instead[edge.type],
+            )
+        ]
     try:
         kind = vocabulary.edge_type(edge.type)
     except UnknownName as error:
         return [Fault("error", str(error), where, "write one of these")]
     if missing := [end for end in (edge.source, edge.target) if end not in types]:
-        return [Fault("error", f"there is no node {shortly(missing[0])}", where, "write the node first, or with the edge")]
+        return [
+            Fault(
+                "error",
+                f"there is no node {shortly(missing[0])}",
+                where,
+                "write the node first, or with the edge",
+            )
+        ]
     found = [*_of_ends(kind, edge, types, where), *_of_properties(kind.properties, edge.properties, where)]
     if kind.symmetric and edge.source >= edge.target:
         found.append(_order(edge, where))
@@ -87,14 +116,21 @@ def _order(edge: Edge, where: str) -> Fault:
     if edge.source == edge.target:
         return Fault("error", f"{edge.type} joins a node with itself", where, "leave it out")
     swapped = f"{shortly(edge.target)} -{edge.type}-> {shortly(edge.source)}"
-    return Fault("error", f"{edge.type} says the same both ways and is stored once, in the order of ids", where, f"write {swapped}")
+    return Fault(
+        "error",
+        f"{edge.type} says the same both ways and is stored once, in the order of ids",
+        where,
+        f"write {swapped}",
+    )
 
 
 def _of_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -> Iterator[Fault]:
     source, target = types[edge.source], types[edge.target]
     ends = next((each for each in kind.ends if _fits(each, source, target)), None)
     if ends is None:
-        allowed = ", ".join(f"{each.source} to {each.target}" for each in kind.ends).replace(ANY_TYPE, "any node")
+        allowed = ", ".join(f"{each.source} to {each.target}" for each in kind.ends).replace(
+            ANY_TYPE, "any node"
+        )
         yield Fault("error", f"{kind.name} does not join {source} to {target}", where, f"it joins {allowed}")
         return
     for name, values in ends.only.items():
@@ -108,7 +144,9 @@ def _fits(ends: Ends, source: str, target: str) -> bool:
     return ends.source in (source, ANY_TYPE) and ends.target in (target, ANY_TYPE)
 
 
-def _of_properties(rules: Iterable[PropertyRule], properties: Mapping[str, Json], where: str) -> Iterator[Fault]:
+def _of_properties(
+    rules: Iterable[PropertyRule], properties: Mapping[str, Json], where: str
+) -> Iterator[Fault]:
     for rule in rules:
         value = properties.get(rule.name)
         if rule.goes_with is not None and (told := _company(rule, rule.goes_with, properties, where)):
@@ -120,7 +158,9 @@ def _of_properties(rules: Iterable[PropertyRule], properties: Mapping[str, Json]
             yield Fault("error", f"{rule.name} is {described_value(value)}", where, problem)
 
 
-def _company(rule: PropertyRule, with_: tuple[str, Json], properties: Mapping[str, Json], where: str) -> Fault | None:
+def _company(
+    rule: PropertyRule, with_: tuple[str, Json], properties: Mapping[str, Json], where: str
+) -> Fault | None:
     """What is wrong with a property that goes with a value of another one."""
     other, wanted = with_
     here = properties.get(other) == wanted
@@ -128,7 +168,9 @@ def _company(rule: PropertyRule, with_: tuple[str, Json], properties: Mapping[st
         what = f"{rule.name} belongs to {other} {wanted!r}, and this is {other} {properties.get(other)!r}"
         return Fault("error", what, where, f"leave {rule.name} out, or make it null")
     if here and properties.get(rule.name) is None:
-        return Fault("warning", f"{other} is {wanted!r} and it has no {rule.name}", where, f"give it {rule.name}")
+        return Fault(
+            "warning", f"{other} is {wanted!r} and it has no {rule.name}", where, f"give it {rule.name}"
+        )
     return None
 
 
@@ -148,7 +190,9 @@ def _problem(rule: PropertyRule, value: Json) -> str:
 
 
 def time_of(value: Json) -> datetime | None:
-    """The time that a text in ISO 8601 names, a date its first moment in UTC; None for what names none, or a time without a zone."""
+    """The time that a text in ISO 8601 names, a date its first moment in UTC; None for what names none, or a
+    time without a zone.
+    """
     if not isinstance(value, str):
         return None
     try:

@@ -1,4 +1,6 @@
-"""The types of what is extracted from a folder of code: its structure, and the patterns that were recognised in it."""
+"""The types of what is extracted from a folder of code: its structure, and the patterns that were recognised
+in it.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,15 @@ CODE = Vocabulary(
     ),
     (
         EdgeType(
-            "imports", "names another module, or something of it, to use it", tuple(Ends("module", each) for each in (*_CODE, "package"))
+            "imports",
+            "names another module, or something of it, to use it",
+            tuple(Ends("module", each) for each in (*_CODE, "package")),
         ),
-        EdgeType("calls", "runs another function, or makes an instance", tuple(Ends(a, b) for a in _CODE for b in (*_CODE, "package"))),
+        EdgeType(
+            "calls",
+            "runs another function, or makes an instance",
+            tuple(Ends(a, b) for a in _CODE for b in (*_CODE, "package")),
+        ),
         EdgeType(
             "contains",
             "holds in its text, or in its folder",
@@ -40,9 +48,15 @@ CODE = Vocabulary(
             ),
         ),
         EdgeType("inherits_from", "is a kind of", (Ends("class", "class"), Ends("class", "package"))),
-        EdgeType("configures", "is a setting of", tuple(Ends("config", each) for each in (*_CODE, "package"))),
+        EdgeType(
+            "configures", "is a setting of", tuple(Ends("config", each) for each in (*_CODE, "package"))
+        ),
         EdgeType("documents", "tells about", (Ends("document", ANY_TYPE),)),
-        EdgeType("pattern_instance_of", "is built after", tuple(Ends(a, b) for a in (*_CODE, *_PATTERNS) for b in _PATTERNS)),
+        EdgeType(
+            "pattern_instance_of",
+            "is built after",
+            tuple(Ends(a, b) for a in (*_CODE, *_PATTERNS) for b in _PATTERNS),
+        ),
         EdgeType(
             "pattern_alternative_to",
             "is another pattern for the same job as",

@@ -1,7 +1,9 @@
-"""The investment vocabulary: eight node types and eight edge types, and three more edge types that a graph may add.
+"""The investment vocabulary: eight node types and eight edge types, and three more edge types that a graph
+may add.
 
-What its document leaves open is decided here. An event is not `by` an institution, it `affects` it with the role issuer, since there are
-eight edge types; a regulator `affects` what it regulates with the role regulates; an asset may belong to an asset class itself.
+What its document leaves open is decided here. An event is not `by` an institution, it `affects` it with the
+role issuer, since there are eight edge types; a regulator `affects` what it regulates with the role
+regulates; an asset may belong to an asset class itself.
 """
 
 from __future__ import annotations
@@ -12,20 +14,39 @@ _NAME = PropertyRule("name", required=True)
 _SENTIMENT = PropertyRule("sentiment", values=("positive", "negative", "neutral"))
 
 _NODE_TYPES = (
-    NodeType("Asset", "a financial instrument", (PropertyRule("symbol", required=True), PropertyRule("type"))),
-    NodeType("Company", "a legal entity that issues securities", (_NAME, PropertyRule("ticker"), PropertyRule("country"))),
+    NodeType(
+        "Asset", "a financial instrument", (PropertyRule("symbol", required=True), PropertyRule("type"))
+    ),
+    NodeType(
+        "Company",
+        "a legal entity that issues securities",
+        (_NAME, PropertyRule("ticker"), PropertyRule("country")),
+    ),
     NodeType("Sector", "a group of industry", (_NAME, PropertyRule("trend"))),
     NodeType("AssetClass", "a category of the highest level", (_NAME, PropertyRule("risk_sentiment"))),
-    NodeType("Institution", "a central bank, a regulator, an international body", (_NAME, PropertyRule("type"), PropertyRule("country"))),
+    NodeType(
+        "Institution",
+        "a central bank, a regulator, an international body",
+        (_NAME, PropertyRule("type"), PropertyRule("country")),
+    ),
     NodeType(
         "MarketEvent",
         "something significant that happened",
-        (PropertyRule("type", required=True), PropertyRule("summary", required=True), PropertyRule("date", "time")),
+        (
+            PropertyRule("type", required=True),
+            PropertyRule("summary", required=True),
+            PropertyRule("date", "time"),
+        ),
     ),
     NodeType(
         "News",
         "an item of information",
-        (PropertyRule("headline", required=True), PropertyRule("source"), _SENTIMENT, PropertyRule("published_at", "time")),
+        (
+            PropertyRule("headline", required=True),
+            PropertyRule("source"),
+            _SENTIMENT,
+            PropertyRule("published_at", "time"),
+        ),
     ),
     NodeType(
         "Insight",
@@ -46,7 +67,11 @@ _DIRECTION = PropertyRule("direction", values=("positive", "negative"))
 _EDGE_TYPES = (
     EdgeType("issued_by", "an asset is issued by a company", (Ends("Asset", "Company"),), single=True),
     EdgeType("in_sector", "a company works in a sector", (Ends("Company", "Sector"),)),
-    EdgeType("belongs_to", "membership in an asset class", (Ends("Sector", "AssetClass"), Ends("Asset", "AssetClass"))),
+    EdgeType(
+        "belongs_to",
+        "membership in an asset class",
+        (Ends("Sector", "AssetClass"), Ends("Asset", "AssetClass")),
+    ),
     EdgeType(
         "affects",
         "an event or an institution bears upon something",
@@ -59,7 +84,11 @@ _EDGE_TYPES = (
     ),
     EdgeType("mentions", "news names something", (Ends("News", ANY_TYPE),)),
     EdgeType("about", "an insight concerns something", (Ends("Insight", ANY_TYPE),)),
-    EdgeType("derived_from", "an insight has its source in", (Ends("Insight", "MarketEvent"), Ends("Insight", "News"))),
+    EdgeType(
+        "derived_from",
+        "an insight has its source in",
+        (Ends("Insight", "MarketEvent"), Ends("Insight", "News")),
+    ),
     EdgeType(
         "correlated",
         "two assets move together",

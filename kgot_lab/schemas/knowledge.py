@@ -1,7 +1,8 @@
-"""The types of curated knowledge about building something: what a graph of tools, patterns, goals and limitations is made of.
+"""The types of curated knowledge about building something: what a graph of tools, patterns, goals and
+limitations is made of.
 
-COOKBOOK is the vocabulary of data/cookbook, with what its edges join. CURATED has the same types for any subject, and those that the
-document's examples name besides; its edges join nodes of any type.
+COOKBOOK is the vocabulary of data/cookbook, with what its edges join. CURATED has the same types for any
+subject, and those that the document's examples name besides; its edges join nodes of any type.
 """
 
 from __future__ import annotations
@@ -63,11 +64,21 @@ COMPUTED_SIMILARITY = EdgeType(
     "computed_similarity",
     "a program found the two alike: by their neighbours, their words or their vectors; nobody said so",
     _ANY,
-    (PropertyRule("similarity", "number", required=True, bounds=(-1, 1)), PropertyRule("computed_by", required=True)),
+    (
+        PropertyRule("similarity", "number", required=True, bounds=(-1, 1)),
+        PropertyRule("computed_by", required=True),
+    ),
     symmetric=True,
 )
-SIMILAR_TO = EdgeType("similar_to", "is alike, as somebody said; what a program finds is computed_similarity", _ANY, symmetric=True)
-SAME_AS = EdgeType("same_as", "is the same thing in another graph that was merged with this one", _ANY, symmetric=True)
+SIMILAR_TO = EdgeType(
+    "similar_to",
+    "is alike, as somebody said; what a program finds is computed_similarity",
+    _ANY,
+    symmetric=True,
+)
+SAME_AS = EdgeType(
+    "same_as", "is the same thing in another graph that was merged with this one", _ANY, symmetric=True
+)
 
 
 def _node_types(table: str) -> tuple[NodeType, ...]:
@@ -77,14 +88,19 @@ def _node_types(table: str) -> tuple[NodeType, ...]:
 
 def _edge_types(table: str) -> tuple[EdgeType, ...]:
     rows = (line.strip().split(" |") for line in table.strip().splitlines())
-    return tuple(EdgeType(name, meaning.strip(), _ends(*ends), symmetric=both == " =") for name, meaning, *ends, both in rows)
+    return tuple(
+        EdgeType(name, meaning.strip(), _ends(*ends), symmetric=both == " =")
+        for name, meaning, *ends, both in rows
+    )
 
 
 def _ends(sources: str, targets: str) -> tuple[Ends, ...]:
     return tuple(Ends(source, target) for source in sources.split() for target in targets.split())
 
 
-COOKBOOK = Vocabulary("the cookbook's vocabulary", _node_types(_NODES), _edge_types(_EDGES.replace("_means", _MEANS)))
+COOKBOOK = Vocabulary(
+    "the cookbook's vocabulary", _node_types(_NODES), _edge_types(_EDGES.replace("_means", _MEANS))
+)
 CURATED = Vocabulary(
     "the vocabulary of curated knowledge",
     (*COOKBOOK.node_types, *_node_types(_MORE_NODES)),

@@ -1,4 +1,6 @@
-"""A vocabulary: which types of nodes and edges a graph may have, what edges join, and which properties belong to them."""
+"""A vocabulary: which types of nodes and edges a graph may have, what edges join, and which properties belong
+to them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import Literal, TypeVar
 from kgot_lab.errors import UnknownName
 from kgot_lab.types import Edge, Json
 
-PropertyKind = Literal["text", "number", "time", "any"]  # a time is ISO 8601: a date, or a date with a time and a zone
+PropertyKind = Literal[
+    "text", "number", "time", "any"
+]  # a time is ISO 8601: a date, or a date with a time and a zone
 ANY_TYPE = "*"  # as the end of an edge: a node of any type of the vocabulary
 
 
@@ -17,7 +21,8 @@ ANY_TYPE = "*"  # as the end of an edge: a node of any type of the vocabulary
 class PropertyRule:
     """A property: its kind, its values where they are few, its bounds, and the other property it goes with.
 
-    With `goes_with=("type", "signal")` it belongs to nodes whose type is signal: on others it is an error, missing there a warning.
+    With `goes_with=("type", "signal")` it belongs to nodes whose type is signal: on others it is an error,
+    missing there a warning.
     """
 
     name: str
@@ -39,7 +44,9 @@ class NodeType:
 
 @dataclass(frozen=True)
 class Ends:
-    """What an edge may join: a type and another; `only` gives the properties that need certain values between these two."""
+    """What an edge may join: a type and another; `only` gives the properties that need certain values between
+    these two.
+    """
 
     source: str
     target: str
@@ -48,7 +55,8 @@ class Ends:
 
 @dataclass(frozen=True)
 class EdgeType:
-    """A type of edge: the ends it may have, and its properties. One that says the same both ways is stored once, in the order of ids.
+    """A type of edge: the ends it may have, and its properties. One that says the same both ways is stored
+    once, in the order of ids.
 
     Of a `single` one a node has one at a time: a later one takes the place of the earlier.
     """
@@ -63,7 +71,9 @@ class EdgeType:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The types of a kind of graph; `instead` says for an edge type that is not one of them what to write in its place."""
+    """The types of a kind of graph; `instead` says for an edge type that is not one of them what to write in
+    its place.
+    """
 
     name: str
     node_types: tuple[NodeType, ...]

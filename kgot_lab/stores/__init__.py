@@ -2,7 +2,16 @@
 
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.looking_up import edges_between, holds_value
-from kgot_lab.stores.opening import STORES, delete_namespace, empty_store, namespaces, open_for, open_fused, open_store, store_again
+from kgot_lab.stores.opening import (
+    STORES,
+    delete_namespace,
+    empty_store,
+    namespaces,
+    open_for,
+    open_fused,
+    open_store,
+    store_again,
+)
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 
 __all__ = [

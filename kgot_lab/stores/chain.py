@@ -1,8 +1,10 @@
-"""The lines of a log: each holds a check of itself and of the one before it, and two marks say how many were on the disk.
+"""The lines of a log: each holds a check of itself and of the one before it, and two marks say how many were
+on the disk.
 
-The head comes first, then two marks, then a line for each record: the check, a space and JSON. A mark is written once its record is on the
-disk, the two by turns, so that a torn one leaves the other. Version 1, which is still read and added to, has CRC-32 for a check, which
-knows nothing of the lines before, and no marks.
+The head comes first, then two marks, then a line for each record: the check, a space and JSON. A mark is
+written once its record is on the disk, the two by turns, so that a torn one leaves the other. Version 1,
+which is still read and added to, has CRC-32 for a check, which knows nothing of the lines before, and no
+marks.
 """
 
 from __future__ import annotations
@@ -47,13 +49,16 @@ def _check(text: bytes, before: bytes, version: int) -> bytes:
     return hashlib.sha256(before + b" " + text).hexdigest()[: _DIGITS[2]].encode()
 
 
-# --- lines of JSON that other programs read too -------------------------------------------------------------------------
+# --- lines of JSON that other programs read too
+# -------------------------------------------------------------------------
 
 _SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
 
 
 def with_seal(line: str, before: str) -> str:
-    """A JSON object on a line, with a check of itself and of all before it as its last part; `before` is the seal of the last."""
+    """A JSON object on a line, with a check of itself and of all before it as its last part; `before` is the
+    seal of the last.
+    """
     return f'{line[:-1]},"check":"{_seal(line, before)}"}}'
 
 
@@ -64,7 +69,9 @@ def seal_of(line: str) -> str:
 
 
 def broken_seal(lines: Iterable[str]) -> int:
-    """The number of the first line whose check does not hold, or that has none after others had (those of old files have none); else 0."""
+    """The number of the first line whose check does not hold, or that has none after others had (those of old
+    files have none); else 0.
+    """
     before, checked = "", False
     for number, line in enumerate(lines, start=1):
         held = _SEAL.search(line)
@@ -78,7 +85,8 @@ def _seal(line: str, before: str) -> str:
     return hashlib.sha256(f"{before} {line}".encode()).hexdigest()[: _DIGITS[2]]
 
 
-# --- marks ------------------------------------------------------------------------------------------------------------
+# --- marks
+# ------------------------------------------------------------------------------------------------------------
 
 
 def mark_of(count: int, check: bytes) -> bytes:
@@ -102,9 +110,11 @@ FRESH = HEAD + 2 * mark_of(0, check_of(HEAD))  # a log without records
 
 @dataclass(frozen=True)
 class Chain:
-    """What was read of a log: its version, its sound records, how many bytes those take, and the check of the last.
+    """What was read of a log: its version, its sound records, how many bytes those take, and the check of the
+    last.
 
-    `lost` says what is missing or damaged that was on the disk once, "" for nothing, and `torn` what follows the sound part and was not.
+    `lost` says what is missing or damaged that was on the disk once, "" for nothing, and `torn` what follows
+    the sound part and was not.
     """
 
     version: int
@@ -116,7 +126,9 @@ class Chain:
 
 
 def read_chain(data: bytes, path: Path) -> Chain:
-    """What some bytes hold as a log; raises BadInput for what is none, and StoreDamaged for one without its head."""
+    """What some bytes hold as a log; raises BadInput for what is none, and StoreDamaged for one without its
+    head.
+    """
     version = next((version for version in _DIGITS if data.startswith(_head(version))), None)
     if version is None:
         return _without_head(data, path)
@@ -140,10 +152,11 @@ def read_chain(data: bytes, path: Path) -> Chain:
 
 
 def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], ...], int]:
-    """The records that follow each other from the beginning of a damaged log, and how many were written, as far as that shows.
+    """The records that follow each other from the beginning of a damaged log, and how many were written, as
+    far as that shows.
 
-    In a chain a line between them that is none, such as a second head, is passed over: the check of the next says that none is missing.
-    Raises BadInput for what is no log of ours.
+    In a chain a line between them that is none, such as a second head, is passed over: the check of the next
+    says that none is missing. Raises BadInput for what is no log of ours.
     """
     if data.startswith(_head(1)):
         found = read_chain(data, path)
@@ -152,7 +165,9 @@ def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json],
         with suppress(StoreDamaged):
             _without_head(data, path)
     marked = max((int(mark[1]) for mark in _MARK.finditer(data[: 2 * len(FRESH)])), default=0)
-    records, others = max(map(_chained, (data, data[len(FRESH) :])), key=lambda found: len(found[0]))  # a mark may have lost its line end
+    records, others = max(
+        map(_chained, (data, data[len(FRESH) :])), key=lambda found: len(found[0])
+    )  # a mark may have lost its line end
     return records, max(len(records) + others, marked)
 
 
@@ -173,13 +188,21 @@ def _without_head(data: bytes, path: Path) -> Chain:
     if not data:
         return Chain(CHAINED, (), 0, b"")
     if any(head.startswith(data) for head in (FRESH, _head(1))):
-        return Chain(CHAINED, (), 0, b"", torn="it ended within its head, so it held no record, or has lost all of them")
+        return Chain(
+            CHAINED,
+            (),
+            0,
+            b"",
+            torn="it ended within its head, so it held no record, or has lost all of them",
+        )
     told = data[: len(FRESH)]
     other = _record_in(told.partition(b"\n")[0], b"", CHAINED) if _FORMAT.encode() in told else None
     if other is not None and other.get("version") not in _DIGITS:
         raise BadInput(f"{path}: a log of another version: {str(dict(other))[:100]}")
     if _FORMAT.encode() in told or _MARK.search(told):
-        raise StoreDamaged(f"{path}: the head of this log is damaged, so it was not touched: {SALVAGE} {path}")
+        raise StoreDamaged(
+            f"{path}: the head of this log is damaged, so it was not touched: {SALVAGE} {path}"
+        )
     raise BadInput(f"{path}: not a diff log, so it was not touched; give another path")
 
 
@@ -210,8 +233,13 @@ def _lost(data: bytes, checks: list[bytes], version: int) -> str:
 
 
 def _rest(rest: bytes, whole: int) -> tuple[str, str]:
-    """What follows the sound lines of a log that has all that its marks tell of, as what was lost or as what was torn."""
+    """What follows the sound lines of a log that has all that its marks tell of, as what was lost or as what
+    was torn.
+    """
     end = rest.find(b"\n")
     if end < 0 or not rest[end + 1 :].strip(b"\x00\n"):
-        return "", f"it ended in record {whole + 1:,}, which was cut off: a write that did not end, or damage to the last one"
+        return (
+            "",
+            f"it ended in record {whole + 1:,}, which was cut off: a write that did not end, or damage to the last one",
+        )
     return f"its record {whole + 1:,} is damaged and others follow it", ""

@@ -41,7 +41,9 @@ class Fused:
         return self._main.dialect
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in the first store and make its diff true in the mirrors; raises QueryFailed, changing nothing."""
+        """Run a statement in the first store and make its diff true in the mirrors; raises QueryFailed,
+        changing nothing.
+        """
         with self._alone:
             diff = self._main.write(statement)
             try:

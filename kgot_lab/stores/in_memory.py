@@ -21,7 +21,11 @@ def fact_of(edge: Edge) -> str:
 
 def properties_of(element: Node | Edge) -> str:
     """An element's properties as they follow it on a line."""
-    return " {" + ", ".join(f"{name}: {value}" for name, value in element.properties.items()) + "}" if element.properties else ""
+    return (
+        " {" + ", ".join(f"{name}: {value}" for name, value in element.properties.items()) + "}"
+        if element.properties
+        else ""
+    )
 
 
 def _kinds(node: Node) -> str:
@@ -42,12 +46,22 @@ def _is_plain(name: str) -> bool:
 
 
 def _add(triple: Triple, properties: Mapping[str, Json]) -> str:
-    """One call, and what no argument can be called beside it; a property named like the edge's type has an underscore in the graph."""
+    """One call, and what no argument can be called beside it; a property named like the edge's type has an
+    underscore in the graph.
+    """
     plain = {name: value for name, value in properties.items() if _is_plain(name)}
     told = "".join(f", {name}={value!r}" for name, value in plain.items())
     line = f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}{told})"
-    odd = {f"{name}_" if name.rstrip("_") == "relation" else name: value for name, value in properties.items() if name not in plain}
-    return f"{line}\nG.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}].update({odd!r})" if odd else line
+    odd = {
+        f"{name}_" if name.rstrip("_") == "relation" else name: value
+        for name, value in properties.items()
+        if name not in plain
+    }
+    return (
+        f"{line}\nG.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}].update({odd!r})"
+        if odd
+        else line
+    )
 
 
 PYTHON = Dialect(

@@ -1,4 +1,6 @@
-"""A graph that this process keeps: the truth in dictionaries, perhaps a log of its diffs on disk, and statements run in a sandbox."""
+"""A graph that this process keeps: the truth in dictionaries, perhaps a log of its diffs on disk, and
+statements run in a sandbox.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ R = TypeVar("R")
 
 
 def _alone(act: Callable[Concatenate[Kept, P], R]) -> Callable[Concatenate[Kept, P], R]:
-    """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still meanwhile."""
+    """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still
+    meanwhile.
+    """
 
     @wraps(act)
     def alone(store: Kept, /, *given: P.args, **named: P.kwargs) -> R:
@@ -46,12 +50,12 @@ def _alone(act: Callable[Concatenate[Kept, P], R]) -> Callable[Concatenate[Kept,
 class Kept:
     """What the embedded stores share; they differ in the language of their statements.
 
-    `execute` runs them, for this store alone, and is by default a sandbox opened at the first, in which a statement may take so many
-    `seconds`; `unsafe` allows one that does not isolate.
-    Raises NoSandbox at a statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is put
-    on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable where another process has it,
-    BadInput where it holds something else, StoreDamaged where it lost what was acknowledged. Threads may share a store: they wait for
-    each other.
+    `execute` runs them, for this store alone, and is by default a sandbox opened at the first, in which a
+    statement may take so many `seconds`; `unsafe` allows one that does not isolate. Raises NoSandbox at a
+    statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is
+    put on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable
+    where another process has it, BadInput where it holds something else, StoreDamaged where it lost what was
+    acknowledged. Threads may share a store: they wait for each other.
     """
 
     dialect: ClassVar[Dialect]
@@ -117,7 +121,9 @@ class Kept:
 
     @_alone
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, away from the graph and within some seconds; raises QueryFailed."""
+        """What plain Python prints, or its last expression's value, away from the graph and within some
+        seconds; raises QueryFailed.
+        """
         self._require_open()
         require_statement(code)
         if self.language == "python":
@@ -135,7 +141,9 @@ class Kept:
 
     @_alone
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not fit."""
+        """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not
+        fit.
+        """
         kept = fit_diff(diff)
         self._keep(kept)
         self._tell(kept)
@@ -147,7 +155,9 @@ class Kept:
 
     @_alone
     def compact(self) -> None:
-        """Put the graph as it is in the place of the log's history, so that opening it is fast again; raises StoreUnavailable."""
+        """Put the graph as it is in the place of the log's history, so that opening it is fast again; raises
+        StoreUnavailable.
+        """
         truth = self._truth
         if self._log is not None:
             self._log.compact(truth)
@@ -166,7 +176,9 @@ class Kept:
         self._log = None
 
     def forked(self) -> None:
-        """In a child: a graph on file is the parent's, and one in memory is a copy, unless a thread of the parent was changing it."""
+        """In a child: a graph on file is the parent's, and one in memory is a copy, unless a thread of the
+        parent was changing it.
+        """
         if self._path is not None or not self._alone.acquire(blocking=False):
             self._over = self._over or ELSEWHERE
         self._alone = RLock()
@@ -177,7 +189,12 @@ class Kept:
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
         truth = self._truth
-        return Schema(dict(sorted(self._labels.items())), dict(sorted(self._relations.items())), len(truth.nodes), len(truth.edges))
+        return Schema(
+            dict(sorted(self._labels.items())),
+            dict(sorted(self._relations.items())),
+            len(truth.nodes),
+            len(truth.edges),
+        )
 
     @_alone
     def neighbours(self, id: str) -> tuple[Edge, ...]:
@@ -197,7 +214,9 @@ class Kept:
 
     @_alone
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
+        there is no such node.
+        """
         return reached(id, hops, self._ends) if id in self._truth.nodes else {}
 
     @_alone
@@ -232,7 +251,9 @@ class Kept:
 
     @property
     def _truth(self) -> Truth:
-        """The graph; after a write that left the log unsound it is read from that again, since another process may have written to it."""
+        """The graph; after a write that left the log unsound it is read from that again, since another
+        process may have written to it.
+        """
         self._require_open()
         if self._path is not None and (self._log is None or self._log.closed):
             self._reopen(self._path)
@@ -255,7 +276,9 @@ class Kept:
         return execute
 
     def _reopen(self, path: Path) -> None:
-        """Read the graph from its log; one that was closed meanwhile may have been written to by another process."""
+        """Read the graph from its log; one that was closed meanwhile may have been written to by another
+        process.
+        """
         log = DiffLog(path)
         try:
             truth = Truth()
@@ -263,7 +286,9 @@ class Kept:
                 try:
                     truth.apply(truth.difference(*elements_of(record)))
                 except BadInput as error:
-                    raise BadInput(f"{path}: record {number} does not follow from the ones before it: {error}") from None
+                    raise BadInput(
+                        f"{path}: record {number} does not follow from the ones before it: {error}"
+                    ) from None
             log.records.clear()
         except BaseException:
             log.close()
@@ -274,13 +299,17 @@ class Kept:
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
     def _keep(self, diff: Diff) -> None:
-        """Put a diff on disk and then make it part of the graph; raises BadInput where it does not fit, StoreUnavailable."""
+        """Put a diff on disk and then make it part of the graph; raises BadInput where it does not fit,
+        StoreUnavailable.
+        """
         self._truth.check(diff)
         if self._log is not None and diff:
             self._log.append(diff)
         try:
             self._take(diff)
-        except BaseException:  # interrupted, or out of memory, when it was on disk already: the graph is read from there again
+        except (
+            BaseException
+        ):  # interrupted, or out of memory, when it was on disk already: the graph is read from there again
             if self._log is not None:
                 self._log.close()
             raise
@@ -290,7 +319,9 @@ class Kept:
         if self._told and self._execute is not None:
             try:
                 self._execute.apply(diff)
-            except Exception:  # what is kept is kept: the sandbox is told the whole graph before the next statement
+            except (
+                Exception
+            ):  # what is kept is kept: the sandbox is told the whole graph before the next statement
                 self._told = False
 
     def _take(self, diff: Diff) -> None:
@@ -303,10 +334,20 @@ class Kept:
             for node in came:
                 self._words.add(node)
         if self._held is not None:
-            self._held.change((*gone, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), came)
+            self._held.change(
+                (*gone, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), came
+            )
             self._held.change((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
-        _recount(self._labels, (label for node in gone for label in node.labels), (label for node in came for label in node.labels))
-        _recount(self._relations, (edge.type for edge in diff.removed_edges), (edge.type for edge in diff.added_edges))
+        _recount(
+            self._labels,
+            (label for node in gone for label in node.labels),
+            (label for node in came for label in node.labels),
+        )
+        _recount(
+            self._relations,
+            (edge.type for edge in diff.removed_edges),
+            (edge.type for edge in diff.added_edges),
+        )
 
 
 def _recount(counts: Counter[str], gone: Iterator[str], came: Iterator[str]) -> None:

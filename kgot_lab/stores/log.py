@@ -1,7 +1,9 @@
-"""A log of diffs on disk: after a crash it holds what was acknowledged and nothing else, and the graph after every write can be had again.
+"""A log of diffs on disk: after a crash it holds what was acknowledged and nothing else, and the graph after
+every write can be had again.
 
-After the head a line for each write holds the elements as they became, or as what is gone; `chain` says what a line is.
-A last line that was torn by a crash is cut off at opening, with a warning; damage anywhere else is an error, and nothing is changed.
+After the head a line for each write holds the elements as they became, or as what is gone; `chain` says what
+a line is. A last line that was torn by a crash is cut off at opening, with a warning; damage anywhere else is
+an error, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,19 @@ from kgot_lab.inherited import tell_of_forks
 from kgot_lab.locking import hold
 from kgot_lab.reading import read_regular
 from kgot_lab.sandbox.replies import account_of, removal_of
-from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, SALVAGE, Chain, check_of, line_of, mark_of, mark_place, read_chain, salvaged_records
+from kgot_lab.stores.chain import (
+    CHAINED,
+    FRESH,
+    HEAD,
+    SALVAGE,
+    Chain,
+    check_of,
+    line_of,
+    mark_of,
+    mark_place,
+    read_chain,
+    salvaged_records,
+)
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -32,7 +46,8 @@ from kgot_lab.types import Diff, Edge, Json, Node
 class DiffLog:
     """An open log, for this opening of the file alone, by whatever name it is opened.
 
-    Raises StoreUnavailable where another has it, StoreDamaged where what was acknowledged is not there, BadInput for a file that is no log.
+    Raises StoreUnavailable where another has it, StoreDamaged where what was acknowledged is not there,
+    BadInput for a file that is no log.
     """
 
     def __init__(self, path: Path | str):
@@ -47,10 +62,21 @@ class DiffLog:
             found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)
             self.records = list(found.records)  # those that were there at opening
             if found.torn:
-                warnings.warn(f"{self.path}: {found.torn}. The file as it was is kept as {set_aside(self.path).name}", stacklevel=5)
+                warnings.warn(
+                    f"{self.path}: {found.torn}. The file as it was is kept as {set_aside(self.path).name}",
+                    stacklevel=5,
+                )
             elif was_there and not found.size:
-                warnings.warn(f"{self.path} is empty: a new log is begun in it; if it held a graph once, restore a copy", stacklevel=5)
-            self._version, self._size, self._check, self._count = found.version, found.size, found.check, len(found.records)
+                warnings.warn(
+                    f"{self.path} is empty: a new log is begun in it; if it held a graph once, restore a copy",
+                    stacklevel=5,
+                )
+            self._version, self._size, self._check, self._count = (
+                found.version,
+                found.size,
+                found.check,
+                len(found.records),
+            )
             self._file.truncate(self._size)
             if not self._size:
                 self._write(FRESH)
@@ -79,14 +105,18 @@ class DiffLog:
             self._mark()
         except StoreUnavailable:
             raise
-        except BaseException:  # interrupted: whether the record is there is read from the disk when the log is opened again
+        except (
+            BaseException
+        ):  # interrupted: whether the record is there is read from the disk when the log is opened again
             self._file.close()
             raise
 
     def close(self) -> None:
         """Let go of the file."""
         if not self._file.closed:
-            with suppress(OSError):  # the mark of the last record; the record itself was put on the disk when it was written
+            with suppress(
+                OSError
+            ):  # the mark of the last record; the record itself was put on the disk when it was written
                 os.fsync(self._file.fileno())
         self._file.close()
 
@@ -95,15 +125,25 @@ class DiffLog:
         self._file.close()
 
     def compact(self, truth: Truth) -> None:
-        """Put one record of the whole graph in the place of the history; raises StoreUnavailable, and then the log is as it was."""
+        """Put one record of the whole graph in the place of the history; raises StoreUnavailable, and then
+        the log is as it was.
+        """
         self._refuse_if_moved()
         if os.fstat(self._file.fileno()).st_nlink > 1:
-            raise StoreUnavailable(f"{self.path} has other names (hard links), which would still lead to the history: delete those first")
+            raise StoreUnavailable(
+                f"{self.path} has other names (hard links), which would still lead to the history: delete those first"
+            )
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
         records = [_record(everything)] if everything else []
         fresh, check, size = _fresh_file(self.path, records)
         self._file.close()  # of the file that has just lost its name
-        self._file, self._version, self._size, self._check, self._count = fresh, CHAINED, size, check, len(records)
+        self._file, self._version, self._size, self._check, self._count = (
+            fresh,
+            CHAINED,
+            size,
+            check,
+            len(records),
+        )
 
     def _write(self, line: bytes) -> None:
         left = memoryview(line)
@@ -115,12 +155,16 @@ class DiffLog:
         except BaseException as error:
             self._back_to_what_is_sound()
             if isinstance(error, OSError):
-                raise StoreUnavailable(f"{self.path}: the write could not be put on disk and was not made: {error}") from None
+                raise StoreUnavailable(
+                    f"{self.path}: the write could not be put on disk and was not made: {error}"
+                ) from None
             raise
         self._size += len(line)
 
     def _mark(self) -> None:
-        """Say that all so far is on the disk; it goes there itself with the next write, and only a damaged log is read by it."""
+        """Say that all so far is on the disk; it goes there itself with the next write, and only a damaged
+        log is read by it.
+        """
         if self._version == CHAINED:
             with suppress(OSError):
                 self._file.seek(mark_place(self._count))
@@ -131,10 +175,14 @@ class DiffLog:
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
             self._file.close()  # whoever opens it next cuts the torn line off
-            raise StoreUnavailable(f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}") from None
+            raise StoreUnavailable(
+                f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}"
+            ) from None
 
     def _refuse_if_moved(self) -> None:
-        """Raise StoreUnavailable where the file is no longer the one that was opened, or something else wrote to it."""
+        """Raise StoreUnavailable where the file is no longer the one that was opened, or something else wrote
+        to it.
+        """
         ours = os.fstat(self._file.fileno())
         try:
             there: os.stat_result | None = self.path.stat()
@@ -143,11 +191,14 @@ class DiffLog:
         if there is None or not os.path.samestat(ours, there) or ours.st_size != self._size:
             self._file.close()
             told = "was deleted, replaced or written to by something else while it was open here, so the change was not made"
-            raise StoreUnavailable(f"{self.path} {told}; close the store, see what happened to the file, and open it again")
+            raise StoreUnavailable(
+                f"{self.path} {told}; close the store, see what happened to the file, and open it again"
+            )
 
 
 def history(path: Path | str) -> Iterator[Diff]:
-    """The exact diffs that a log holds, oldest first, without opening it for writing; raises BadInput, StoreDamaged.
+    """The exact diffs that a log holds, oldest first, without opening it for writing; raises BadInput,
+    StoreDamaged.
 
     The graph after the n-th write is the empty graph after the first n of them.
     """
@@ -159,7 +210,9 @@ def history(path: Path | str) -> Iterator[Diff]:
 
 
 def chain_on_file(path: Path) -> Chain:
-    """What a log holds, whole or damaged; an absent one holds nothing. Raises BadInput, StoreDamaged and StoreUnavailable."""
+    """What a log holds, whole or damaged; an absent one holds nothing. Raises BadInput, StoreDamaged and
+    StoreUnavailable.
+    """
     try:
         return read_chain(read_regular(path) if path.exists() else b"", path)
     except OSError as error:
@@ -175,15 +228,19 @@ class Salvaged:
 
 
 def salvage(path: Path) -> Salvaged:
-    """Keep the records of a damaged log that follow each other from its beginning, whatever was put or damaged between them.
+    """Keep the records of a damaged log that follow each other from its beginning, whatever was put or
+    damaged between them.
 
-    Where it raises, nothing was changed: StoreUnavailable where another has it open, BadInput and StoreDamaged where nothing can be kept.
+    Where it raises, nothing was changed: StoreUnavailable where another has it open, BadInput and
+    StoreDamaged where nothing can be kept.
     """
     with _locked(path) as file:
         data = file.readall() or b""
         records, written = salvaged_records(data, path)
         if written and not records:
-            raise StoreDamaged(f"{path}: not one of {counted(written, 'write')} could be read; it stays as it is: restore a copy")
+            raise StoreDamaged(
+                f"{path}: not one of {counted(written, 'write')} could be read; it stays as it is: restore a copy"
+            )
         kept = set_aside(path)
         try:
             _fresh_file(path, records)[0].close()
@@ -201,7 +258,9 @@ def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dic
         nodes[claim[0]] = Node(claim[0], tuple(claim[1]), claim[2]) if len(claim) == 3 else None
     for claim in record["edges"]:
         source, type, target, key = claim[:4]
-        edges[source, type, target, key] = Edge(source, type, target, claim[4], key) if len(claim) == 5 else None
+        edges[source, type, target, key] = (
+            Edge(source, type, target, claim[4], key) if len(claim) == 5 else None
+        )
     return nodes, edges
 
 
@@ -219,7 +278,8 @@ def _record(diff: Diff) -> dict[str, Json]:
     return {"nodes": nodes, "edges": edges}
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _sound(found: Chain, path: Path) -> Chain:
@@ -230,13 +290,19 @@ def _sound(found: Chain, path: Path) -> Chain:
 
 def set_aside(path: Path) -> Path:
     """A copy of a file beside it, under a name of its own; raises OSError."""
-    kept = next(place for number in count(1) if not (place := path.with_name(f"{path.name}.damaged-{number}")).exists())
+    kept = next(
+        place
+        for number in count(1)
+        if not (place := path.with_name(f"{path.name}.damaged-{number}")).exists()
+    )
     kept.write_bytes(path.read_bytes())
     return kept
 
 
 def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
-    """A locked log of some records in the place of the file that is there, the check of the last record, and the size."""
+    """A locked log of some records in the place of the file that is there, the check of the last record, and
+    the size.
+    """
     check, lines = check_of(HEAD), [FRESH]
     for record in records:
         lines.append(line_of(record, check))
@@ -269,7 +335,9 @@ def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
 
 
 def require_path(path: Path) -> None:
-    """Raise BadInput for what no system takes for the name of a file: a NUL, half a surrogate pair that is no byte of a name."""
+    """Raise BadInput for what no system takes for the name of a file: a NUL, half a surrogate pair that is no
+    byte of a name.
+    """
     try:
         named = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -279,7 +347,9 @@ def require_path(path: Path) -> None:
 
 
 def holds_something(path: Path) -> bool:
-    """Whether a file is there and not empty; its folder is made if there is none. Raises StoreUnavailable for what is no file."""
+    """Whether a file is there and not empty; its folder is made if there is none. Raises StoreUnavailable for
+    what is no file.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or (path.is_file() and not path.stat().st_size):
@@ -292,7 +362,9 @@ def holds_something(path: Path) -> bool:
 
 
 def _locked(path: Path) -> io.FileIO:
-    """A log's file, made if there is none: no other opening of it, by this or another name, gets it until it is closed."""
+    """A log's file, made if there is none: no other opening of it, by this or another name, gets it until it
+    is closed.
+    """
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

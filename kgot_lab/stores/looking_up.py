@@ -1,6 +1,8 @@
-"""Whether a graph holds a value, and which edges there are between some nodes: what the evidence for an answer is checked against.
+"""Whether a graph holds a value, and which edges there are between some nodes: what the evidence for an
+answer is checked against.
 
-A store answers without reading all of its graph to this process where it can; one that cannot is asked by its search and its neighbours.
+A store answers without reading all of its graph to this process where it can; one that cannot is asked by its
+search and its neighbours.
 """
 
 from __future__ import annotations
@@ -16,34 +18,48 @@ _MOST = 50  # nodes that are looked at in a store that can only search
 
 
 def holds_value(store: Browsable, value: Scalar) -> bool:
-    """Whether a value is in a graph exactly: as a node's id or label, an edge's type, or a value or list item of a property.
+    """Whether a value is in a graph exactly: as a node's id or label, an edge's type, or a value or list item
+    of a property.
 
-    Texts are the same letter by letter, numbers as numbers (1 is 1.0), and true is no number. A store that can only search is looked at
-    where its search leads, which may miss what is in the properties of edges alone. Raises BadInput for what is no text and no number.
+    Texts are the same letter by letter, numbers as numbers (1 is 1.0), and true is no number. A store that
+    can only search is looked at where its search leads, which may miss what is in the properties of edges
+    alone. Raises BadInput for what is no text and no number.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BadInput(f"what a graph may hold is a text or a number, not {described_value(value)}")
     if isinstance(store, Holding):
         return store.holds(value)
     found = store.search(str(value), _MOST)
-    return any(value in scalars_of(node) or any(value in scalars_of(edge) for edge in store.neighbours(node.id)) for node in found)
+    return any(
+        value in scalars_of(node) or any(value in scalars_of(edge) for edge in store.neighbours(node.id))
+        for node in found
+    )
 
 
 def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
     """The edges whose two ends are both among some nodes."""
     wanted = list(dict.fromkeys(ids))
-    return store.edges_between(wanted) if isinstance(store, Holding) else edges_among(wanted, store.neighbours)
+    return (
+        store.edges_between(wanted) if isinstance(store, Holding) else edges_among(wanted, store.neighbours)
+    )
 
 
 def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]]) -> tuple[Edge, ...]:
     """The edges whose two ends are both among some nodes, found by what surrounds each."""
     wanted = frozenset(ids)
-    found = {edge.identity: edge for id in ids for edge in neighbours(id) if edge.source in wanted and edge.target in wanted}
+    found = {
+        edge.identity: edge
+        for id in ids
+        for edge in neighbours(id)
+        if edge.source in wanted and edge.target in wanted
+    }
     return tuple(found.values())
 
 
 def scalars_of(element: Node | Edge) -> list[Scalar]:
-    """The texts and numbers in a node (its id and labels too) or in an edge (its type too, but not the ids of its ends)."""
+    """The texts and numbers in a node (its id and labels too) or in an edge (its type too, but not the ids of
+    its ends).
+    """
     names = (element.id, *element.labels) if isinstance(element, Node) else (element.type,)
     return [*names, *scalars_in(element.properties)]
 

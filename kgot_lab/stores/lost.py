@@ -16,7 +16,9 @@ class LostStatements:
 
     @contextmanager
     def minded(self, statement: str) -> Iterator[None]:
-        """Refuse a statement that is known, and remember this one if the server goes away over it; raises ServerLost."""
+        """Refuse a statement that is known, and remember this one if the server goes away over it; raises
+        ServerLost.
+        """
         if statement in self._known:
             raise ServerLost(statement)
         try:

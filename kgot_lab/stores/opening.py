@@ -23,7 +23,9 @@ Where = str | Path
 
 @dataclass(frozen=True)
 class _Home:
-    """The module and class of a kind of store, and which of its options `at` is: for an address, and for a file or folder."""
+    """The module and class of a kind of store, and which of its options `at` is: for an address, and for a
+    file or folder.
+    """
 
     module: str
     name: str
@@ -54,9 +56,17 @@ _SUFFIXES = {
     **dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite"),
     **dict.fromkeys((".log", ".jsonl"), "in_memory"),
 }
-_ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")  # what else a store may be named by
+_ADDRESSES = (
+    "bolt://HOST",
+    "http://HOST/query",
+    "postgresql://HOST/NAME",
+    "FILE.sqlite",
+    "FILE.log",
+)  # what else a store may be named by
 _TEXTS = ("uri", "query_url", "update_url", "url", "user", "password", "database", "namespace", "token")
-_OPTIONS: Mapping[str, tuple[type, ...]] = {  # what the values of options are, where that is one and the same for all stores
+_OPTIONS: Mapping[
+    str, tuple[type, ...]
+] = {  # what the values of options are, where that is one and the same for all stores
     **dict.fromkeys(_TEXTS, (str,)),
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
     "path": (str, Path),
@@ -66,25 +76,31 @@ _WORDS = {str: "a text", bool: "True or False", Path: "a path", int: "a number",
 
 
 def open_store(where: Where = "in_memory", *, at: Where | None = None, **options: Any) -> Store:
-    """A store by the name of its kind, by its address (bolt://, neo4j://, postgresql://, http:// of a SPARQL endpoint), or by its file.
+    """A store by the name of its kind, by its address (bolt://, neo4j://, postgresql://, http:// of a SPARQL
+    endpoint), or by its file.
 
-    A file that ends in .sqlite or .db is SQLite's, one in .log or .jsonl the log of a store in this process. `at` says where a store
-    named by its kind lives: an address, or a file to keep the graph in. Raises UnknownName; BadInput for a place that does not fit and
-    for an option the store does not have, naming those it has; and what opening it raises: StoreUnavailable, NotInstalled.
+    A file that ends in .sqlite or .db is SQLite's, one in .log or .jsonl the log of a store in this process.
+    `at` says where a store named by its kind lives: an address, or a file to keep the graph in. Raises
+    UnknownName; BadInput for a place that does not fit and for an option the store does not have, naming
+    those it has; and what opening it raises: StoreUnavailable, NotInstalled.
     """
     kind, place = resolved(where, at)
     return STORES[kind](**({} if place is None else {"at": place}), **options)
 
 
 def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
-    """The kind of store that a name, an address or a file means, and where it lives; raises UnknownName and BadInput."""
+    """The kind of store that a name, an address or a file means, and where it lives; raises UnknownName and
+    BadInput.
+    """
     require(where, (str, Path), "a store is named by its kind, its address or its file")
     if at is not None:
         require(at, (str, Path), "where a store lives is an address or a file")
     name = str(where)
     for place in (name, str(at or "")):
         if "://" in place and "…" in place:
-            raise BadInput(f"the address {place} has lost its password or key, which no trace and no message keeps: give the whole address")
+            raise BadInput(
+                f"the address {place} has lost its password or key, which no trace and no message keeps: give the whole address"
+            )
     if name in STORES:
         return name, at
     scheme, is_address, _ = name.partition("://")
@@ -97,7 +113,9 @@ def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
 
 
 def is_bolt(address: str) -> bool:
-    """Whether an address is that of a Bolt server; raises BadInput for one that holds a login, or names no host."""
+    """Whether an address is that of a Bolt server; raises BadInput for one that holds a login, or names no
+    host.
+    """
     if _SCHEMES.get(address.partition("://")[0].lower()) != "cypher_server":
         return False
     _check_address("cypher_server", address)
@@ -105,16 +123,21 @@ def is_bolt(address: str) -> bool:
 
 
 def open_fused(at: Where | None = None, **how: Any) -> Store:
-    """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all three."""
+    """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all
+    three.
+    """
     if at is not None:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
     if unknown := sorted(set(how) - {"execute", "open", "path", "seconds", "unsafe"}):
-        raise BadInput(f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, seconds, unsafe")
+        raise BadInput(
+            f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, seconds, unsafe"
+        )
     return open_for(*_LANGUAGES, **how)
 
 
 def open_for(language: str, *others: str, **how: Any) -> Store:
-    """An empty store in this process for a language, as a run's first event names it, with mirrors to be asked in others.
+    """An empty store in this process for a language, as a run's first event names it, with mirrors to be
+    asked in others.
 
     Raises UnknownName.
     """
@@ -122,7 +145,9 @@ def open_for(language: str, *others: str, **how: Any) -> Store:
         if name not in _LANGUAGES:
             raise UnknownName("language", name, _LANGUAGES)
     if others and how.get("path"):
-        raise BadInput("a graph in several languages lives in this process and nowhere else: leave the path out")
+        raise BadInput(
+            "a graph in several languages lives in this process and nowhere else: leave the path out"
+        )
     main, *mirrors = (_open(_LANGUAGES[name], **how) for name in (language, *others))
     if not mirrors:
         return main
@@ -145,8 +170,14 @@ def _open(kind: str, at: Where | None = None, **options: Any) -> Store:
         raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {known}")
     for name, value in options.items():
         _check_option(kind, name, value, optional=parameters[name].default is None)
-    if home.address and parameters[home.address].default is parameters[home.address].empty and home.address not in options:
-        raise BadInput(f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)")
+    if (
+        home.address
+        and parameters[home.address].default is parameters[home.address].empty
+        and home.address not in options
+    ):
+        raise BadInput(
+            f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)"
+        )
     return make(**options)
 
 
@@ -155,28 +186,42 @@ def _placed(kind: str, home: _Home, at: Where) -> dict[str, Where]:
     is_address = "://" in str(at)
     option = home.address if is_address else home.file
     if not option:
-        wanted = "an address, such as " + ("http://HOST/query" if "sparql" in kind else "bolt://HOST") if home.address else "a file"
+        wanted = (
+            "an address, such as " + ("http://HOST/query" if "sparql" in kind else "bolt://HOST")
+            if home.address
+            else "a file"
+        )
         raise BadInput(f"the store {kind!r} lives at {wanted}, not at {str(at)!r}")
     if not str(at).strip():
-        raise BadInput(f"the place of the store {kind!r} is empty: give its address or file, or leave `at` out")
+        raise BadInput(
+            f"the place of the store {kind!r} is empty: give its address or file, or leave `at` out"
+        )
     if is_address:
         _check_address(kind, str(at))
     return {option: str(at) if is_address else at}
 
 
 def _check_address(kind: str, address: str) -> None:
-    """Raise BadInput for an address that names no host, or a port that is none, without showing a password in it."""
+    """Raise BadInput for an address that names no host, or a port that is none, without showing a password in
+    it.
+    """
     try:
         parts = urlsplit(address)
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
     except ValueError as error:
-        why = "its host is none, or its port no number" if "@" in address else error  # whose message may hold a part of a password
+        why = (
+            "its host is none, or its port no number" if "@" in address else error
+        )  # whose message may hold a part of a password
         raise BadInput(f"the address of the store {kind!r} cannot be used: {why}") from None
     if kind in SERVERS and (parts.username or parts.password):
         named = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
-        raise BadInput(f"leave the user name and password out of the address of the store {kind!r}: they go into {named}")
+        raise BadInput(
+            f"leave the user name and password out of the address of the store {kind!r}: they go into {named}"
+        )
     if not whole:
-        raise BadInput(f"the address of the store {kind!r} names no host: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT")
+        raise BadInput(
+            f"the address of the store {kind!r} names no host: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT"
+        )
 
 
 def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:
@@ -190,14 +235,29 @@ def _check_option(kind: str, name: str, value: object, *, optional: bool) -> Non
         raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")
 
 
-STORES: dict[str, Callable[..., Store]] = {**{kind: partial(_open, kind) for kind in _HOMES}, "fused": open_fused}
+STORES: dict[str, Callable[..., Store]] = {
+    **{kind: partial(_open, kind) for kind in _HOMES},
+    "fused": open_fused,
+}
 
 
-# --- for a run --------------------------------------------------------------------------------------------------------
+# --- for a run
+# --------------------------------------------------------------------------------------------------------
 
-RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")  # that a model writes to
+RUN_STORES = (
+    "in_memory",
+    "cypher_embedded",
+    "sparql_embedded",
+    "cypher_server",
+    "sparql_server",
+    "fused",
+)  # that a model writes to
 _LOGINS = {  # never on a command line
-    "cypher_server": {"user": "KGOT_NEO4J_USER", "password": "KGOT_NEO4J_PASSWORD", "database": "KGOT_NEO4J_DATABASE"},
+    "cypher_server": {
+        "user": "KGOT_NEO4J_USER",
+        "password": "KGOT_NEO4J_PASSWORD",
+        "database": "KGOT_NEO4J_DATABASE",
+    },
     "sparql_server": {"token": "KGOT_SPARQL_TOKEN"},
 }
 
@@ -211,11 +271,13 @@ def empty_store(
     keep: bool = False,
     wipe: bool = False,
 ) -> Store:
-    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises.
+    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what
+    opening it raises.
 
-    On a server a run has a namespace of its own: a new one, or the one that is named; the store's `namespace` says which. `keep` takes a
-    graph that is there as the one to begin with, and `wipe` empties it first; nothing else on the server is touched. The login of Neo4j
-    is taken from the environment: KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
+    On a server a run has a namespace of its own: a new one, or the one that is named; the store's `namespace`
+    says which. `keep` takes a graph that is there as the one to begin with, and `wipe` empties it first;
+    nothing else on the server is touched. The login of Neo4j is taken from the environment: KGOT_NEO4J_USER,
+    KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
     """
     kind, place = resolved(where, at)
     if kind not in RUN_STORES:
@@ -224,10 +286,14 @@ def empty_store(
         raise BadInput("the graph of a store is kept or wiped: give one of both")
     if kind not in SERVERS:
         if namespace is not None:
-            raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out")
+            raise BadInput(
+                f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out"
+            )
         return _begun(open_store(kind, at=place, unsafe=unsafe), f"{place or kind}", keep=keep, wipe=wipe)
     if namespace is None and (keep or wipe):
-        raise BadInput(f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)")
+        raise BadInput(
+            f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)"
+        )
     told = {"namespace": fresh_namespace() if namespace is None else namespace, "wipe": wipe, **_login(kind)}
     store = open_store(kind, at=place, **told, **({"unsafe": unsafe} if kind == "sparql_server" else {}))
     return _begun(store, f"the namespace {told['namespace']!r} of {place}", keep=keep, wipe=wipe)
@@ -251,8 +317,11 @@ def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
     return store
 
 
-def store_again(where: Where, at: Where | None = None, *, unsafe: bool = False, namespace: str | None = None) -> Store:
-    """The opened store of a run that goes on, with all that is there, of which `resume` says whether the run made it.
+def store_again(
+    where: Where, at: Where | None = None, *, unsafe: bool = False, namespace: str | None = None
+) -> Store:
+    """The opened store of a run that goes on, with all that is there, of which `resume` says whether the run
+    made it.
 
     On a server where no namespace is named it is a new one. Raises what `empty_store` raises.
     """
@@ -260,7 +329,8 @@ def store_again(where: Where, at: Where | None = None, *, unsafe: bool = False, 
     return empty_store(where, at, unsafe=unsafe, namespace=namespace, keep=there)
 
 
-# --- the namespaces of a server -------------------------------------------------------------------------------------------
+# --- the namespaces of a server
+# -------------------------------------------------------------------------------------------
 
 SERVERS = ("cypher_server", "sparql_server")
 
@@ -271,14 +341,18 @@ def fresh_namespace() -> str:
 
 
 def namespaces(where: Where, at: Where | None = None) -> Mapping[str, GraphSize]:
-    """What the namespaces of a server hold, by name, without opening any; raises BadInput and StoreUnavailable."""
+    """What the namespaces of a server hold, by name, without opening any; raises BadInput and
+    StoreUnavailable.
+    """
     make, place = _server(where, at)
     found: Mapping[str, GraphSize] = make.namespaces(place, **_login(resolved(where, at)[0]))
     return found
 
 
 def delete_namespace(where: Where, at: Where | None = None, *, namespace: str) -> None:
-    """Delete one namespace of a server with all it holds; raises BadInput where there is none or no store made it, and StoreUnavailable."""
+    """Delete one namespace of a server with all it holds; raises BadInput where there is none or no store
+    made it, and StoreUnavailable.
+    """
     if namespace not in (there := namespaces(where, at)):
         raise UnknownName("namespace", namespace, there)
     make, place = _server(where, at)
@@ -290,7 +364,9 @@ def _server(where: Where, at: Where | None) -> tuple[Any, str]:
     if kind not in SERVERS:
         raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}), not the store {kind!r}")
     if place is None:
-        raise BadInput(f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)")
+        raise BadInput(
+            f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)"
+        )
     _placed(kind, _HOMES[kind], place)
     return _HOMES[kind].load(), str(place)
 

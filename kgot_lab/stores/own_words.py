@@ -1,4 +1,6 @@
-"""What a read statement in Python says by itself, whatever the graph holds; and what all languages need to find that out."""
+"""What a read statement in Python says by itself, whatever the graph holds; and what all languages need to
+find that out.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,23 @@ def blanked(statement: str) -> str:
 
 
 def python_words(statement: str) -> OwnWords:
-    """The keys whose values are constants in what `result` is made of, and the constants that stand in its lists."""
+    """The keys whose values are constants in what `result` is made of, and the constants that stand in its
+    lists.
+    """
     tree = _tree(statement)
     if tree is None:
         return OwnWords()
-    looks = any(isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names", "paths"} for node in ast.walk(tree))
-    made = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_result(node.targets)]
+    looks = any(
+        isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names", "paths"}
+        for node in ast.walk(tree)
+    )
+    made = [
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_result(node.targets)
+    ]
     keys = frozenset(key for expression in made for key in _fixed_keys(expression))
-    return OwnWords(looks, keys, frozenset(value for expression in made for value in _fixed_items(expression)))
+    return OwnWords(
+        looks, keys, frozenset(value for expression in made for value in _fixed_items(expression))
+    )
 
 
 def _tree(statement: str) -> ast.Module | None:

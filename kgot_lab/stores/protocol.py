@@ -14,7 +14,9 @@ Fact = tuple[Triple, Mapping[str, Json]]  # a triple and the properties of its e
 
 
 class OwnWords(NamedTuple):
-    """What a read statement says by itself: whether it looks at the graph at all, and what columns or values it gives out as constants."""
+    """What a read statement says by itself: whether it looks at the graph at all, and what columns or values
+    it gives out as constants.
+    """
 
     looks: bool = True
     columns: frozenset[str] = frozenset()
@@ -35,12 +37,17 @@ class Dialect:
     write_example: str
     read_example: str
     add: Callable[[Sequence[Fact]], str] = field(repr=False)  # the statement that adds some facts
-    about: Callable[[Sequence[str], int], str] = field(repr=False)  # the one that reads the facts within some hops of some names
+    about: Callable[[Sequence[str], int], str] = field(
+        repr=False
+    )  # the one that reads the facts within some hops of some names
     paths: Callable[[Sequence[str], Mapping[str, float], int], str] = field(repr=False)
-    # the one that reads the chains of sentences from some names: names, how much each sentence is worth by its node, how many rows
+    # the one that reads the chains of sentences from some names: names, how much each sentence is worth by
+    # its node, how many rows
     node: Callable[[Node], str] = field(repr=False)  # a node as the language spells it, for a prompt
     edge: Callable[[Edge], str] = field(repr=False)
-    own_words: Callable[[str], OwnWords] = field(default=_nothing, repr=False)  # of a read statement: what it would say of any graph
+    own_words: Callable[[str], OwnWords] = field(
+        default=_nothing, repr=False
+    )  # of a read statement: what it would say of any graph
 
 
 @dataclass(frozen=True)
@@ -76,16 +83,24 @@ class Browsable(Protocol):
 class Walkable(Protocol):
     """A store that walks its edges itself, whichever way they point."""
 
-    def within(self, id: str, hops: int) -> Mapping[str, int]: ...  # each node that near, itself too, with its least number of hops
-    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]: ...  # a shortest one, of at most so many edges; () if none
+    def within(
+        self, id: str, hops: int
+    ) -> Mapping[str, int]: ...  # each node that near, itself too, with its least number of hops
+    def path(
+        self, source: str, target: str, most: int = 6
+    ) -> tuple[Edge, ...]: ...  # a shortest one, of at most so many edges; () if none
 
 
 @runtime_checkable
 class Holding(Protocol):
     """A store that says what its graph holds without handing all of it out; see `looking_up`."""
 
-    def holds(self, value: Scalar) -> bool: ...  # exactly, as an id, a label, a type, or a value of a property
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]: ...  # those with both ends among these nodes
+    def holds(
+        self, value: Scalar
+    ) -> bool: ...  # exactly, as an id, a label, a type, or a value of a property
+    def edges_between(
+        self, ids: Collection[str]
+    ) -> tuple[Edge, ...]: ...  # those with both ends among these nodes
 
 
 class GraphSize(NamedTuple):
@@ -103,7 +118,9 @@ class Store(GraphStore, Browsable, Protocol):
 class Computer(Protocol):
     """What runs plain Python, isolated and away from any graph: a sandbox, or a store that has one."""
 
-    def compute(self, code: str, *, seconds: float | None = None) -> str: ...  # what the code printed; raises QueryFailed
+    def compute(
+        self, code: str, *, seconds: float | None = None
+    ) -> str: ...  # what the code printed; raises QueryFailed
 
 
 @runtime_checkable
@@ -120,11 +137,15 @@ def readers(store: Store) -> tuple[Store, ...]:
 
 
 class Execute(Protocol):
-    """Runs one statement somewhere safe, against the graph it was given; a store hands it every diff that it accepted."""
+    """Runs one statement somewhere safe, against the graph it was given; a store hands it every diff that it
+    accepted.
+    """
 
     def write(self, statement: str) -> Diff: ...  # raises QueryFailed; does not apply it
     def read(self, statement: str) -> Rows: ...  # raises QueryFailed
     def apply(self, diff: Diff) -> None: ...
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None: ...
-    def compute(self, code: str, *, seconds: float | None = None) -> str: ...  # plain Python, no graph: what it printed; raises QueryFailed
+    def compute(
+        self, code: str, *, seconds: float | None = None
+    ) -> str: ...  # plain Python, no graph: what it printed; raises QueryFailed
     def close(self) -> None: ...

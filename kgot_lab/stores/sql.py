@@ -1,8 +1,9 @@
-"""What the SQL stores share, as functions alone: values to rows and back, diffs from journals, and the statements that may be run.
+"""What the SQL stores share, as functions alone: values to rows and back, diffs from journals, and the
+statements that may be run.
 
-Each has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), labels and properties in JSON, and the
-view facts(subject, relation, object, key, properties) of the edges: a row inserted there adds an edge and the nodes it lacks, or adds its
-properties to the edge that is there.
+Each has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), labels and
+properties in JSON, and the view facts(subject, relation, object, key, properties) of the edges: a row
+inserted there adds an edge and the nodes it lacks, or adds its properties to the edge that is there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _DEEPEST = 500  # lists and dicts within each other: what Python and the engines
 
 
 class Change(NamedTuple):
-    """A row before and after: (id, labels, properties) of a node or (source, type, target, key, properties) of an edge; None: no row."""
+    """A row before and after: (id, labels, properties) of a node or (source, type, target, key, properties)
+    of an edge; None: no row.
+    """
 
     table: SqlTable
     before: SqlRow | None
@@ -32,7 +35,8 @@ class Change(NamedTuple):
 
 
 def diff_of(journal: Iterable[Change]) -> Diff:
-    """The exact diff of some changes in the order they were made: those of one row become one, a change and its undo none.
+    """The exact diff of some changes in the order they were made: those of one row become one, a change and
+    its undo none.
 
     A row whose identity changed is one removed and one added.
     """
@@ -46,7 +50,11 @@ def diff_of(journal: Iterable[Change]) -> Diff:
             first.setdefault((table, _identity(table, after)), None)
             last[table, _identity(table, after)] = after
     pairs = {
-        table: [(_element(table, before), _element(table, last[table, id])) for (of, id), before in first.items() if of == table]
+        table: [
+            (_element(table, before), _element(table, last[table, id]))
+            for (of, id), before in first.items()
+            if of == table
+        ]
         for table in ("nodes", "edges")
     }
     return Diff(*_parts(pairs["nodes"]), *_parts(pairs["edges"]))
@@ -66,17 +74,26 @@ def _element(table: SqlTable, row: SqlRow | None) -> Any:
     return Edge(source, type, target, properties, key)
 
 
-def _parts(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[Any, Any], ...]]:
+def _parts(
+    pairs: Sequence[tuple[Any, Any]],
+) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[Any, Any], ...]]:
     added = tuple(after for before, after in pairs if before is None and after is not None)
     removed = tuple(before for before, after in pairs if before is not None and after is None)
-    return added, removed, tuple((before, after) for before, after in pairs if before and after and not _alike(before, after))
+    return (
+        added,
+        removed,
+        tuple((before, after) for before, after in pairs if before and after and not _alike(before, after)),
+    )
 
 
 def _alike(one: Any, other: Any) -> bool:
-    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same_value(one.properties, other.properties)
+    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same_value(
+        one.properties, other.properties
+    )
 
 
-# --- rows and values --------------------------------------------------------------------------------------------------
+# --- rows and values
+# --------------------------------------------------------------------------------------------------
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -101,7 +118,9 @@ def parsed_json(text: str, of: str) -> Json:
 
 
 def node_row(node: Node) -> tuple[str, str, str]:
-    """A node as id, labels and properties, the latter two as JSON text; raises BadInput for what cannot be kept exactly."""
+    """A node as id, labels and properties, the latter two as JSON text; raises BadInput for what cannot be
+    kept exactly.
+    """
     _require_text(node.id, "a node's id")
     for label in node.labels:
         _require_text(label, f"a label of {node.id!r}")
@@ -110,8 +129,14 @@ def node_row(node: Node) -> tuple[str, str, str]:
 
 
 def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
-    """An edge as source, type, target, key and properties as JSON text; raises BadInput for what cannot be kept exactly."""
-    for text, what in ((edge.source, "an edge's source"), (edge.type, "an edge's type"), (edge.target, "an edge's target")):
+    """An edge as source, type, target, key and properties as JSON text; raises BadInput for what cannot be
+    kept exactly.
+    """
+    for text, what in (
+        (edge.source, "an edge's source"),
+        (edge.type, "an edge's type"),
+        (edge.target, "an edge's target"),
+    ):
         _require_text(text, what)
     if not isinstance(edge.key, str):
         raise BadInput(f"an edge's key must be text, not {edge.key!r}")
@@ -133,7 +158,11 @@ def texts_in(value: Json) -> Iterator[str]:
 
 
 def _object(properties: Mapping[str, Json], of: str) -> str:
-    return json_text(properties if isinstance(properties, dict) else dict(properties), f"a property of {of}") if properties else "{}"
+    return (
+        json_text(properties if isinstance(properties, dict) else dict(properties), f"a property of {of}")
+        if properties
+        else "{}"
+    )
 
 
 def _require_text(text: Json, what: str) -> None:
@@ -158,24 +187,33 @@ def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
         for name in value:
             if not isinstance(name, str):
                 raise BadInput(f"{of} has the name {name!r}, which is not text")
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    ):
         if isinstance(inner, dict | list | tuple):
             _refuse_unlike_json(inner, of, deep + 1)
 
 
-# --- diffs ------------------------------------------------------------------------------------------------------------
+# --- diffs
+# ------------------------------------------------------------------------------------------------------------
 
 
 def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
-    """The ids and edge identities whose rows decide whether a diff fits; the edges at the removed nodes decide too."""
+    """The ids and edge identities whose rows decide whether a diff fits; the edges at the removed nodes
+    decide too.
+    """
     nodes = (*diff.added_nodes, *diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
     edges = (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges))
     ends = (end for edge in diff.added_edges for end in (edge.source, edge.target))
-    return list(dict.fromkeys((*(node.id for node in nodes), *ends))), list(dict.fromkeys(edge.identity for edge in edges))
+    return list(dict.fromkeys((*(node.id for node in nodes), *ends))), list(
+        dict.fromkeys(edge.identity for edge in edges)
+    )
 
 
 def refuse_misfit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-    """Raise BadInput unless a diff fits a graph of which these are the touched nodes, the touched edges and the edges at removed nodes."""
+    """Raise BadInput unless a diff fits a graph of which these are the touched nodes, the touched edges and
+    the edges at removed nodes.
+    """
     known, held = {node.id: node for node in nodes}, {edge.identity: edge for edge in edges}
     for edge in held.values():
         for end in (edge.source, edge.target):
@@ -183,7 +221,8 @@ def refuse_misfit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> N
     Truth(known.values(), held.values()).check(diff)
 
 
-# --- statements -------------------------------------------------------------------------------------------------------
+# --- statements
+# -------------------------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*(?:.*?\*/)?)|(?P<text>'(?:[^']++|'')*+')|(?P<name>\"(?:[^\"]++|\"\")*+\")|(?P<dollar>\$\w*\$)"
@@ -196,23 +235,30 @@ _NEVER_IN_A_READ = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a
 
 
 def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
-    """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES and holds no word that writes outside of quotes.
+    """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES and holds no word that writes
+    outside of quotes.
 
-    Without `brackets`, [ is refused too: some engines take it for a quote. What cannot be read for certain is refused.
+    Without `brackets`, [ is refused too: some engines take it for a quote. What cannot be read for certain is
+    refused.
     """
     words = _words(statement, brackets)
     if words[0] not in _READS:
         raise QueryFailed(statement, f"a read begins with SELECT, WITH or VALUES, not {words[0]}")
     for word in words:
         if word in _NEVER_IN_A_READ:
-            raise QueryFailed(statement, f'a read cannot {word}; put a name that is spelled so between quotes: "{word.lower()}"')
+            raise QueryFailed(
+                statement,
+                f'a read cannot {word}; put a name that is spelled so between quotes: "{word.lower()}"',
+            )
 
 
 def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
     """Raise QueryFailed unless a statement is a single INSERT, UPDATE or DELETE, perhaps after WITH."""
     words = _words(statement, brackets)
     if words[0] not in _WRITES and not (words[0] == "WITH" and _WRITES.intersection(words)):
-        raise QueryFailed(statement, f"a write is one INSERT, UPDATE or DELETE on nodes, edges or facts, not {words[0]}")
+        raise QueryFailed(
+            statement, f"a write is one INSERT, UPDATE or DELETE on nodes, edges or facts, not {words[0]}"
+        )
 
 
 def _words(statement: str, brackets: bool) -> list[str]:
@@ -232,8 +278,14 @@ def _words(statement: str, brackets: bool) -> list[str]:
             raise QueryFailed(statement, f"a statement begins with a word, not with {text[:20]!r}")
         ended = text == ";"
         if text in ("'", '"', "`", "\0") or kind == "dollar" or (text == "[" and not brackets):
-            raise QueryFailed(statement, f"{text!r} cannot be used here: texts stand between two ', names between two \"")
-        if kind == "text" and "\\" in text and statement[token.start() - 1 : token.start()] in ("e", "E", "&"):
+            raise QueryFailed(
+                statement, f"{text!r} cannot be used here: texts stand between two ', names between two \""
+            )
+        if (
+            kind == "text"
+            and "\\" in text
+            and statement[token.start() - 1 : token.start()] in ("e", "E", "&")
+        ):
             raise QueryFailed(statement, "texts with escapes cannot be used here")
         if kind == "word":
             found.append(text.upper() if text.isascii() else text)
@@ -246,4 +298,7 @@ def _refuse_tricks(statement: str, comment: str) -> None:
     """Engines disagree on where such a comment ends, so neither reading of it is safe."""
     closed = comment.startswith("--") or (comment.endswith("*/") and len(comment) > 3)
     if not closed or "/*" in comment[2:] or "\r" in comment.rstrip("\r"):
-        raise QueryFailed(statement, "a comment that is open, holds another, or holds a bare carriage return cannot be used here")
+        raise QueryFailed(
+            statement,
+            "a comment that is open, holds another, or holds a bare carriage return cannot be used here",
+        )

@@ -1,4 +1,6 @@
-"""SQL, as the prompts describe it, and the statements that are written by rule; `kgot_lab.stores.sql` says which tables there are."""
+"""SQL, as the prompts describe it, and the statements that are written by rule; `kgot_lab.stores.sql` says
+which tables there are.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def sql_literal(text: str) -> str:
 
 
 def sql_dialect(name: str, *, collation: str = "BINARY") -> Dialect:
-    """SQL as a prompt describes it, for an engine whose statements are these and that calls the comparison of texts by bytes so."""
+    """SQL as a prompt describes it, for an engine whose statements are these and that calls the comparison of
+    texts by bytes so.
+    """
     return Dialect(
         name=name,
         how_to_write=(
@@ -57,14 +61,23 @@ def _tuple(texts: Iterable[str]) -> str:
 
 
 def _add(facts: Sequence[Fact]) -> str:
-    rows = (edge_row(Edge(triple.subject, triple.relation, triple.object, properties)) for triple, properties in facts)
-    values = ",\n".join(_tuple((source, type, target, properties)) for source, type, target, _, properties in rows)
+    rows = (
+        edge_row(Edge(triple.subject, triple.relation, triple.object, properties))
+        for triple, properties in facts
+    )
+    values = ",\n".join(
+        _tuple((source, type, target, properties)) for source, type, target, _, properties in rows
+    )
     return f"INSERT INTO facts (subject, relation, object, properties) VALUES\n{values}"
 
 
 def _about(names: Sequence[str], hops: int) -> str:
-    """Names are compared without case; a name that no node has stands for all that contain it. One row per edge, nearest first."""
-    wanted = ", ".join(f"({sql_literal(name)}, {sql_literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
+    """Names are compared without case; a name that no node has stands for all that contain it. One row per
+    edge, nearest first.
+    """
+    wanted = (
+        ", ".join(f"({sql_literal(name)}, {sql_literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
+    )
     return (
         f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
         "same(name, id) AS (SELECT wanted.name, nodes.id FROM wanted JOIN nodes ON lower(nodes.id) = lower(wanted.name)),\n"
@@ -85,10 +98,17 @@ def _pattern(name: str) -> str:
 
 
 def sql_paths(names: Sequence[str], worth: Mapping[str, float], most: int, *, collation: str) -> str:
-    """From the sentences that are worth something: `touch` holds what each mentions, and the name that says it."""
+    """From the sentences that are worth something: `touch` holds what each mentions, and the name that says
+    it.
+    """
     asked = asked_paths(names, worth, most)
     starts = ", ".join(f"({sql_literal(name)})" for name in asked.names if "\0" not in name) or "(NULL)"
-    places = ", ".join(f"({sql_literal(place)}, {worth!r})" for place, worth in asked.worth.items() if "\0" not in place) or "(NULL, NULL)"
+    places = (
+        ", ".join(
+            f"({sql_literal(place)}, {worth!r})" for place, worth in asked.worth.items() if "\0" not in place
+        )
+        or "(NULL, NULL)"
+    )
     order = ", ".join(f'"{column}" COLLATE "{collation}"' for column in PATH_ORDER)
     return f"""WITH starts(id) AS (VALUES {starts}),
 given(place, worth) AS (VALUES {places}),
@@ -121,4 +141,6 @@ def _fact_paths(near: str, far: str) -> str:
 
 
 def _texts(edge: str) -> str:
-    return ", ".join(f"coalesce(CAST({edge}.properties->>'{name}' AS text), '')" for name in ("sentence", "source"))
+    return ", ".join(
+        f"coalesce(CAST({edge}.properties->>'{name}' AS text), '')" for name in ("sentence", "source")
+    )

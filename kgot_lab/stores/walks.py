@@ -8,7 +8,9 @@ from kgot_lab.types import Edge
 
 
 def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict[str, int]:
-    """Each node within some hops of a start, with the least number of hops; `ends` gives the nodes that a node's edges touch."""
+    """Each node within some hops of a start, with the least number of hops; `ends` gives the nodes that a
+    node's edges touch.
+    """
     depth = {start: 0}
     frontier = [start]
     for level in range(1, hops + 1):
@@ -20,8 +22,12 @@ def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict
     return depth
 
 
-def path_between(source: str, target: str, most: int, neighbours: Callable[[str], Iterable[Edge]]) -> tuple[Edge, ...]:
-    """A shortest path of at most so many edges, whichever way they point, grown from both ends by the smaller side; () if there is none."""
+def path_between(
+    source: str, target: str, most: int, neighbours: Callable[[str], Iterable[Edge]]
+) -> tuple[Edge, ...]:
+    """A shortest path of at most so many edges, whichever way they point, grown from both ends by the smaller
+    side; () if there is none.
+    """
     sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})  # how each node was reached
     frontiers = [[source], [target]]
     meeting = source if source == target else None
@@ -36,7 +42,10 @@ def path_between(source: str, target: str, most: int, neighbours: Callable[[str]
 
 
 def _grown(
-    mine: dict[str, Edge | None], other: dict[str, Edge | None], frontier: list[str], neighbours: Callable[[str], Iterable[Edge]]
+    mine: dict[str, Edge | None],
+    other: dict[str, Edge | None],
+    frontier: list[str],
+    neighbours: Callable[[str], Iterable[Edge]],
 ) -> tuple[list[str], str | None]:
     found: list[str] = []
     for id in frontier:

@@ -37,7 +37,9 @@ class WordIndex:
                 del self._nodes[word]
 
     def best(self, words: Iterable[str], limit: int) -> list[str]:
-        """The ids that share most with some words; a rare word counts more (inverse document frequency), ties go to the shorter id."""
+        """The ids that share most with some words; a rare word counts more (inverse document frequency), ties
+        go to the shorter id.
+        """
         scores: dict[str, float] = {}
         for word in dict.fromkeys(words):
             nodes = self._nodes.get(word, {})
@@ -48,7 +50,10 @@ class WordIndex:
 
 
 def _weights(node: Node) -> dict[str, float]:
-    weights = dict.fromkeys((word for value in node.properties.values() for text in _texts(value) for word in folded_words(text)), 1.0)
+    weights = dict.fromkeys(
+        (word for value in node.properties.values() for text in _texts(value) for word in folded_words(text)),
+        1.0,
+    )
     return weights | dict.fromkeys(folded_words(node.id), _NAME_WEIGHT)
 
 

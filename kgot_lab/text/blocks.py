@@ -1,4 +1,6 @@
-"""The blocks of a text whose lines mean something: headings, list items and rows of tables stand for themselves."""
+"""The blocks of a text whose lines mean something: headings, list items and rows of tables stand for
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ _RULE = re.compile(r"[\s|:=-]+")  # between the head of a table and its rows
 
 
 def blocks(text: str) -> list[str]:
-    """A text in pieces: headings without their signs, rows of tables without outer bars, list items without numbers, what lies between."""
+    """A text in pieces: headings without their signs, rows of tables without outer bars, list items without
+    numbers, what lies between.
+    """
     found: list[str] = []
     begun: list[str] = []
 

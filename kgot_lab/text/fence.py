@@ -13,7 +13,9 @@ FENCES = (
 
 
 def fenced(text: str, source: str) -> str:
-    """A text between two lines with a number that it cannot hold: the number is a hash of the text itself, so it is the same each time."""
+    """A text between two lines with a number that it cannot hold: the number is a hash of the text itself, so
+    it is the same each time.
+    """
     label = harmless(" ".join(source.split()))
     number = hashlib.sha256(f"{label}\n{text}".encode("utf-8", "replace")).hexdigest()[:16]
     return f"<<<{number} found: {label}\n{text}\n>>>{number}"

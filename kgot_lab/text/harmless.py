@@ -7,5 +7,8 @@ _JOINERS = "\u200c\u200d"  # invisible, and part of words in many scripts
 
 def harmless(text: str) -> str:
     """A text on one line that cannot move the cursor, colour the terminal or reverse what is read."""
-    plain = "".join(letter if letter.isprintable() or letter in _JOINERS else " " if letter.isspace() else "\ufffd" for letter in text)
+    plain = "".join(
+        letter if letter.isprintable() or letter in _JOINERS else " " if letter.isspace() else "\ufffd"
+        for letter in text
+    )
     return plain.rstrip()

@@ -1,4 +1,6 @@
-"""Words without their endings: lightly for ranking sentences, thoroughly for finding a word that leaked into a skeleton."""
+"""Words without their endings: lightly for ranking sentences, thoroughly for finding a word that leaked into
+a skeleton.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def light_stem(word: str) -> str:
 
 @lru_cache(50_000)
 def stem(word: str) -> str:
-    """A word without its plural, -ed or -ing, in small letters, so that endings do not hide a leak; for comparing, not for reading."""
+    """A word without its plural, -ed or -ing, in small letters, so that endings do not hide a leak; for
+    comparing, not for reading.
+    """
     word = POSSESSIVE.sub("", word.casefold())
     if len(word) > 4 and word.endswith(("ies", "ied")):
         return word[:-3] + "y"

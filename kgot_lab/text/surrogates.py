@@ -10,7 +10,9 @@ from kgot_lab.types import Json
 
 
 def whole(value: Json) -> Json:
-    """A text, or every text in a JSON value, with halves of surrogate pairs replaced: no file, model or engine takes them."""
+    """A text, or every text in a JSON value, with halves of surrogate pairs replaced: no file, model or
+    engine takes them.
+    """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
@@ -19,7 +21,9 @@ def whole(value: Json) -> Json:
 
 
 def as_typed(text: str, what: str) -> str:
-    """A text of the command line, also where the locale could not read its letters; raises BadInput where they are no UTF-8."""
+    """A text of the command line, also where the locale could not read its letters; raises BadInput where
+    they are no UTF-8.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:

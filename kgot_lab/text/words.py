@@ -1,4 +1,6 @@
-"""The words of a text, in the three ways they are compared: as a search takes them, as a question tells, and as a name is looked up."""
+"""The words of a text, in the three ways they are compared: as a search takes them, as a question tells, and
+as a name is looked up.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def telling_words(text: str) -> list[str]:
 
 
 def searched_words(text: str) -> list[str]:
-    """The words of a text in their order, in small letters, without English stop words and single letters: bm25s's of the composed text."""
+    """The words of a text in their order, in small letters, without English stop words and single letters:
+    bm25s's of the composed text.
+    """
     return [word for word in _SEARCHED.findall(composed(text).lower()) if word not in STOP_WORDS]
 
 
@@ -41,12 +45,16 @@ def folded_words(text: str) -> list[str]:
 
 
 def composed(text: str) -> str:
-    """A text with each letter and its accent as one sign (NFC), as it is compared: files may hold them as two."""
+    """A text with each letter and its accent as one sign (NFC), as it is compared: files may hold them as
+    two.
+    """
     return unicodedata.normalize("NFC", text)
 
 
 def named_words(text: str) -> tuple[str, ...]:
-    """The words by which names are compared: folded and composed, without signs, underscores between words as spaces are."""
+    """The words by which names are compared: folded and composed, without signs, underscores between words as
+    spaces are.
+    """
     return tuple(_NAMED.findall(composed(text.casefold())))
 
 
@@ -56,7 +64,9 @@ def standing_words(text: str) -> tuple[str, ...]:
 
 
 def stands_in(value: str, text: str) -> bool:
-    """Whether a value stands in a text, word for word, side by side and in order; one of signs alone in a text that is the same."""
+    """Whether a value stands in a text, word for word, side by side and in order; one of signs alone in a
+    text that is the same.
+    """
     words = standing_words(value)
     if not words:
         return bool(value.strip()) and value.strip() == text.strip()

@@ -1,4 +1,6 @@
-"""Answers in words: what a graph says about a question, told by a model from that context alone, or the context itself without one."""
+"""Answers in words: what a graph says about a question, told by a model from that context alone, or the
+context itself without one.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _KEPT = 6  # turns of a conversation that are told again
 
 @dataclass(frozen=True)
 class ToldAnswer:
-    """What was told: the context it rests on, the nodes in it, those that the words cite, and citations of nodes that are not in it."""
+    """What was told: the context it rests on, the nodes in it, those that the words cite, and citations of
+    nodes that are not in it.
+    """
 
     question: str
     text: str
@@ -55,33 +59,62 @@ class AskedTurn:
 
 
 def asked_in_words(
-    graph: PropertyGraph, question: str, llm: LLM | None = None, *, before: tuple[AskedTurn, ...] = (), limit: int = 10
+    graph: PropertyGraph,
+    question: str,
+    llm: LLM | None = None,
+    *,
+    before: tuple[AskedTurn, ...] = (),
+    limit: int = 10,
 ) -> ToldAnswer:
-    """An answer to a question; one that follows others is searched for with what these found too. Raises BadInput and LLMError."""
+    """An answer to a question; one that follows others is searched for with what these found too. Raises
+    BadInput and LLMError.
+    """
     looked_for = " ".join([question, *(turn.question for turn in before[-1:])])
     found = intent_search(graph, looked_for, config=RetrievalConfig(limit=limit))
     context = search_context(found)
     if before and (known := [id for id in before[-1].nodes if id in graph]):
         context += "\nAsked about before:\n" + _nodes(graph, known)
     nodes = tuple(
-        dict.fromkeys([*(node.id for node in found.nodes), *(node.id for node in found.neighbours), *(before[-1].nodes if before else ())])
+        dict.fromkeys(
+            [
+                *(node.id for node in found.nodes),
+                *(node.id for node in found.neighbours),
+                *(before[-1].nodes if before else ()),
+            ]
+        )
     )
     return _told(question, context, nodes, llm, before)
 
 
 def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> ToldAnswer:
-    """What a node is: its properties and edges, in words where there is a model. Raises UnknownName, BadInput and LLMError."""
+    """What a node is: its properties and edges, in words where there is a model. Raises UnknownName, BadInput
+    and LLMError.
+    """
     id = meant_node(graph, node)
-    near = tuple(dict.fromkeys([id, *(end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))]))
-    return _told(f"What is {index_of(graph).names[graph.row(id)]}, and what is it for?", _nodes(graph, [id]), near, llm)
+    near = tuple(
+        dict.fromkeys(
+            [id, *(end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))]
+        )
+    )
+    return _told(
+        f"What is {index_of(graph).names[graph.row(id)]}, and what is it for?", _nodes(graph, [id]), near, llm
+    )
 
 
 def summarised(graph: PropertyGraph, llm: LLM | None = None) -> ToldAnswer:
-    """What a graph is about: what it holds, where to begin, and its clusters; in words where there is a model. Raises LLMError."""
+    """What a graph is about: what it holds, where to begin, and its clusters; in words where there is a
+    model. Raises LLMError.
+    """
     parts = [overview(graph), starting_points(graph, each=3), clusters(graph, most=8)]
-    lines = [line for part in parts for line in [f"{part.title}:", *("  " + ", ".join(map(_text, row)) for row in part.rows()[:30])]]
+    lines = [
+        line
+        for part in parts
+        for line in [f"{part.title}:", *("  " + ", ".join(map(_text, row)) for row in part.rows()[:30])]
+    ]
     nodes = tuple(dict.fromkeys(id for part in parts for id in part.ids))
-    return _told("What is this graph about? Begin with the whole, then its parts.", "\n".join(lines), nodes, llm)
+    return _told(
+        "What is this graph about? Begin with the whole, then its parts.", "\n".join(lines), nodes, llm
+    )
 
 
 def prompt_for(question: str, context: str, before: tuple[AskedTurn, ...] = ()) -> Prompt:
@@ -98,14 +131,21 @@ def prompt_tokens(prompt: Prompt) -> tuple[int, int]:
     return sum(tokens(message.text) for message in prompt.messages), prompt.max_tokens
 
 
-def _told(question: str, context: str, nodes: tuple[str, ...], llm: LLM | None, before: tuple[AskedTurn, ...] = ()) -> ToldAnswer:
+def _told(
+    question: str, context: str, nodes: tuple[str, ...], llm: LLM | None, before: tuple[AskedTurn, ...] = ()
+) -> ToldAnswer:
     told = ToldAnswer(question, context, context, nodes)
     if llm is None:
         return told
     reply = llm(prompt_for(question, context, before))
-    cited = tuple(dict.fromkeys(each.strip() for match in _CITED.findall(reply.text) for each in match.split(",")))
+    cited = tuple(
+        dict.fromkeys(each.strip() for match in _CITED.findall(reply.text) for each in match.split(","))
+    )
     known = set(nodes)
-    true, false = tuple(each for each in cited if each in known), tuple(each for each in cited if each not in known and _like_an_id(each))
+    true, false = (
+        tuple(each for each in cited if each in known),
+        tuple(each for each in cited if each not in known and _like_an_id(each)),
+    )
     return replace(told, text=reply.text.strip(), cited=true, false=false, model=llm.name, usage=reply.usage)
 
 
@@ -139,12 +179,22 @@ class Conversation:
         if path.exists():
             try:
                 kept = json.loads(read_regular_text(path))
-                self.turns = tuple(AskedTurn(each["question"], each["text"], tuple(each["nodes"])) for each in kept["turns"])
+                self.turns = tuple(
+                    AskedTurn(each["question"], each["text"], tuple(each["nodes"])) for each in kept["turns"]
+                )
             except (OSError, ValueError, TypeError, KeyError) as error:
-                raise BadInput(f"{path} holds no conversation ({type(error).__name__}): name another file") from None
+                raise BadInput(
+                    f"{path} holds no conversation ({type(error).__name__}): name another file"
+                ) from None
 
     def add(self, told: ToldAnswer) -> None:
         """Keep a question and its answer."""
         self.turns = (*self.turns, AskedTurn(told.question, told.text, told.nodes))
-        rows = [{"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns]
-        write_whole(self.path, json.dumps({"conversation": 1, "turns": rows}, ensure_ascii=False, indent=1) + "\n", "the conversation")
+        rows = [
+            {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns
+        ]
+        write_whole(
+            self.path,
+            json.dumps({"conversation": 1, "turns": rows}, ensure_ascii=False, indent=1) + "\n",
+            "the conversation",
+        )

@@ -25,20 +25,28 @@ def question_named(name: str) -> GraphQuestion:
 
 
 def ask_by_name(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -> MethodResult:
-    """The answer to a question; texts are taken for numbers where these are asked for. Raises UnknownName and BadInput."""
+    """The answer to a question; texts are taken for numbers where these are asked for. Raises UnknownName and
+    BadInput.
+    """
     question = question_named(name)
     return question.ask(graph, **fitting(question, arguments))
 
 
 def fitting(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a question as it takes them; raises BadInput for those that are missing, strange or of another kind."""
+    """The arguments of a question as it takes them; raises BadInput for those that are missing, strange or of
+    another kind.
+    """
     known = {each.name: each for each in question.parameters}
     given = {name.replace("-", "_"): value for name, value in arguments.items()}
     for name in given:
         if name not in known:
             raise UnknownName(f"argument of {question.name}", name, known)
-    if missing := [each.name for each in known.values() if each.default is Inspected.empty and each.name not in given]:
-        raise BadInput(f"{question.name} needs {', '.join(missing)}: {'; '.join(known[each].help for each in missing)}")
+    if missing := [
+        each.name for each in known.values() if each.default is Inspected.empty and each.name not in given
+    ]:
+        raise BadInput(
+            f"{question.name} needs {', '.join(missing)}: {'; '.join(known[each].help for each in missing)}"
+        )
     return {name: _value(question, known[name], value) for name, value in given.items()}
 
 
@@ -48,7 +56,9 @@ def _value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
     try:
         return TypeAdapter(parameter.type).validate_python(value)
     except ValidationError as error:
-        raise BadInput(f"{parameter.name} of {question.name}: {error.errors()[0]['msg']}, not {value!r}; it is {parameter.help}") from None
+        raise BadInput(
+            f"{parameter.name} of {question.name}: {error.errors()[0]['msg']}, not {value!r}; it is {parameter.help}"
+        ) from None
 
 
 def takes_several(type: Any) -> bool:
@@ -57,7 +67,8 @@ def takes_several(type: Any) -> bool:
 
 
 def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments of a question in one line: as it is typed (`want-to "less cost" --limit 5`), or {"ask": name, …}.
+    """The name and the arguments of a question in one line: as it is typed (`want-to "less cost" --limit 5`),
+    or {"ask": name, …}.
 
     Raises BadInput for what is neither.
     """
@@ -67,7 +78,9 @@ def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise BadInput(f"{line.strip()[:80]} is no JSON: {error.msg}") from None
         if not isinstance(given, dict) or not isinstance(given.get("ask"), str):
-            raise BadInput('a question in JSON is an object with its name, as {"ask": "want-to", "goal": "less cost"}')
+            raise BadInput(
+                'a question in JSON is an object with its name, as {"ask": "want-to", "goal": "less cost"}'
+            )
         return given.pop("ask"), given
     try:
         words = shlex.split(line)
@@ -79,7 +92,9 @@ def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
 
 
 def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
-    """Arguments of a question from words: those that must be given in their order, the others behind --name. Raises BadInput."""
+    """Arguments of a question from words: those that must be given in their order, the others behind --name.
+    Raises BadInput.
+    """
     needed = [each for each in question.parameters if each.default is Inspected.empty]
     known = {each.name: each for each in question.parameters}
     given: dict[str, Any] = {}
@@ -90,7 +105,9 @@ def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
             name, sign, value = word[2:].partition("=")
             name = name.replace("-", "_")
             if name not in known:
-                raise UnknownName(f"option of {question.name}", word, [f"--{each.replace('_', '-')}" for each in known])
+                raise UnknownName(
+                    f"option of {question.name}", word, [f"--{each.replace('_', '-')}" for each in known]
+                )
             if known[name].type is bool:
                 given[name] = value or "true"
                 continue
@@ -99,7 +116,9 @@ def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
             value = value if sign else waiting.pop(0)
             given[name] = [*given.get(name, []), value] if takes_several(known[name].type) else value
         else:
-            place = next((each for each in needed if each.name not in given or takes_several(each.type)), None)
+            place = next(
+                (each for each in needed if each.name not in given or takes_several(each.type)), None
+            )
             if place is None:
                 raise BadInput(
                     f"{question.name} takes {len(needed)} words and options, and {word!r} is one too many: put quotes around a text"

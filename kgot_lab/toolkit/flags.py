@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Of each category its flags, and for each the command, or the command and the option, that does it. "*" stands for every question.
+# Of each category its flags, and for each the command, or the command and the option, that does it. "*"
+# stands for every question.
 FLAGS: Mapping[str, Mapping[str, str]] = {
     "Discovery": {
         "--find": "find",

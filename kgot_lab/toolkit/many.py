@@ -1,4 +1,6 @@
-"""Many questions at once: each apart, on several processors, or one after another, each about what the one before found."""
+"""Many questions at once: each apart, on several processors, or one after another, each about what the one
+before found.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ class AnsweredLine:
     error: str = ""
 
 
-def answered_lines(graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1) -> Iterator[AnsweredLine]:
-    """The answers to questions, each in a line, in their order; what is wrong with one is told in its place, and the others go on."""
+def answered_lines(
+    graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1
+) -> Iterator[AnsweredLine]:
+    """The answers to questions, each in a line, in their order; what is wrong with one is told in its place,
+    and the others go on.
+    """
     asked_lines = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if parallel <= 1 or len(asked_lines) < 2:
         yield from (_one(graph, line) for line in asked_lines)
@@ -57,13 +63,16 @@ def _one(graph: PropertyGraph, line: str) -> AnsweredLine:
 
 
 def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]:
-    """The answers to questions with | between them; {1} in one is the first node that the one before found, {2} the second.
+    """The answers to questions with | between them; {1} in one is the first node that the one before found,
+    {2} the second.
 
     Raises BadInput where there is no such node, before the question is asked.
     """
     steps = [each.strip() for each in _BETWEEN.split(text)]
     if not all(steps):
-        raise BadInput('questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}')
+        raise BadInput(
+            'questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}'
+        )
     for step in steps:
         question_named(parsed_line(step)[0])  # a wrong name in the last is told before the first is asked
     found: MethodResult | None = None
@@ -83,7 +92,9 @@ def _filled(value: Any, found: MethodResult | None, step: str) -> Any:
     def id_at(match: re.Match[str]) -> str:
         place = int(match[1])
         if found is None:
-            raise BadInput(f"{step!r} is the first question, so nothing was found before it that {match[0]} could be")
+            raise BadInput(
+                f"{step!r} is the first question, so nothing was found before it that {match[0]} could be"
+            )
         if not 1 <= place <= len(found.ids):
             raise BadInput(f"{match[0]} in {step!r}: the question before found {len(found.ids)} nodes")
         return found.ids[place - 1]

@@ -1,6 +1,8 @@
-"""A graph for assistants, by the Model Context Protocol: each question a tool with typed arguments and rows, the graph itself as resources.
+"""A graph for assistants, by the Model Context Protocol: each question a tool with typed arguments and rows,
+the graph itself as resources.
 
-Nothing is written unless the server is told so; then each change goes through the editor, which checks it and can take it back.
+Nothing is written unless the server is told so; then each change goes through the editor, which checks it and
+can take it back.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from kgot_lab.types import Json
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-_Properties = Annotated[dict[str, Any] | None, Field(description="properties, each a JSON value; null takes one away")]
+_Properties = Annotated[
+    dict[str, Any] | None, Field(description="properties, each a JSON value; null takes one away")
+]
 _MOST_ROWS = 200  # of an answer; an assistant pays for each
 
 
@@ -63,8 +67,11 @@ class _Held:
         return self._graph if self.editor is None else self.editor.graph
 
 
-def graph_server(graph: PropertyGraph, *, name: str = "graph", editor: Editor | None = None) -> MCPServer[Any]:
-    """A server of a graph that is not yet running; with an editor of the same graph it has tools that change it.
+def graph_server(
+    graph: PropertyGraph, *, name: str = "graph", editor: Editor | None = None
+) -> MCPServer[Any]:
+    """A server of a graph that is not yet running; with an editor of the same graph it has tools that change
+    it.
 
     Raises NotInstalled without the protocol's package.
     """
@@ -88,7 +95,12 @@ def graph_server(graph: PropertyGraph, *, name: str = "graph", editor: Editor | 
     )
     reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for question in QUESTIONS.values():
-        server.add_tool(_tool_of(question, held), name=question.name.replace("-", "_"), description=question.help, annotations=reads)
+        server.add_tool(
+            _tool_of(question, held),
+            name=question.name.replace("-", "_"),
+            description=question.help,
+            annotations=reads,
+        )
     server.add_tool(_context_tool(held), name="context", annotations=reads)
     if editor is not None:
         writes = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
@@ -106,7 +118,10 @@ def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
 
     parameters = [
         inspect.Parameter(
-            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=Annotated[each.type, Field(description=each.help)]
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=Annotated[each.type, Field(description=each.help)],
         )
         for each in question.parameters
     ]
@@ -119,8 +134,12 @@ def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
 
 def _context_tool(held: _Held) -> Callable[..., str]:
     def context(query: Annotated[str, Field(description="what is looked for, in plain words")]) -> str:
-        """What the graph says about a query, as text for an answer: nodes, edges and limitations, behind a fence."""
-        return told_errors(lambda: fenced(search_context(intent_search(held.graph, query)), f"the graph, for {query}"))
+        """What the graph says about a query, as text for an answer: nodes, edges and limitations, behind a
+        fence.
+        """
+        return told_errors(
+            lambda: fenced(search_context(intent_search(held.graph, query)), f"the graph, for {query}")
+        )
 
     return context
 
@@ -134,7 +153,9 @@ def _edits(editor: Editor) -> list[Callable[..., ChangeMade]]:
 
     def change_node(id: str, properties: _Properties = None, type: str | None = None) -> ChangeMade:
         """Change properties, or the type, of a node."""
-        return _change(lambda: editor.change_node(meant_node(editor.graph, id), type=type, **(properties or {})))
+        return _change(
+            lambda: editor.change_node(meant_node(editor.graph, id), type=type, **(properties or {}))
+        )
 
     def remove_node(id: str) -> ChangeMade:
         """Remove a node with its edges."""
@@ -159,22 +180,38 @@ def _resources(server: MCPServer[Any], held: _Held) -> None:
     """The graph as it can be read: what it holds, and each node."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
-    @server.resource("graph://overview", mime_type="application/json", description="How much of everything the graph holds")
+    @server.resource(
+        "graph://overview", mime_type="application/json", description="How much of everything the graph holds"
+    )
     def overview() -> str:
         return _answer(QUESTIONS["stats"].ask(held.graph)).model_dump_json()
 
-    @server.resource("graph://schema", mime_type="application/json", description="Which types of nodes each type of edge joins")
+    @server.resource(
+        "graph://schema",
+        mime_type="application/json",
+        description="Which types of nodes each type of edge joins",
+    )
     def schema() -> str:
         return _answer(QUESTIONS["schema"].ask(held.graph)).model_dump_json()
 
-    @server.resource("graph://node/{id}", mime_type="application/json", description="A node with its properties and edges")
+    @server.resource(
+        "graph://node/{id}", mime_type="application/json", description="A node with its properties and edges"
+    )
     def node(id: str) -> str:
         try:
             found = held.graph.node(meant_node(held.graph, id))
         except LabError as error:
             raise ResourceNotFoundError(str(error)) from None
-        edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in held.graph.neighbours(found.id, "both")]
-        about: dict[str, Json] = {"id": found.id, "labels": list(found.labels), "properties": dict(found.properties), "edges": edges}
+        edges = [
+            [edge.source, edge.type, edge.target, edge.properties]
+            for edge in held.graph.neighbours(found.id, "both")
+        ]
+        about: dict[str, Json] = {
+            "id": found.id,
+            "labels": list(found.labels),
+            "properties": dict(found.properties),
+            "edges": edges,
+        }
         return json.dumps(about, ensure_ascii=False)
 
     index_of(held.graph)  # so that the first question does not wait for it
@@ -190,7 +227,9 @@ _ONE_BY_ONE = threading.Lock()
 
 
 def _change(make: Callable[[], EditMade]) -> ChangeMade:
-    with _ONE_BY_ONE:  # two assistants may ask at once, and a change begins from the graph that the last one left
+    with (
+        _ONE_BY_ONE
+    ):  # two assistants may ask at once, and a change begins from the graph that the last one left
         made = told_errors(make)
     return ChangeMade(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
 
@@ -199,4 +238,10 @@ def _plain(value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, tuple | list | set | frozenset):
         return [_plain(each) for each in value]
-    return value.item() if hasattr(value, "item") else value if isinstance(value, str | int | float | bool | None) else str(value)
+    return (
+        value.item()
+        if hasattr(value, "item")
+        else value
+        if isinstance(value, str | int | float | bool | None)
+        else str(value)
+    )

@@ -1,4 +1,6 @@
-"""Tools of the loop for assistants, by the Model Context Protocol: what a character knows of a world is the first of them."""
+"""Tools of the loop for assistants, by the Model Context Protocol: what a character knows of a world is the
+first of them.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
 
 
 def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "") -> MCPServer[Any]:
-    """A server of some tools that is not yet running; dots of their names are underscores, since many assistants take no dots.
+    """A server of some tools that is not yet running; dots of their names are underscores, since many
+    assistants take no dots.
 
-    What a tool returns was found outside and comes behind a fence. Raises NotInstalled without the protocol's package.
+    What a tool returns was found outside and comes behind a fence. Raises NotInstalled without the protocol's
+    package.
     """
     try:
         from mcp.server import MCPServer
@@ -29,10 +33,14 @@ def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "")
         raise NotInstalled("serve", "the Model Context Protocol") from None
     from mcp.types import ToolAnnotations
 
-    server: MCPServer[Any] = MCPServer("kgot-lab", title=name, version=__version__, instructions=instructions, log_level="WARNING")
+    server: MCPServer[Any] = MCPServer(
+        "kgot-lab", title=name, version=__version__, instructions=instructions, log_level="WARNING"
+    )
     reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for tool in tools:
-        server.add_tool(_asked(tool), name=tool.name.replace(".", "_"), description=tool.description, annotations=reads)
+        server.add_tool(
+            _asked(tool), name=tool.name.replace(".", "_"), description=tool.description, annotations=reads
+        )
     return server
 
 
@@ -43,9 +51,13 @@ def _asked(tool: TextTool) -> Callable[..., str]:
         return told_errors(lambda: fenced(tool(**given).text, tool.name))
 
     keyword, text = inspect.Parameter.KEYWORD_ONLY, Annotated
-    required = [inspect.Parameter(name, keyword, annotation=text[str, Field(description=about)]) for name, about in tool.takes.items()]
+    required = [
+        inspect.Parameter(name, keyword, annotation=text[str, Field(description=about)])
+        for name, about in tool.takes.items()
+    ]
     others = [
-        inspect.Parameter(name, keyword, default="", annotation=text[str, Field(description=about)]) for name, about in tool.may.items()
+        inspect.Parameter(name, keyword, default="", annotation=text[str, Field(description=about)])
+        for name, about in tool.may.items()
     ]
     ask.__signature__ = inspect.Signature([*required, *others], return_annotation=str)  # type: ignore[attr-defined]
     ask.__annotations__ = {each.name: each.annotation for each in (*required, *others)} | {"return": str}

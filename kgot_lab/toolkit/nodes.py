@@ -12,10 +12,11 @@ _TOLD = 8  # ids that an error names
 
 
 def meant_node(graph: PropertyGraph, said: str) -> str:
-    """The id of the node that is meant: by its id, by its name, or by the end of its id behind a dot, a slash, a colon or a #.
+    """The id of the node that is meant: by its id, by its name, or by the end of its id behind a dot, a
+    slash, a colon or a #.
 
-    Capitals do not matter where one node is meant without them. Raises BadInput where several are meant, naming some, and UnknownName
-    with near ids where none is.
+    Capitals do not matter where one node is meant without them. Raises BadInput where several are meant,
+    naming some, and UnknownName with near ids where none is.
     """
     if said in graph:
         return said
@@ -36,5 +37,7 @@ def meant_node(graph: PropertyGraph, said: str) -> str:
             return found[0]
         if found:
             more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
-            raise BadInput(f"{said!r} may mean {', '.join(found[:_TOLD])}{more}: say its id, or more of its end")
+            raise BadInput(
+                f"{said!r} may mean {', '.join(found[:_TOLD])}{more}: say its id, or more of its end"
+            )
     return graph.ids[index.row(said)]

@@ -1,4 +1,6 @@
-"""The graph that somebody names: a file of any known form, a store's address, or a folder, which is read first."""
+"""The graph that somebody names: a file of any known form, a store's address, or a folder, which is read
+first.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def opened_graph(
     progress: FileProgress | None = None,
     client: Any = None,
 ) -> PropertyGraph:
-    """The graph at a place; what is there stays as it is. `say` is told what had to be guessed, `progress` of the files of a folder.
+    """The graph at a place; what is there stays as it is. `say` is told what had to be guessed, `progress` of
+    the files of a folder.
 
     A Dask `client` shares out the reading of a folder.
     Raises BadInput where nothing can be read, and what opening a store raises.
@@ -37,14 +40,18 @@ def opened_graph(
     told = say or (lambda _: None)
     if "://" in where:
         if not namespace:
-            raise BadInput(f"say which graph of the server: --namespace NAME before its address; kgot-lab namespaces {where} lists them")
+            raise BadInput(
+                f"say which graph of the server: --namespace NAME before its address; kgot-lab namespaces {where} lists them"
+            )
         with closing(open_store(where, namespace=namespace, **login_of(where))) as kept:
             return kept.graph()
     path = Path(where).expanduser()
     if path.is_dir():
         found = graph_of_folder(path, cache=cache, progress=progress, client=client)
         whole = with_patterns(found.graph)
-        told(f"{found.told(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges")
+        told(
+            f"{found.told(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges"
+        )
         return whole
     if not path.is_file():
         raise BadInput(

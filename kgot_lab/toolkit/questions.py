@@ -1,4 +1,6 @@
-"""The questions that can be put to a graph by name: what each asks, with which arguments, in the groups of the old toolkit."""
+"""The questions that can be put to a graph by name: what each asks, with which arguments, in the groups of
+the old toolkit.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class GraphQuestion:
-    """A question by its name, the group it is in, and what answers it: a function of a graph and of the arguments."""
+    """A question by its name, the group it is in, and what answers it: a function of a graph and of the
+    arguments.
+    """
 
     name: str
     group: str
@@ -95,7 +99,11 @@ def _in(group: str) -> Callable[[AskGraph], AskGraph]:
 
 
 @_in("discovery")
-def _find(graph: PropertyGraph, words: Annotated[str, "words, any of which a text of the node holds"], limit: _Most = 20) -> MethodResult:
+def _find(
+    graph: PropertyGraph,
+    words: Annotated[str, "words, any of which a text of the node holds"],
+    limit: _Most = 20,
+) -> MethodResult:
     """The nodes whose texts hold some words, letter by letter."""
     return keyword_match(graph, words, limit)
 
@@ -105,7 +113,9 @@ def _search(
     graph: PropertyGraph | SeveralGraphs,
     query: Annotated[str, "what is looked for, in plain words"],
     limit: _Most = 10,
-    weights: Annotated[str, "a preset of the four weights, such as default, balanced or precision"] = "default",
+    weights: Annotated[
+        str, "a preset of the four weights, such as default, balanced or precision"
+    ] = "default",
 ) -> MethodResult:
     """The nodes that answer a query, by words, meaning, edges and intent, with what else the query calls for."""
     return intent_search(graph, query, config=RetrievalConfig(limit=limit, weights=weights))
@@ -144,7 +154,10 @@ def _list(
     max_edges: Annotated[int | None, "only nodes with so many edges or fewer"] = None,
     property: Annotated[list[str] | None, "only nodes with this value: NAME=VALUE"] = None,
     has_property: Annotated[list[str] | None, "only nodes that have this property"] = None,
-    dimension: Annotated[list[str] | None, "only nodes within these bounds of a dimension: NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH"] = None,
+    dimension: Annotated[
+        list[str] | None,
+        "only nodes within these bounds of a dimension: NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH",
+    ] = None,
     limit: Annotated[int | None, "how many nodes at most"] = None,
 ) -> MethodResult:
     """The nodes that pass all filters."""
@@ -165,7 +178,10 @@ def _list(
 
 @_in("discovery")
 def _random(
-    graph: PropertyGraph, number: Annotated[int, "how many nodes"] = 5, type: _Types = None, seed: Annotated[int, "another draw"] = 0
+    graph: PropertyGraph,
+    number: Annotated[int, "how many nodes"] = 5,
+    type: _Types = None,
+    seed: Annotated[int, "another draw"] = 0,
 ) -> MethodResult:
     """Some nodes, drawn at random."""
     return selection.selected_nodes(graph, types=type or (), sample=number, seed=seed)
@@ -193,22 +209,30 @@ def _can_it(graph: PropertyGraph, capability: Annotated[str, "what is asked for"
 
 @_in("intent")
 def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not work"]) -> MethodResult:
-    """What stands in the way of something: its limitations, the blocking ones first, and what helps in spite of them."""
+    """What stands in the way of something: its limitations, the blocking ones first, and what helps in spite
+    of them.
+    """
     found = can_it(graph, capability)
     rows = sorted(found.limitations, key=lambda each: (not each.blocking, each.id))
     why = (f"can it {capability!r}: {found.status}", *found.why)
-    return TableFound(f"in the way of {capability!r}: {len(rows)}", found.COLUMNS, tuple(rows), why, tuple(found.ids))
+    return TableFound(
+        f"in the way of {capability!r}: {len(rows)}", found.COLUMNS, tuple(rows), why, tuple(found.ids)
+    )
 
 
 @_in("intent")
-def _how_does(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
+def _how_does(
+    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
+) -> MethodResult:
     """How something works: what it is joined with, the important first, level by level."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
 
 @_in("intent")
 def _compose_for(
-    graph: PropertyGraph, goal: Annotated[str, "what is to be done, in parts"], limit: Annotated[int, "how many steps at most"] = 5
+    graph: PropertyGraph,
+    goal: Annotated[str, "what is to be done, in parts"],
+    limit: Annotated[int, "how many steps at most"] = 5,
 ) -> MethodResult:
     """A plan for a goal: steps that fit together, what they require, what conflicts, and other ways."""
     return compose_for(graph, goal, max_tools=limit)
@@ -222,10 +246,17 @@ def _alternatives(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> Metho
 
 @_in("intent")
 def _optimize_for(
-    graph: PropertyGraph, goal: Annotated[str, "what is to become better, such as cost or latency"], limit: _Most = 10
+    graph: PropertyGraph,
+    goal: Annotated[str, "what is to become better, such as cost or latency"],
+    limit: _Most = 10,
 ) -> MethodResult:
     """What makes something better: what optimizes, reduces or enables it."""
-    return want_to(graph, goal, limit, boost_types=[each for each in ("optimizes", "reduces", "enables") if each in graph.types()] or None)
+    return want_to(
+        graph,
+        goal,
+        limit,
+        boost_types=[each for each in ("optimizes", "reduces", "enables") if each in graph.types()] or None,
+    )
 
 
 # --- exploration ---
@@ -242,33 +273,50 @@ def _trace(
 ) -> MethodResult:
     """The shortest path between two nodes; not through packages that both use, which says nothing of the two."""
     ends = meant_node(graph, node), meant_node(graph, other)
-    inside = [id for id, labels in zip(graph.ids, graph.node_labels, strict=True) if OUTSIDE not in labels or id in ends]
+    inside = [
+        id
+        for id, labels in zip(graph.ids, graph.node_labels, strict=True)
+        if OUTSIDE not in labels or id in ends
+    ]
     within = graph if len(inside) == len(graph) else graph.subgraph(inside)
     return trace_path(within, *ends, max_depth=max_depth, types=edge_type, directed=directed)
 
 
 @_in("exploration")
 def _related(
-    graph: PropertyGraph, node: _Node, edge_type: _EdgeTypes = None, limit: Annotated[int | None, "how many edges at most"] = None
+    graph: PropertyGraph,
+    node: _Node,
+    edge_type: _EdgeTypes = None,
+    limit: Annotated[int | None, "how many edges at most"] = None,
 ) -> MethodResult:
     """The edges of a node, and where in a text or in code each stands."""
     return selection.related_nodes(graph, meant_node(graph, node), edge_types=edge_type or (), limit=limit)
 
 
 @_in("exploration")
-def _dependencies(graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3) -> MethodResult:
+def _dependencies(
+    graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3
+) -> MethodResult:
     """What a node depends on, level by level."""
-    return impact_analysis(graph, meant_node(graph, node), direction="backward", max_depth=max_depth, follow="dependants")
+    return impact_analysis(
+        graph, meant_node(graph, node), direction="backward", max_depth=max_depth, follow="dependants"
+    )
 
 
 @_in("exploration")
-def _used_by(graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3) -> MethodResult:
+def _used_by(
+    graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3
+) -> MethodResult:
     """What depends on a node, level by level."""
-    return impact_analysis(graph, meant_node(graph, node), direction="forward", max_depth=max_depth, follow="dependants")
+    return impact_analysis(
+        graph, meant_node(graph, node), direction="forward", max_depth=max_depth, follow="dependants"
+    )
 
 
 @_in("exploration")
-def _explore(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
+def _explore(
+    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
+) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
@@ -286,7 +334,9 @@ def _impact(
     risk_threshold: Annotated[float, "only nodes of at least this risk, from 0 to 1"] = 0.0,
 ) -> MethodResult:
     """What a change of a node reaches, with risks and the riskiest chain."""
-    found = impact_analysis(graph, meant_node(graph, node), direction=direction, max_depth=max_depth, follow=follow)
+    found = impact_analysis(
+        graph, meant_node(graph, node), direction=direction, max_depth=max_depth, follow=follow
+    )
     if risk_threshold <= 0:
         return found
     rows = tuple(each for each in found.nodes if each.risk >= risk_threshold)
@@ -311,13 +361,17 @@ def _critical(
 
 
 @_in("analysis")
-def _bottleneck(graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None) -> MethodResult:
+def _bottleneck(
+    graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None
+) -> MethodResult:
     """The nodes without which most others would lie apart."""
     return critical_components(graph, metric="bottleneck", top_k=top_k, types=type or ())
 
 
 @_in("analysis")
-def _risk(graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None) -> MethodResult:
+def _risk(
+    graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None
+) -> MethodResult:
     """The nodes whose change most others depend on directly."""
     return critical_components(graph, metric="dependants", top_k=top_k, types=type or ())
 
@@ -349,7 +403,8 @@ def _pattern_code(
 
 @_in("ranking")
 def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
-    """What goes with a node and is not joined with it yet: what its neighbours are joined with, rare neighbours weighing more.
+    """What goes with a node and is not joined with it yet: what its neighbours are joined with, rare
+    neighbours weighing more.
 
     The score is the sum over common neighbours of 1 / log2(1 + their neighbours) (after Adamic & Adar 2003).
     """
@@ -368,10 +423,18 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodRe
                 through.setdefault(other, []).append(index.names[common])
     best = sorted(scores, key=lambda each: (-scores[each], graph.ids[each]))[:limit]
     hits = tuple(
-        NodeHit(graph.ids[each], index.names[each], index.kinds[each], scores[each], f"through {', '.join(through[each][:3])}")
+        NodeHit(
+            graph.ids[each],
+            index.names[each],
+            index.kinds[each],
+            scores[each],
+            f"through {', '.join(through[each][:3])}",
+        )
         for each in best
     )
-    return NodesFound(f"recommended beside {id}", hits, ("what common neighbours are joined with, rare ones weighing more",))
+    return NodesFound(
+        f"recommended beside {id}", hits, ("what common neighbours are joined with, rare ones weighing more",)
+    )
 
 
 @_in("ranking")
@@ -392,7 +455,9 @@ def _rank(
 
 
 @_in("ranking")
-def _explore_smart(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
+def _explore_smart(
+    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
+) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
@@ -413,21 +478,32 @@ def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
     )
     why = () if rows else ("it has none; auto-dimensions computes those that texts and edges tell",)
     return TableFound(
-        f"dimensions of {index.names[graph.row(id)]}: {len(rows)}", ("dimension", "category", "value", "low", "high"), rows, why, (id,)
+        f"dimensions of {index.names[graph.row(id)]}: {len(rows)}",
+        ("dimension", "category", "value", "low", "high"),
+        rows,
+        why,
+        (id,),
     )
 
 
 @_in("dimensions")
-def _dimension_profile(graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]) -> MethodResult:
+def _dimension_profile(
+    graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]
+) -> MethodResult:
     """Two nodes beside each other on all dimensions that one of them has."""
     return dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
 
 
 @_in("dimensions")
-def _compare_dimensions(graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]) -> MethodResult:
+def _compare_dimensions(
+    graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]
+) -> MethodResult:
     """Where two nodes lie farthest apart, of the dimensions that both have."""
     found = dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
-    rows = sorted((row for row in found.rows() if row[4] is not None), key=lambda row: (-abs(float(str(row[4]))), str(row[0])))
+    rows = sorted(
+        (row for row in found.rows() if row[4] is not None),
+        key=lambda row: (-abs(float(str(row[4]))), str(row[0])),
+    )
     return TableFound(found.title, found.COLUMNS, tuple(rows), found.why, tuple(found.ids))
 
 
@@ -449,13 +525,17 @@ def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this no
     if node:
         id = meant_node(graph, node)
         rows: tuple[tuple[Any, ...], ...] = tuple(found.of(id).items())
-        return TableFound(f"computed dimensions of {id}: {len(rows)}", ("dimension", "value"), rows, (silent,), (id,))
+        return TableFound(
+            f"computed dimensions of {id}: {len(rows)}", ("dimension", "value"), rows, (silent,), (id,)
+        )
     counts = tuple(
         (name, int((~np.isnan(values)).sum()), round(float(values[~np.isnan(values)].mean()), 3))
         for name, values in found.values.items()
         if (~np.isnan(values)).any()
     )
-    return TableFound(f"computed dimensions: {len(counts)}", ("dimension", "nodes", "mean"), counts, (silent,))
+    return TableFound(
+        f"computed dimensions: {len(counts)}", ("dimension", "nodes", "mean"), counts, (silent,)
+    )
 
 
 QUESTIONS: Mapping[str, GraphQuestion] = _ALL

@@ -11,7 +11,8 @@ from kgot_lab.types import LLM, Message, Prompt
 def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> TextTool:
     """A tool that puts a plain question to a model; the result carries what it cost.
 
-    The model's own LLMError passes through: a budget that is used up or a tape that does not fit must end the run, not become a fact.
+    The model's own LLMError passes through: a budget that is used up or a tape that does not fit must end the
+    run, not become a fact.
     """
 
     require_parts(llm, ("name", "__call__"), "ask_model() takes a model, as connect(…) gives one")

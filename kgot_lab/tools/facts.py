@@ -20,10 +20,12 @@ def tools_for(
     follow: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Tool]:
-    """Search when there are documents, the attached files when there are some; raises BadInput for files that are not there.
+    """Search when there are documents, the attached files when there are some; raises BadInput for files that
+    are not there.
 
-    Warns that the search will be worse where the embedding model is not installed; `progress` is that of a search. With `follow` a search
-    follows names from passage to passage and returns more of them, for the mode `paths`.
+    Warns that the search will be worse where the embedding model is not installed; `progress` is that of a
+    search. With `follow` a search follows names from passage to passage and returns more of them, for the
+    mode `paths`.
     """
     tools: list[Tool] = []
     if documents:

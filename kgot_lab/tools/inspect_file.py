@@ -34,10 +34,11 @@ def inspect_file(
     reply: int = 700,
     name: str = "inspect_file",
 ) -> TextTool:
-    """A tool that returns the text of a file of the shelf: Office, PDF, HTML, data, plain text; a zip file's list; what is said in audio.
+    """A tool that returns the text of a file of the shelf: Office, PDF, HTML, data, plain text; a zip file's
+    list; what is said in audio.
 
-    With a model, the caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `deaf` says why
-    nothing is there to `transcribe` with.
+    With a model, the caller may add a question, which the model answers from the first `most_tokens` tokens
+    of the text. `deaf` says why nothing is there to `transcribe` with.
     """
     require(shelf, FileShelf, "inspect_file() reads files of a FileShelf")
     require_count(most_tokens, 1, "most_tokens")
@@ -56,25 +57,38 @@ def inspect_file(
     def _answered(model: Metered, file: str, text: str, question: str) -> Result:
         read = shorten(text, most_tokens)
         asked = f"Question: {question}\n\n{_ANSWER}\n\n{fenced(read, file)}"
-        told = model(Prompt((Message("system", FENCES), Message("user", asked)), max_tokens=reply)).text.strip()
+        told = model(
+            Prompt((Message("system", FENCES), Message("user", asked)), max_tokens=reply)
+        ).text.strip()
         if not told:
-            raise ToolFailed(f"{name}: the model said nothing about {harmless(file)}; ask in another way", usage=model.usage)
+            raise ToolFailed(
+                f"{name}: the model said nothing about {harmless(file)}; ask in another way",
+                usage=model.usage,
+            )
         cut = f"\n(From its first {most_tokens:,} of about {tokens(text):,} tokens.)" if read != text else ""
         return Result(told + cut, (Document(file, read, file),), model.usage)
 
     description = f"Returns the text of a file, or answers a question about it. Files: {shelf.listed()}."
-    may = {"question": "what to find out from it; leave it out for the text itself"} if llm is not None else {}
+    may = (
+        {"question": "what to find out from it; leave it out for the text itself"} if llm is not None else {}
+    )
     description = description if may else f"Returns the text of a file. Files: {shelf.listed()}."
     return TextTool(name, description, {"file": "the name of the file as listed"}, run, may=may)
 
 
-def _read(path: Path, transcribe: Callable[[Path], Transcript] | None, deaf: str) -> tuple[str, str, tuple[Usage, ...]]:
-    """The title that a file declares, its text, and what reading it cost; raises BadInput, NotInstalled, ToolFailed."""
+def _read(
+    path: Path, transcribe: Callable[[Path], Transcript] | None, deaf: str
+) -> tuple[str, str, tuple[Usage, ...]]:
+    """The title that a file declares, its text, and what reading it cost; raises BadInput, NotInstalled,
+    ToolFailed.
+    """
     extension = path.suffix.lower()
     if extension == ".zip":
         return "", _listing(path), ()
     if extension in _PICTURES:
-        raise BadInput("a picture holds no text; a tool that looks at pictures can answer a question about it, where there is one")
+        raise BadInput(
+            "a picture holds no text; a tool that looks at pictures can answer a question about it, where there is one"
+        )
     if extension in AUDIO:
         if transcribe is None:
             raise BadInput(deaf)

@@ -12,7 +12,8 @@ from kgot_lab.types import LLM, Prompt, Reply, Usage
 
 
 class Metered:
-    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all that was spent until then.
+    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all
+    that was spent until then.
 
     `before` is what the tool had spent already.
     """
@@ -37,7 +38,9 @@ class Metered:
 
 
 def costs_told(reported: Iterable[Usage], noted: Sequence[NotedCall]) -> tuple[NotedCall, ...]:
-    """What models behind a tool cost: the calls that were noted, and what the tool reports that none of them is, nor all together."""
+    """What models behind a tool cost: the calls that were noted, and what the tool reports that none of them
+    is, nor all together.
+    """
     left, more = list(noted), []
     for usage in reported:
         same = next((call for call in left if call.usage == usage), None)
@@ -54,4 +57,6 @@ def costs_told(reported: Iterable[Usage], noted: Sequence[NotedCall]) -> tuple[N
 
 def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
     """Whether two sums are of the same calls; dollars are added in another order."""
-    return replace(sum_told, cost=0) == replace(sum_noted, cost=0) and isclose(sum_told.cost, sum_noted.cost, abs_tol=1e-9)
+    return replace(sum_told, cost=0) == replace(sum_noted, cost=0) and isclose(
+        sum_told.cost, sum_noted.cost, abs_tol=1e-9
+    )

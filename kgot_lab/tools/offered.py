@@ -1,8 +1,10 @@
-"""The tools that can work with what is at hand, and of the others why they cannot; those of other packages included.
+"""The tools that can work with what is at hand, and of the others why they cannot; those of other packages
+included.
 
-A package adds a tool by a class and an entry point in the group "kgot_lab.tools". The class is called with what is at hand (AtHand)
-and its instance is the tool: it has a name, a one-line description, arguments (JSON schema) and a call that returns a Result. Where
-it cannot work it raises BadInput or NotInstalled, with what to give or to install.
+A package adds a tool by a class and an entry point in the group "kgot_lab.tools". The class is called with
+what is at hand (AtHand) and its instance is the tool: it has a name, a one-line description, arguments (JSON
+schema) and a call that returns a Result. Where it cannot work it raises BadInput or NotInstalled, with what
+to give or to install.
 """
 
 from __future__ import annotations
@@ -53,13 +55,17 @@ class AtHand:
     llm: LLM | None = None
     vision: LLM | None = None  # a model that takes images
     speech: str = "whisper-1"  # the model of OpenAI's that writes down recordings
-    spending: Spending | None = None  # the budget that the models are kept to; speech to text is paid of it too
+    spending: Spending | None = (
+        None  # the budget that the models are kept to; speech to text is paid of it too
+    )
     computer: Computer | None = None
     web: bool = False
     mirror: str | Path | None = None  # a folder in place of the web
     engine: str = ""  # the search engine by name; "" for the first whose key there is
     follow: bool = False  # whether a search follows names from passage to passage, for the mode `paths`
-    unpack_into: Path | None = None  # a folder for what is in zip files; None for one that goes with the shelf
+    unpack_into: Path | None = (
+        None  # a folder for what is in zip files; None for one that goes with the shelf
+    )
     manners: Manners = field(default_factory=Manners)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
@@ -79,7 +85,9 @@ class AtHand:
 
     @cached_property
     def encyclopedia(self) -> Tool:
-        """Wikipedia, one object for the loop and the search agent; raises BadInput where the web may not be asked, NotInstalled."""
+        """Wikipedia, one object for the loop and the search agent; raises BadInput where the web may not be
+        asked, NotInstalled.
+        """
         return wikipedia(Wikipedia(user_agent=self.polite_web.manners.user_agent))
 
 
@@ -109,11 +117,15 @@ class Offered:
 ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
 
 
-def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()) -> Offered:
-    """Every tool that can work with what is at hand; `others` are the entry points of other packages, by default those installed.
+def offered_tools(
+    at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()
+) -> Offered:
+    """Every tool that can work with what is at hand; `others` are the entry points of other packages, by
+    default those installed.
 
-    Those to `leave_out`, by name, are neither made nor listed. A tool of another package that fails to load is listed with its error.
-    Raises BadInput for files that are not there, and for a folder that cannot stand in for the web, OutOfMemory where a tool has no room.
+    Those to `leave_out`, by name, are neither made nor listed. A tool of another package that fails to load
+    is listed with its error. Raises BadInput for files that are not there, and for a folder that cannot stand
+    in for the web, OutOfMemory where a tool has no room.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
@@ -130,7 +142,11 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
             raise
         except LabError as error:
             missing.append(NotOffered(name, str(error)))
-    if at_hand.attachments and any(name.lower().endswith(AUDIO) for name in at_hand.shelf.names) and _INSPECTING not in leave_out:
+    if (
+        at_hand.attachments
+        and any(name.lower().endswith(AUDIO) for name in at_hand.shelf.names)
+        and _INSPECTING not in leave_out
+    ):
         try:
             _listening(at_hand)
         except BadInput as error:
@@ -157,7 +173,9 @@ def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
     """The tool of another package, once it is sure that it is one and its name is free; raises BadInput."""
     name, about = getattr(tool, "name", None), getattr(tool, "description", None)
     if not (isinstance(name, str) and name and isinstance(about, str) and callable(tool)):
-        raise BadInput("what its entry point made is no tool: a tool has a name, a description, arguments and a call")
+        raise BadInput(
+            "what its entry point made is no tool: a tool has a name, a description, arguments and a call"
+        )
     if not isinstance(getattr(tool, "arguments", None), Mapping):
         raise BadInput("its arguments are no JSON schema of an object")
     if name in taken:
@@ -196,7 +214,9 @@ def _image_question(at_hand: AtHand) -> Tool:
     if at_hand.vision is None:
         raise BadInput("no model that sees is given; name one (--vision-model MODEL)")
     if not (at_hand.attachments or at_hand.web):
-        raise BadInput("there are no pictures to look at; attach files (--attach FILE), or allow the web (--web)")
+        raise BadInput(
+            "there are no pictures to look at; attach files (--attach FILE), or allow the web (--web)"
+        )
     shelf = at_hand.shelf if at_hand.attachments else None
     return image_question(at_hand.vision, shelf, fetch=at_hand.polite_web.fetch if at_hand.web else None)
 
@@ -208,7 +228,9 @@ def _search_agent(at_hand: AtHand) -> Tool:
         mirror = Mirror(at_hand.mirror)
         return ask_search_agent(at_hand.llm, WebAccess(mirror, mirror.open_page))
     if not at_hand.web:
-        raise BadInput("the web is not to be asked; allow it (--web), or give a folder that stands in for it (--mirror FOLDER)")
+        raise BadInput(
+            "the web is not to be asked; allow it (--web), or give a folder that stands in for it (--mirror FOLDER)"
+        )
     engine = web_engine(at_hand.environment, at_hand.engine)
     access = WebAccess(engine, page_opener(at_hand.polite_web), at_hand.encyclopedia, WebArchive())
     return ask_search_agent(at_hand.llm, access)

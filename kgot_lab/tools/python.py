@@ -10,9 +10,15 @@ from kgot_lab.tools.tool import Result, TextTool
 
 
 def python(execute: Computer, *, name: str = "python") -> TextTool:
-    """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own SandboxError."""
+    """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own
+    SandboxError.
+    """
 
-    require_parts(execute, ("compute",), "python() runs code where something computes, as in open_sandbox(): an object with compute(code)")
+    require_parts(
+        execute,
+        ("compute",),
+        "python() runs code where something computes, as in open_sandbox(): an object with compute(code)",
+    )
 
     def run(code: str) -> Result:
         try:
@@ -23,7 +29,9 @@ def python(execute: Computer, *, name: str = "python") -> TextTool:
             raise ToolFailed(f"{name}: the code printed nothing; print the result")
         return Result(output)
 
-    description = "Runs Python code, for arithmetic, dates and counting, without files or network. Print the result."
+    description = (
+        "Runs Python code, for arithmetic, dates and counting, without files or network. Print the result."
+    )
     return TextTool(name, description, {"code": "Python code that prints the result"}, run)
 
 

@@ -28,8 +28,9 @@ def search(
 ) -> TextTool:
     """A tool that returns the k passages which fit a query best, whole, as lines `[n] Title: text`.
 
-    Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact. `progress(done, total)` is told how many
-    of the passages that have no vector yet have one, while they are computed here, where no retriever is given.
+    Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact.
+    `progress(done, total)` is told how many of the passages that have no vector yet have one, while they are
+    computed here, where no retriever is given.
     """
     require_count(k, 1, "k", "a search returns k passages")
     if retriever is not None:
@@ -43,22 +44,36 @@ def search(
         found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]
         if not found:
             raise ToolFailed(f"{name}: no passage fits {query!r}; try other words")
-        return Result("\n".join(f"[{number}] {_line(document)}" for number, document in enumerate(found, start=1)), tuple(found))
+        return Result(
+            "\n".join(f"[{number}] {_line(document)}" for number, document in enumerate(found, start=1)),
+            tuple(found),
+        )
 
     description = f"Searches the documents and returns the {k} passages that fit the query best."
     takes = {"query": "what to look for: names and words that the passage would contain"}
     return TextTool(name, description, takes, run, finds="query")
 
 
-def search_of(documents: Sequence[Document], *, follow: bool, most: int, progress: Callable[[int, int], object] | None = None) -> TextTool:
-    """The search over the documents of a question: of words and meaning, or one that follows names and returns FOLLOWED passages."""
+def search_of(
+    documents: Sequence[Document],
+    *,
+    follow: bool,
+    most: int,
+    progress: Callable[[int, int], object] | None = None,
+) -> TextTool:
+    """The search over the documents of a question: of words and meaning, or one that follows names and
+    returns FOLLOWED passages.
+    """
     if follow:
         return search(documents, names_followed(documents, progress), k=min(FOLLOWED, len(documents)))
     return search(documents, k=min(most, len(documents)), progress=progress)
 
 
-def names_followed(documents: Iterable[Document], progress: Callable[[int, int], object] | None = None) -> Stage:
-    """The retriever that the mode `paths` opens with: words and meaning find a first passage, its names lead to the next ones.
+def names_followed(
+    documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
+) -> Stage:
+    """The retriever that the mode `paths` opens with: words and meaning find a first passage, its names lead
+    to the next ones.
 
     Without the embedding model it is BM25 alone, with a warning.
     """
@@ -70,8 +85,12 @@ def names_followed(documents: Iterable[Document], progress: Callable[[int, int],
         return found  # which has warned
 
 
-def words_and_meaning(documents: Iterable[Document], progress: Callable[[int, int], object] | None = None) -> Stage:
-    """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without the embedding model."""
+def words_and_meaning(
+    documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
+) -> Stage:
+    """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without
+    the embedding model.
+    """
     documents = checked_documents(documents)
     words = bm25(documents)
     try:

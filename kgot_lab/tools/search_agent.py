@@ -1,4 +1,6 @@
-"""The tool that searches the web: a model that searches, visits and reads pages until it can answer, a few turns long."""
+"""The tool that searches the web: a model that searches, visits and reads pages until it can answer, a few
+turns long.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, LabError, LLMError, OutOfMemory, ToolFailed, require_count, require_parts, wants_memory
+from kgot_lab.errors import (
+    BadReply,
+    LabError,
+    LLMError,
+    OutOfMemory,
+    ToolFailed,
+    require_count,
+    require_parts,
+    wants_memory,
+)
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.tokens import shorten, tokens
@@ -68,14 +79,21 @@ class _Finish(BaseModel):
     answer: str
 
 
-def ask_search_agent(llm: LLM, access: WebAccess, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent") -> TextTool:
-    """A tool that answers a question from pages which a model searches for and reads; its sources are the screens that were read.
+def ask_search_agent(
+    llm: LLM, access: WebAccess, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent"
+) -> TextTool:
+    """A tool that answers a question from pages which a model searches for and reads; its sources are the
+    screens that were read.
 
-    The result carries what the model cost, and so does the ToolFailed of a search that found nothing. The model's own LLMError
-    passes through, but for replies that have not the shape of a move.
+    The result carries what the model cost, and so does the ToolFailed of a search that found nothing. The
+    model's own LLMError passes through, but for replies that have not the shape of a move.
     """
     require_parts(llm, ("name", "__call__"), "ask_search_agent() takes a model, as connect(…) gives one")
-    require_parts(access, ("engine", "open_page"), "ask_search_agent() takes a WebAccess: an engine and what opens pages")
+    require_parts(
+        access,
+        ("engine", "open_page"),
+        "ask_search_agent() takes a WebAccess: an engine and what opens pages",
+    )
     require_count(stamina.turns, 1, "turns", "an agent needs one to answer")
 
     def run(query: str) -> Result:
@@ -119,13 +137,19 @@ class _Search:
             return reply, parse(reply, _Move)
 
     def _finished(self, query: str) -> Result:
-        prompt = Prompt((*self._messages(query), Message("user", _FINISH)), schema_of(_Finish), max_tokens=self._stamina.reply)
+        prompt = Prompt(
+            (*self._messages(query), Message("user", _FINISH)),
+            schema_of(_Finish),
+            max_tokens=self._stamina.reply,
+        )
         try:
             finish = parse(self._llm(prompt).text, _Finish)
         except BadReply as error:
             raise self._failed(f"no answer after {self._stamina.turns} turns ({error.reason})") from None
         if not finish.found or not finish.answer.strip():
-            raise self._failed(f"nothing that answers it was found in {self._stamina.turns} turns; ask for less, or in other words")
+            raise self._failed(
+                f"nothing that answers it was found in {self._stamina.turns} turns; ask for less, or in other words"
+            )
         return self._told(finish.answer.strip())
 
     def _told(self, text: str) -> Result:
@@ -138,7 +162,10 @@ class _Search:
 
     def _messages(self, query: str) -> tuple[Message, ...]:
         """The conversation; what older moves gave is left out where all of it would be too long."""
-        moves = "\n".join(f"- {move.name}({', '.join(_described(move))}): {move.description}" for move in self._moves.values())
+        moves = "\n".join(
+            f"- {move.name}({', '.join(_described(move))}): {move.description}"
+            for move in self._moves.values()
+        )
         form = 'Reply as JSON: {"thought": "...", "move": "...", "arguments": {...}}'
         opening = f"Question: {query}\n\nMoves:\n{moves}\n- answer(text: the complete answer): Ends the search.\n\n{form}"
         room, kept = self._stamina.remembered, []
@@ -151,13 +178,22 @@ class _Search:
 
     def _schema(self) -> Mapping[str, Json]:
         """The JSON schema of `_Move` that allows only the moves there are, each with what it takes."""
-        answer = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False}
+        answer = {
+            "type": "object",
+            "properties": {"text": {"type": "string"}},
+            "required": ["text"],
+            "additionalProperties": False,
+        }
         arguments = {**{move.name: dict(move.arguments) for move in self._moves.values()}, "answer": answer}
         return {
             "anyOf": [
                 {
                     "type": "object",
-                    "properties": {"thought": {"type": "string"}, "move": {"const": name}, "arguments": takes},
+                    "properties": {
+                        "thought": {"type": "string"},
+                        "move": {"const": name},
+                        "arguments": takes,
+                    },
                     "required": ["thought", "move", "arguments"],
                     "additionalProperties": False,
                 }
@@ -169,11 +205,15 @@ class _Search:
         """What a move gives, fenced; a failure is told in the same way, since it may repeat words of a page."""
         try:
             if move.move not in self._moves:
-                raise ToolFailed(f"there is no move {move.move!r}; there are: {', '.join([*self._moves, 'answer'])}")
+                raise ToolFailed(
+                    f"there is no move {move.move!r}; there are: {', '.join([*self._moves, 'answer'])}"
+                )
             result = self._moves[move.move](**move.arguments)
         except (LLMError, OutOfMemory):
             raise
-        except Exception as error:  # whatever a page makes a parser do: the search goes on, and what it cost is kept
+        except (
+            Exception
+        ) as error:  # whatever a page makes a parser do: the search goes on, and what it cost is kept
             if wants_memory(error):
                 raise OutOfMemory(f"the move {move.move}") from error
             again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
@@ -181,29 +221,49 @@ class _Search:
             return f"The move failed.{again}\n{fenced(why, 'why it failed')}"
         return result.text
 
-    # --- the moves ---------------------------------------------------------------------------------------------------------
+    # --- the moves
+    # ---------------------------------------------------------------------------------------------------------
 
     def _offered(self) -> list[TextTool]:
         page = {"address": "a whole address, or one relative to the open page"}
-        words, text, question = {"query": "words that the page would contain"}, {"text": "what to find"}, {"question": "what to look for"}
+        words, text, question = (
+            {"query": "words that the page would contain"},
+            {"text": "what to find"},
+            {"question": "what to look for"},
+        )
         browser, shown = self._browser, self._shown
         moves = [
             TextTool("web_search", "Searches for pages.", words, self._search, may={"year": "four digits"}),
             TextTool("visit", "Opens a page.", page, lambda address: shown(browser.visit(address))),
-            TextTool("page_down", "Shows the next part of the open page.", {}, lambda: shown(browser.page_down())),
+            TextTool(
+                "page_down", "Shows the next part of the open page.", {}, lambda: shown(browser.page_down())
+            ),
             TextTool("page_up", "Shows the part before.", {}, lambda: shown(browser.page_up())),
             TextTool("back", "Opens the page before this one.", {}, lambda: shown(browser.back())),
-            TextTool("find", "Goes to the first place of a text on the open page.", text, lambda text: shown(browser.find(text))),
-            TextTool("find_next", "Goes to the next place of the text.", {}, lambda: shown(browser.find_next())),
+            TextTool(
+                "find",
+                "Goes to the first place of a text on the open page.",
+                text,
+                lambda text: shown(browser.find(text)),
+            ),
+            TextTool(
+                "find_next", "Goes to the next place of the text.", {}, lambda: shown(browser.find_next())
+            ),
             TextTool("summarize_page", "Reads all of the open page for you.", question, self._summarize),
         ]
         if self._access.encyclopedia:
             may = {"date": "YYYY-MM-DD, for an older version"}
             takes = {"article": "the title of an article"}
-            moves.append(TextTool("wikipedia", "Opens an article of Wikipedia.", takes, self._article, may=may))
+            moves.append(
+                TextTool("wikipedia", "Opens an article of Wikipedia.", takes, self._article, may=may)
+            )
         if self._access.archive:
             takes = {**page, "date": "YYYYMMDD"}
-            moves.append(TextTool("find_archived", "Opens the page as it was kept nearest to a date.", takes, self._archived))
+            moves.append(
+                TextTool(
+                    "find_archived", "Opens the page as it was kept nearest to a date.", takes, self._archived
+                )
+            )
         return moves
 
     def _search(self, query: str, year: str = "") -> Result:
@@ -211,7 +271,10 @@ class _Search:
             raise ToolFailed(f"a year is four digits, not {year[:20]!r}")
         hits = self._access.engine.hits(query, int(year) if year else None)
         if not hits:
-            raise ToolFailed("nothing was found; search for fewer or other words" + (", or without the year" if year else ""))
+            raise ToolFailed(
+                "nothing was found; search for fewer or other words"
+                + (", or without the year" if year else "")
+            )
         listed = "\n".join(f"{number}. {hit}" for number, hit in enumerate(hits, start=1))
         return Result(fenced(listed, f"{self._access.engine.name} on {query}"))
 

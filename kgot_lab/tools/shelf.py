@@ -21,13 +21,20 @@ _NESTED = 3  # zip files inside one another
 class FileShelf:
     """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
 
-    `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path in it. `unpack_into` is
-    the folder where zip files of the shelf are unpacked, and found again by a later shelf; without one it is a temporary folder, which
-    goes with the shelf. `limits` is what a zip file may hold; the bytes are counted over all of them together. Raises BadInput when a
-    file is not there or two share a name.
+    `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path
+    in it. `unpack_into` is the folder where zip files of the shelf are unpacked, and found again by a later
+    shelf; without one it is a temporary folder, which goes with the shelf. `limits` is what a zip file may
+    hold; the bytes are counted over all of them together. Raises BadInput when a file is not there or two
+    share a name.
     """
 
-    def __init__(self, paths: Sequence[str | Path] | str | Path, *, unpack_into: Path | None = None, limits: UnpackLimits | None = None):
+    def __init__(
+        self,
+        paths: Sequence[str | Path] | str | Path,
+        *,
+        unpack_into: Path | None = None,
+        limits: UnpackLimits | None = None,
+    ):
         self._files = _listed(Path(paths)) if isinstance(paths, str | Path) else _attached(paths)
         self._unpack_into = unpack_into
         self._limits = limits or UnpackLimits()
@@ -50,16 +57,24 @@ class FileShelf:
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
     def unpack(self, name: str) -> list[str]:
-        """The names, on this shelf, of the files of a zip file, which are unpacked the first time; raises ToolFailed."""
+        """The names, on this shelf, of the files of a zip file, which are unpacked the first time; raises
+        ToolFailed.
+        """
         path = self.path(name)
         inside = f"{name}/"
         if not any(known.startswith(inside) for known in self._files):
             if sum(part.lower().endswith(".zip") for part in name.split("/")) > _NESTED:
-                raise ToolFailed(f"{harmless(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked")
+                raise ToolFailed(
+                    f"{harmless(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked"
+                )
             target = self._folder() / name
             target = target.with_name(f"{target.name}.unpacked")
             try:
-                files = unpacked_before(path, target, self._limits) if target.exists() else unpacked(path, target, self._limits)
+                files = (
+                    unpacked_before(path, target, self._limits)
+                    if target.exists()
+                    else unpacked(path, target, self._limits)
+                )
             except BadInput as error:
                 raise ToolFailed(f"{harmless(name)}: {error}") from None
             size = sum(file.stat().st_size for file in files)
@@ -68,7 +83,9 @@ class FileShelf:
         return [known for known in self.names if known.startswith(inside)]
 
     def _folder(self) -> Path:
-        """The folder to unpack into; one that nobody named is removed with the shelf, or when the program ends."""
+        """The folder to unpack into; one that nobody named is removed with the shelf, or when the program
+        ends.
+        """
         if self._unpack_into is None:
             made = tempfile.TemporaryDirectory(prefix="kgot-lab-unpacked-", ignore_cleanup_errors=True)
             weakref.finalize(self, made.cleanup)
@@ -85,7 +102,9 @@ def _attached(paths: object) -> dict[str, Path]:
     files = {Path(path).name: Path(path).resolve() for path in paths}
     missing = [str(path) for path in paths if not Path(path).is_file()]
     if not paths or missing or len(files) < len(paths):
-        raise BadInput(f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}")
+        raise BadInput(
+            f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}"
+        )
     return files
 
 
@@ -95,11 +114,19 @@ def _listed(folder: Path) -> dict[str, Path]:
         raise BadInput(f"{folder} is not a folder; files are given as a list of paths, or as one folder")
     root, files = folder.resolve(), dict[str, Path]()
     for parent, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink())
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink()
+        )
         found = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
-        files |= {path.relative_to(root).as_posix(): path for path in found if not path.is_symlink() and path.is_file()}
+        files |= {
+            path.relative_to(root).as_posix(): path
+            for path in found
+            if not path.is_symlink() and path.is_file()
+        }
         if len(files) > _MOST_FILES:
-            raise BadInput(f"{folder} holds more than {_MOST_FILES:,} files; give a folder with what the question needs")
+            raise BadInput(
+                f"{folder} holds more than {_MOST_FILES:,} files; give a folder with what the question needs"
+            )
     if not files:
         raise BadInput(f"{folder} holds no files")
     return files

@@ -1,4 +1,6 @@
-"""What a tool is: something with a name, a line for the prompt and arguments, that the loop may call for facts."""
+"""What a tool is: something with a name, a line for the prompt and arguments, that the loop may call for
+facts.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from kgot_lab.types import Document, Json, Usage
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool returned: a text for the model, the documents it is taken from, and what models behind the tool cost.
+    """What a tool returned: a text for the model, the documents it is taken from, and what models behind the
+    tool cost.
 
-    It is `recorded` where a trace holds it already, in which nothing is masked any more: the environment may have other keys by now.
+    It is `recorded` where a trace holds it already, in which nothing is masked any more: the environment may
+    have other keys by now.
     """
 
     text: str
@@ -31,9 +35,15 @@ def checked_result(result: object) -> Result:
     if not isinstance(result, Result) or not isinstance(result.text, str):
         raise BadInput(f"a tool returns a text, or a Result with a text, not {described_value(result)}")
     for what, given, kind in (("sources", result.sources, Document), ("usage", result.usage, Usage)):
-        odd = [given] if not isinstance(given, tuple | list) else [each for each in given if not isinstance(each, kind)]
+        odd = (
+            [given]
+            if not isinstance(given, tuple | list)
+            else [each for each in given if not isinstance(each, kind)]
+        )
         if odd:
-            raise BadInput(f"the {what} of a Result are a tuple of {kind.__name__}, not {described_value(odd[0])}")
+            raise BadInput(
+                f"the {what} of a Result are a tuple of {kind.__name__}, not {described_value(odd[0])}"
+            )
     if wrong := next(filter(None, map(wrong_in_usage, result.usage)), ""):
         raise BadInput(f"a Result whose {wrong}")
     return result
@@ -53,7 +63,9 @@ class Tool(Protocol):
 
 @runtime_checkable
 class Finder(Tool, Protocol):
-    """A tool that finds documents: the loop may call it with a name or the question itself, as well as let a model choose it."""
+    """A tool that finds documents: the loop may call it with a name or the question itself, as well as let a
+    model choose it.
+    """
 
     @property
     def finds(self) -> str: ...  # the argument that says what to look for; "" where it finds none after all
@@ -68,8 +80,9 @@ def sought_by(tool: Tool) -> str:
 class TextTool:
     """A tool whose arguments are texts: the function gets them by name, checked and stripped of outer spaces.
 
-    Those in `takes` are required, those in `may` are not, and are left out where they are empty. `finds` is the argument that says
-    what to look for, where the tool finds documents. Raises BadInput where that is not all it needs.
+    Those in `takes` are required, those in `may` are not, and are left out where they are empty. `finds` is
+    the argument that says what to look for, where the tool finds documents. Raises BadInput where that is not
+    all it needs.
     """
 
     name: str
@@ -81,14 +94,18 @@ class TextTool:
 
     def __post_init__(self) -> None:
         if self.finds and list(self.takes) != [self.finds]:
-            raise BadInput(f"{self.name} finds documents by {self.finds!r}, so that must be all it takes, not {', '.join(self.takes)}")
+            raise BadInput(
+                f"{self.name} finds documents by {self.finds!r}, so that must be all it takes, not {', '.join(self.takes)}"
+            )
 
     @property
     def arguments(self) -> dict[str, Json]:
         """The JSON schema of the arguments."""
         return {
             "type": "object",
-            "properties": {name: {"type": "string", "description": meaning} for name, meaning in self._all.items()},
+            "properties": {
+                name: {"type": "string", "description": meaning} for name, meaning in self._all.items()
+            },
             "required": list(self.takes),
             "additionalProperties": False,
         }
@@ -104,8 +121,14 @@ class TextTool:
         wrong = [f"{name} is missing" for name in self.takes if name not in given]
         wrong += [problem for name, value in given.items() if (problem := self._problem(name, value))]
         if wrong:
-            raise ToolFailed(f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self._all) or 'nothing'}")
-        return {name: str(value).strip() for name, value in given.items() if name in self.takes or not _empty(value)}
+            raise ToolFailed(
+                f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self._all) or 'nothing'}"
+            )
+        return {
+            name: str(value).strip()
+            for name, value in given.items()
+            if name in self.takes or not _empty(value)
+        }
 
     def _problem(self, name: str, value: Json) -> str:
         if name not in self._all:

@@ -39,9 +39,9 @@ class Transcript:
 class Transcriber:
     """Writes down what is said in an audio file; `key` is in no text and no repr.
 
-    `price` is in US dollars a minute, None where nobody knows it; by default that of OpenAI's model at OpenAI. With `spending` a file is
-    refused that could pass the budget, as calls of models are. Raises BadInput for a price that is none, and for one that is not known
-    where dollars are limited.
+    `price` is in US dollars a minute, None where nobody knows it; by default that of OpenAI's model at
+    OpenAI. With `spending` a file is refused that could pass the budget, as calls of models are. Raises
+    BadInput for a price that is none, and for one that is not known where dollars are limited.
     """
 
     def __init__(
@@ -61,17 +61,23 @@ class Transcriber:
         self._spending = spending
         if self.price is None and spending is not None and spending.budget.dollars is not None:
             how = "leave out the limit in dollars, or limit calls or seconds"
-            raise BadInput(f"what {self.model} charges for writing down speech is not known, so dollars cannot be limited: {how}")
+            raise BadInput(
+                f"what {self.model} charges for writing down speech is not known, so dollars cannot be limited: {how}"
+            )
 
     def __call__(self, path: Path) -> Transcript:
         """What is said in a file; raises ToolFailed, `again` where a later try may work."""
         if path.stat().st_size > _LARGEST:
-            raise ToolFailed(f"{path.name} is larger than {_LARGEST // 1_000_000} MB, the most that is transcribed")
+            raise ToolFailed(
+                f"{path.name} is larger than {_LARGEST // 1_000_000} MB, the most that is transcribed"
+            )
         longest = longest_speech(path)
         began = time.perf_counter()
         with self._paid(path, self._cost(longest)) as took:
             found = self._asked(path, self._cost(longest))
-            told = found.usage.seconds if found.usage is not None and found.usage.type == "duration" else longest
+            told = (
+                found.usage.seconds if found.usage is not None and found.usage.type == "duration" else longest
+            )
             usage = Usage(seconds=time.perf_counter() - began, cost=self._cost(told))
             took.append(usage)
         if not found.text.strip():
@@ -101,12 +107,18 @@ class Transcriber:
         import openai
 
         most_time = 3 * self._seconds  # a file is sent, listened to and answered
-        seconds = most_time if self._spending is None else min(most_time, max(self._spending.seconds_left, LEAST_SECONDS))
+        seconds = (
+            most_time
+            if self._spending is None
+            else min(most_time, max(self._spending.seconds_left, LEAST_SECONDS))
+        )
         try:
             connections = bounded_client(seconds, **way_to(self._address))
         except BadInput as error:
             raise ToolFailed(f"{path.name} is not written down: {error}") from None
-        client = openai.OpenAI(api_key=self._key, base_url=self._address, timeout=seconds, max_retries=0, http_client=connections)
+        client = openai.OpenAI(
+            api_key=self._key, base_url=self._address, timeout=seconds, max_retries=0, http_client=connections
+        )
         try:  # the client's errors hold the request, and the request the key
             with client:
                 return client.audio.transcriptions.create(model=self.model, file=path)
@@ -118,9 +130,13 @@ class Transcriber:
         except openai.APIStatusError as error:
             again = error.status_code in (408, 429) or error.status_code >= 500
             told = str(error.message).replace(self._key, "…")[:300]
-            raise ToolFailed(f"{path.name} was not transcribed: HTTP {error.status_code}: {told}", again=again) from None
+            raise ToolFailed(
+                f"{path.name} was not transcribed: HTTP {error.status_code}: {told}", again=again
+            ) from None
         except (openai.APIError, UnusableBody) as error:
-            raise ToolFailed(f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}") from None
+            raise ToolFailed(
+                f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}"
+            ) from None
         except KeyboardInterrupt:  # perhaps while the service was listening
             self._unanswered(most)
             raise
@@ -135,7 +151,9 @@ class Transcriber:
 
 
 def longest_speech(path: Path) -> float:
-    """The most seconds that a recording can last: what a WAV file says, of others its bytes at the lowest rate there is."""
+    """The most seconds that a recording can last: what a WAV file says, of others its bytes at the lowest
+    rate there is.
+    """
     if path.suffix.lower() == ".wav":
         try:
             with closing(wave.open(str(path), "rb")) as file:

@@ -21,6 +21,8 @@ def wikipedia(wiki: Wikipedia | None = None, *, name: str = "wikipedia") -> Text
             raise ToolFailed(f"{name}: {error}", again=error.again) from None
         return Result(page.text, (Document(page.address, page.text, page.title),))
 
-    description = "Returns an article of Wikipedia by its title, with its tables; with a date, as it was on that day."
+    description = (
+        "Returns an article of Wikipedia by its title, with its tables; with a date, as it was on that day."
+    )
     may = {"date": "YYYY-MM-DD, only if the question is about an older version"}
     return TextTool(name, description, {"article": "the title of the article"}, run, finds="article", may=may)

@@ -1,4 +1,6 @@
-"""Show a graph, a run, a ranking, two texts or a table, live where that is possible: for notebooks and the command line."""
+"""Show a graph, a run, a ranking, two texts or a table, live where that is possible: for notebooks and the
+command line.
+"""
 
 from kgot_lab.draw import plots
 from kgot_lab.draw.exercise import exercise

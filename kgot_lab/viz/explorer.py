@@ -35,30 +35,40 @@ def explore(
     qrels: Qrels | None = None,
     systems: Systems | None = None,
 ) -> Explorer:
-    """Explore how lanes find documents: what each adds to a score, what a weight changes, which gold is among the first k.
+    """Explore how lanes find documents: what each adds to a score, what a weight changes, which gold is among
+    the first k.
 
-    It starts with the first of the `queries`, of which a reader can choose; `qrels` says what is relevant to those that have an id.
-    Any two of the `systems` can stand side by side, or one beside the sliders; one that is a function is built when it is chosen.
-    `lanes` are Lanes, a mapping of their names to stages, or one stage that searches by words. Raises UnknownName for a
-    lane of another name, and BadInput for anything else and for documents or queries of which two share an id.
+    It starts with the first of the `queries`, of which a reader can choose; `qrels` says what is relevant to
+    those that have an id. Any two of the `systems` can stand side by side, or one beside the sliders; one
+    that is a function is built when it is chosen. `lanes` are Lanes, a mapping of their names to stages, or
+    one stage that searches by words. Raises UnknownName for a lane of another name, and BadInput for anything
+    else and for documents or queries of which two share an id.
     """
     lanes = lanes_of(lanes)
     known = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
     twice = [id for id, times in Counter(query.id for query in known if query.id).items() if times > 1]
     if twice:
-        raise BadInput(f"{len(twice)} query ids occur more than once, for example {twice[0]!r}; ids must be unique")
+        raise BadInput(
+            f"{len(twice)} query ids occur more than once, for example {twice[0]!r}; ids must be unique"
+        )
     shelf = DocumentShelf({document.id: document for document in checked_documents(documents)})
-    return Explorer(Searches(lanes, shelf, known, qrels or {}, systems or {}), known[0] if known else Query(""), Mix())
+    return Explorer(
+        Searches(lanes, shelf, known, qrels or {}, systems or {}), known[0] if known else Query(""), Mix()
+    )
 
 
 def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | None = None) -> Explorer:
-    """Explore a data set with the lanes of the benchmark's "kg-os hybrid", and compare all of the benchmark's systems.
+    """Explore a data set with the lanes of the benchmark's "kg-os hybrid", and compare all of the benchmark's
+    systems.
 
-    Lanes: MiniLM (or another embedder), the stronger of BM25 and FTS5, and what the documents that LIKE finds are linked to. There is no
-    intent lane. Locked questions are not shown. Raises what `load`, `minilm` and `fts5` raise.
+    Lanes: MiniLM (or another embedder), the stronger of BM25 and FTS5, and what the documents that LIKE finds
+    are linked to. There is no intent lane. Locked questions are not shown. Raises what `load`, `minilm` and
+    `fts5` raise.
     """
     from kgot_lab.embedding.vectors import minilm
-    from kgot_lab.experiments.recall.datasets import load_dataset  # here, since whoever explores lanes of their own needs none of this
+    from kgot_lab.experiments.recall.datasets import (
+        load_dataset,
+    )  # here, since whoever explores lanes of their own needs none of this
     from kgot_lab.experiments.recall.systems import systems
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.retrieval.fulltext import fts5, like
@@ -74,11 +84,14 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
         text=strongest(bm25(documents), fts5(documents)),
         graph=around(title_graph(documents), like(documents)),
     )
-    return explore(lanes, documents, queries=develop.queries, qrels=develop.qrels, systems=systems(develop, vectors))
+    return explore(
+        lanes, documents, queries=develop.queries, qrels=develop.qrels, systems=systems(develop, vectors)
+    )
 
 
 class Explorer:
-    """What `explore` shows: two outputs in a cell, and then what the reader made of it, as a pipeline and its ranking.
+    """What `explore` shows: two outputs in a cell, and then what the reader made of it, as a pipeline and its
+    ranking.
 
     `question` and `mix` say where the sliders stand: where the reader left them, once the view is live.
     """
@@ -111,10 +124,14 @@ class Explorer:
         off: Collection[str] | None = None,
         k: int | None = None,
     ) -> Explorer:
-        """The same explorer standing elsewhere; raises UnknownName for a preset or a lane, BadInput for weights or a k out of bounds."""
+        """The same explorer standing elsewhere; raises UnknownName for a preset or a lane, BadInput for
+        weights or a k out of bounds.
+        """
         wanted = weights_of(preset) if preset is not None else weights or self.mix.weights
         mix = Mix(wanted, self.mix.off if off is None else frozenset(off), self.mix.k if k is None else k)
-        return Explorer(self._searches, self.question if question is None else self._searches.query(question), mix)
+        return Explorer(
+            self._searches, self.question if question is None else self._searches.query(question), mix
+        )
 
     @property
     def stage(self) -> Stage:
@@ -128,14 +145,22 @@ class Explorer:
         if not self.question.text.strip():
             return Ranking(self.question, (), stage.name)
         searched = self._searches.searched(self.question)
-        return replace(best(searched.joined(shares(searched.stages, self.mix)), self.mix.k), system=stage.name)
+        return replace(
+            best(searched.joined(shares(searched.stages, self.mix)), self.mix.k), system=stage.name
+        )
 
     @property
     def picture(self) -> Drawing:
         """What is shown, as a static picture."""
         side, notes = self._searches.look(self.question, self.mix)
         told = [self._searches.told(side, self.mix.k), *notes] if side.ranking.hits else notes
-        return hits_picture(self.question.text, self._searches.hits(side, self.mix.k), told, side.stage, self._searches.lanes.given)
+        return hits_picture(
+            self.question.text,
+            self._searches.hits(side, self.mix.k),
+            told,
+            side.stage,
+            self._searches.lanes.given,
+        )
 
     def table(self) -> Table:
         """The hits that are shown, with the exact numbers behind each score."""
@@ -143,7 +168,9 @@ class Explorer:
         return hits_table(self._searches.hits(side, self.mix.k), shortened(self.question.text, 100))
 
     def heard(self, message: Mapping[str, Json]) -> Json:
-        """The answer to a browser that tells of its question, its sliders and what it compares; nonsense is answered in words."""
+        """The answer to a browser that tells of its question, its sliders and what it compares; nonsense is
+        answered in words.
+        """
         match message:
             case {"n": int(number), "wish": {"question": str(question)} as wish}:
                 try:

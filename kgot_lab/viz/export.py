@@ -1,4 +1,6 @@
-"""A graph as one HTML file to move and search: the view of the notebooks, which works from disk and asks nothing of the network."""
+"""A graph as one HTML file to move and search: the view of the notebooks, which works from disk and asks
+nothing of the network.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,21 @@ summary { cursor: pointer; }
 
 
 def export(
-    graph: object, path: Path | str, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED
+    graph: object,
+    path: Path | str,
+    *,
+    title: str = "",
+    positions: Mapping[str, Place] | None = None,
+    limit: int = MOST_EXPORTED,
 ) -> Path:
-    """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its path.
+    """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its
+    path.
 
-    Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of `show_graph` put them, and
-    nothing moves them but the reader. A graph of more than `limit` nodes is drawn as communities. As many of them open as there is room
-    for in about 1 MB, the largest first, and the page says how many. The folder is made if need be. Raises BadInput when the file cannot
-    be written there or the page would fetch anything.
+    Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of
+    `show_graph` put them, and nothing moves them but the reader. A graph of more than `limit` nodes is drawn
+    as communities. As many of them open as there is room for in about 1 MB, the largest first, and the page
+    says how many. The folder is made if need be. Raises BadInput when the file cannot be written there or the
+    page would fetch anything.
     """
     arrows = not is_undirected(graph)
     graph = as_graph(graph)
@@ -76,11 +85,17 @@ def export_page(
         element("h1", title),
         element("div", view.picture.svg, class_="still"),
         place({**view.alone(), "stands_for": key_of(view.picture.svg)}),
-        element("details", element("summary", "The same as tables"), element("div", table(graph, limit=200).html, class_="wide")),
+        element(
+            "details",
+            element("summary", "The same as tables"),
+            element("div", table(graph, limit=200).html, class_="wide"),
+        ),
     )
     script, source = page_script()
     head = page_head(title, page_style() + EXPORT_STYLE, script=source)
     page = f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n"
     if left := references(page, beside=True):
-        raise BadInput(f"the page would fetch {', '.join(left[:5])}: this copy of kgot_lab was changed; install it anew")
+        raise BadInput(
+            f"the page would fetch {', '.join(left[:5])}: this copy of kgot_lab was changed; install it anew"
+        )
     return page

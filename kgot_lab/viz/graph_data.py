@@ -27,9 +27,16 @@ CAPTION = 24  # letters below a node
 _LINE = 300  # letters of a line that one sees on pointing at something
 ASPECT = 1.5  # width of the unit square over its height
 _NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
-AREA = (780.0, 440.0)  # pixels for which a live view is planned that has no still picture; a smaller one is drawn smaller
+AREA = (
+    780.0,
+    440.0,
+)  # pixels for which a live view is planned that has no still picture; a smaller one is drawn smaller
 _LINES_PLANNED = 4 * PLANNED
-_NO_COMMUNITY = (WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE)  # what is drawn smaller, since its number says little
+_NO_COMMUNITY = (
+    WITHOUT_EDGES,
+    THE_REST,
+    EVERYTHING_ELSE,
+)  # what is drawn smaller, since its number says little
 GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
 
 
@@ -39,10 +46,13 @@ def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[st
     return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
 
 
-def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None) -> dict[str, Json]:
+def data_of(
+    view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None
+) -> dict[str, Json]:
     """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not.
 
-    A small one has a plan: that of its still picture, if one is given, or else a new one, in which nodes keep their `positions`.
+    A small one has a plan: that of its still picture, if one is given, or else a new one, in which nodes keep
+    their `positions`.
     """
     numbers = {label: number for number, label in enumerate(told.labels)}
     groups = {community.id: community for community in view.communities if community.hidden}
@@ -51,7 +61,9 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: Draw
     places = plan.fractions() if plan else places_of(view, positions=positions, aspect=ASPECT)
     more = _more(view)
     nodes = [
-        _group(groups[node.id], view, places) if node.id in groups else _node(node, numbers, places) | {"more": more.get(node.id, 0)}
+        _group(groups[node.id], view, places)
+        if node.id in groups
+        else _node(node, numbers, places) | {"more": more.get(node.id, 0)}
         for node in view.nodes
     ]
     for made in nodes:
@@ -72,26 +84,48 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place], plan: Draw
         "edges": edges,
         "legend": _legend([node for node in view.nodes if node.id not in groups], numbers),
         "marks": list(kinds_of_marks(told.said, {*told.nodes.values(), *told.edges.values()})),
-        "note": " ".join(filter(None, (told.said, _inside(view, told), view.note, *(plan.notes if plan else ())))),
+        "note": " ".join(
+            filter(None, (told.said, _inside(view, told), view.note, *(plan.notes if plan else ())))
+        ),
         "type_of_all": plan.type_of_all if plan else "",
         "aspect": ASPECT,
-        "plan": {"width": plan.area[0], "height": plan.area[1], "name": plan.name_size, "word": plan.word_size} if plan else None,
+        "plan": {
+            "width": plan.area[0],
+            "height": plan.area[1],
+            "name": plan.name_size,
+            "word": plan.word_size,
+        }
+        if plan
+        else None,
         "total": len(told.graph) if view.communities else 0,
         "inside": view.whole.outer is not None,
-        "cut": any(line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]),  # Python has more that can be searched
+        "cut": any(
+            line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]
+        ),  # Python has more that can be searched
     }
 
 
 def _node(node: Node, numbers: Mapping[str, int], places: Mapping[str, Place]) -> dict[str, Json]:
     look = look_of(numbers[node.labels[0]]) if node.labels else ROUND
-    about = [f"id: {shortened(node.id, _LINE)}", f"types: {', '.join(node.labels) or 'none'}", *_lines(node.properties)]
-    return _thing(node.id, node_caption(node), about, look, places) | {"kind": node.labels[0] if node.labels else ""}
+    about = [
+        f"id: {shortened(node.id, _LINE)}",
+        f"types: {', '.join(node.labels) or 'none'}",
+        *_lines(node.properties),
+    ]
+    return _thing(node.id, node_caption(node), about, look, places) | {
+        "kind": node.labels[0] if node.labels else ""
+    }
 
 
 def _group(community: Community, view: View, places: Mapping[str, Place]) -> dict[str, Json]:
-    """A community drawn as one, named after its best connected node; its area grows with the number of nodes it hides."""
+    """A community drawn as one, named after its best connected node; its area grows with the number of nodes
+    it hides.
+    """
     sizes = sorted((other.hidden for other in view.communities), reverse=True)
-    about = [f"{community.hidden:,} of its {community.size:,} nodes are drawn as one", f"{community.edges:,} edges between these"]
+    about = [
+        f"{community.hidden:,} of its {community.size:,} nodes are drawn as one",
+        f"{community.edges:,} edges between these",
+    ]
     about += [f"{label}: {count:,}" for label, count in community.labels[:6]]
     made = _thing(community.id, community.title, about, GROUP, places)
     small = community.hidden < sizes[min(_NAMED, len(sizes)) - 1]
@@ -105,12 +139,18 @@ def _group(community: Community, view: View, places: Mapping[str, Place]) -> dic
 
 
 def _size(community: Community, view: View) -> float:
-    """The pixels from side to side of a community drawn as one: its area grows with the number of nodes it hides."""
+    """The pixels from side to side of a community drawn as one: its area grows with the number of nodes it
+    hides.
+    """
     largest = max((each.hidden for each in view.communities if each.kind not in _NO_COMMUNITY), default=0)
-    return 8 + 34 * sqrt(min(community.hidden / max(largest, 1), 1.0)) * (0.5 if community.kind in _NO_COMMUNITY else 1)
+    return 8 + 34 * sqrt(min(community.hidden / max(largest, 1), 1.0)) * (
+        0.5 if community.kind in _NO_COMMUNITY else 1
+    )
 
 
-def _thing(id: str, text: str, about: list[str], look: NodeLook, places: Mapping[str, Place]) -> dict[str, Json]:
+def _thing(
+    id: str, text: str, about: list[str], look: NodeLook, places: Mapping[str, Place]
+) -> dict[str, Json]:
     x, y = places.get(id, (0.5, 0.5))
     named = {"id": id, "text": shortened(text, _LINE), "caption": shortened(text, CAPTION), "hover": about}
     return named | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
@@ -126,16 +166,26 @@ def _bundle(bundle: EdgeBundle, most: int) -> dict[str, Json]:
     """Many edges drawn as one line, the thicker the more; `most` are in the thickest."""
     about = [f"{bundle.forward:,} in this direction, {bundle.backward:,} back"]
     caption = f"{bundle.count:,}" if bundle.count > most / 2 else ""
-    named = {"type": bundle.title, "caption": caption, "hover": about, "mark": "", "width": 0.6 + 4 * bundle.count / most}
+    named = {
+        "type": bundle.title,
+        "caption": caption,
+        "hover": about,
+        "mark": "",
+        "width": 0.6 + 4 * bundle.count / most,
+    }
     return {"source": bundle.source, "target": bundle.target, "bundle": True} | named
 
 
-# --- plans ----------------------------------------------------------------------------------------------------------------
+# --- plans
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _drawn(view: View, told: Marked, groups: Mapping[str, Community]) -> DrawingTask:
     """What is to be planned of a view: a group has a node of its size and with its name, a bundle an edge."""
-    nodes = [Node(node.id, (), {"name": groups[node.id].name}) if node.id in groups else node for node in view.nodes]
+    nodes = [
+        Node(node.id, (), {"name": groups[node.id].name}) if node.id in groups else node
+        for node in view.nodes
+    ]
     radii = {id: _size(group, view) / 2 for id, group in groups.items()}
     return DrawingTask(nodes, _edges_of(view), told.nodes, told.edges, radii)
 
@@ -143,18 +193,31 @@ def _drawn(view: View, told: Marked, groups: Mapping[str, Community]) -> Drawing
 def _edges_of(view: View) -> list[Edge]:
     """The edges of a view, and one for each bundle, called as the line is."""
     most = max((bundle.count for bundle in view.bundles), default=1)
-    return [*view.edges, *(Edge(each.source, _bundle(each, most)["caption"], each.target, key=" bundle") for each in view.bundles)]
+    return [
+        *view.edges,
+        *(
+            Edge(each.source, _bundle(each, most)["caption"], each.target, key=" bundle")
+            for each in view.bundles
+        ),
+    ]
 
 
 def _node_plan(planned: NodePlan) -> dict[str, Json]:
     """How large a node is, and where its name is in how many lines: pixels from its middle to the name's."""
     beside = [round(along, 1) for along in planned.beside]
-    return {"size": round(2 * planned.radius, 1), "caption": "\n".join(planned.lines), "beside": beside, "named": planned.named}
+    return {
+        "size": round(2 * planned.radius, 1),
+        "caption": "\n".join(planned.lines),
+        "beside": beside,
+        "named": planned.named,
+    }
 
 
 def _edge_plan(planned: EdgePlan, area: Place) -> dict[str, Json]:
     """The bend of an edge, and where its words are, as fractions of the area."""
-    control, at = ([round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in (planned.control, planned.at))
+    control, at = (
+        [round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in (planned.control, planned.at)
+    )
     return {"caption": "\n".join(planned.lines), "control": control, "at": at, "worded": planned.worded}
 
 
@@ -182,4 +245,12 @@ def _legend(nodes: Sequence[Node], numbers: Mapping[str, int]) -> list[dict[str,
     counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
     ordered = sorted(counts, key=lambda label: (label == "", numbers.get(label, 0)))
     looks = {label: look_of(numbers[label]) if label else ROUND for label in ordered}
-    return [{"label": label, "count": counts[label], "colour": looks[label].colour, "corners": looks[label].corners} for label in ordered]
+    return [
+        {
+            "label": label,
+            "count": counts[label],
+            "colour": looks[label].colour,
+            "corners": looks[label].corners,
+        }
+        for label in ordered
+    ]

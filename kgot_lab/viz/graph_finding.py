@@ -1,4 +1,6 @@
-"""What of a graph holds a text, for the search of a graph view: names first, then relations, then what is known of nodes and of edges."""
+"""What of a graph holds a text, for the search of a graph view: names first, then relations, then what is
+known of nodes and of edges.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _QUOTED = 60  # letters of a property around what was searched
 
 @dataclass(frozen=True, eq=False)
 class TextHolding:
-    """The rows of nodes and edges that hold a text: nodes by name, edges by type, and then both by what else is known of them."""
+    """The rows of nodes and edges that hold a text: nodes by name, edges by type, and then both by what else
+    is known of them.
+    """
 
     graph: PropertyGraph = field(repr=False)
     wanted: str
@@ -33,7 +37,12 @@ class TextHolding:
 
     def __getitem__(self, number: int) -> Node | Edge:
         """One of them, in this order; raises IndexError."""
-        for rows, things in ((self.named, True), (self.typed, False), (self.nodes, True), (self.edges, False)):
+        for rows, things in (
+            (self.named, True),
+            (self.typed, False),
+            (self.nodes, True),
+            (self.edges, False),
+        ):
             if number < len(rows):
                 return self.graph.nodes[rows[number]] if things else self.graph.edges[rows[number]]
             number -= len(rows)
@@ -44,13 +53,21 @@ class TextHolding:
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
         kinds = f" ({counted(nodes, 'node')}, {counted(edges, 'relation')})" * bool(nodes and edges)
-        name = name_of_node(one) if isinstance(one, Node) else walked_names(self.graph, (one.source, one.target), [one])
+        name = (
+            name_of_node(one)
+            if isinstance(one, Node)
+            else walked_names(self.graph, (one.source, one.target), [one])
+        )
         quotation = f" ({self._quotation(one)})" if number >= len(self.named) + len(self.typed) else ""
         return f"{number + 1:,} of {len(self):,} that hold “{self.wanted}”{kinds}: {name}{quotation}"
 
     def _quotation(self, one: Node | Edge) -> str:
         lines = _known(one.labels, one.properties) if isinstance(one, Node) else _known((), one.properties)
-        return next(quoted_property(name, text, self.wanted) for name, text in lines if self.wanted.casefold() in text.casefold())
+        return next(
+            quoted_property(name, text, self.wanted)
+            for name, text in lines
+            if self.wanted.casefold() in text.casefold()
+        )
 
 
 def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
@@ -67,7 +84,9 @@ def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
 
 
 def _nearness(wanted: str, names: Sequence[str]) -> int:
-    """How near a name is to what is searched: 0 where it is it, 1 where it begins with it, 2 where it holds it."""
+    """How near a name is to what is searched: 0 where it is it, 1 where it begins with it, 2 where it holds
+    it.
+    """
     return 0 if wanted in names else 1 if any(name.startswith(wanted) for name in names) else 2
 
 
@@ -78,7 +97,10 @@ def name_of_node(node: Node) -> str:
 
 def walked_names(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
     """Nodes by their names, and between each two an edge with its arrow as it is: A — knows → B ← knows — C."""
-    steps = (f"{_step(edge, start)}{name_of_node(graph.node(end))}" for edge, start, end in zip(edges, way, way[1:], strict=False))
+    steps = (
+        f"{_step(edge, start)}{name_of_node(graph.node(end))}"
+        for edge, start, end in zip(edges, way, way[1:], strict=False)
+    )
     return "".join([name_of_node(graph.node(way[0])), *steps])
 
 
@@ -96,10 +118,16 @@ def quoted_property(name: str, text: str, wanted: str) -> str:
     return f"{name}: {'…' * bool(start)}{text[start:end]}{'…' * (end < len(text))}"
 
 
-def _known_to_hold(wanted: str, known: Iterable[tuple[Sequence[str], Mapping[str, Json]]], but: Collection[int]) -> list[int]:
+def _known_to_hold(
+    wanted: str, known: Iterable[tuple[Sequence[str], Mapping[str, Json]]], but: Collection[int]
+) -> list[int]:
     """The rows of which something known holds a text, but for some."""
     rows = enumerate(known)
-    return [row for row, about in rows if row not in but and any(wanted in text.casefold() for _, text in _known(*about))]
+    return [
+        row
+        for row, about in rows
+        if row not in but and any(wanted in text.casefold() for _, text in _known(*about))
+    ]
 
 
 def _known(labels: Sequence[str], properties: Mapping[str, Json]) -> Iterator[tuple[str, str]]:

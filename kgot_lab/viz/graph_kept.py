@@ -19,12 +19,16 @@ _MOST = 1_000_000  # letters of JSON, for all views together
 _LEVELS = 2  # groups of the whole graph, and those that these fall into
 _MISSES = 3  # views that find no room, until no more are made: each takes about a second
 NOTHING_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
-_ALL_OPEN = "On this page groups open; showing neighbours of a node that are not drawn needs a running notebook."
+_ALL_OPEN = (
+    "On this page groups open; showing neighbours of a node that are not drawn needs a running notebook."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """A view, what it was opened from, and the keys of what opens in it, by the ids of groups; the key "" leads out."""
+    """A view, what it was opened from, and the keys of what opens in it, by the ids of groups; the key ""
+    leads out.
+    """
 
     view: View
     outer: _Kept | None = None
@@ -35,7 +39,9 @@ class _Kept:
         return [group for group in self.view.communities if group.hidden and not self._is_beside(group)]
 
     def lead_on(self) -> None:
-        """Let a group beside what was opened open as it does in the view around this one, and everything else lead out."""
+        """Let a group beside what was opened open as it does in the view around this one, and everything else
+        lead out.
+        """
         for group in filter(self._is_beside, self.view.communities):
             if self.outer and group.kind == EVERYTHING_ELSE:
                 self.opens[group.id] = ""
@@ -46,12 +52,14 @@ class _Kept:
         return self.view.whole.number(group.id) in self.view.whole.outside
 
 
-def kept_groups(view: View, told: Marked, positions: Mapping[str, Place], *, most: int = _MOST) -> dict[str, Json]:
+def kept_groups(
+    view: View, told: Marked, positions: Mapping[str, Place], *, most: int = _MOST
+) -> dict[str, Json]:
     """What the data of a view gets on a page without Python; nothing, where there are no groups.
 
-    `opens` has for the id of a group the key of what it opens into, and `kept` the data for each key, each with `opens` of its own.
-    The groups of the view come first, then those inside these, the largest first, as long as all is at most `most` letters of JSON.
-    `alone` says in words what still needs Python.
+    `opens` has for the id of a group the key of what it opens into, and `kept` the data for each key, each
+    with `opens` of its own. The groups of the view come first, then those inside these, the largest first, as
+    long as all is at most `most` letters of JSON. `alone` says in words what still needs Python.
     """
     if not view.communities:
         return {}
@@ -59,7 +67,9 @@ def kept_groups(view: View, told: Marked, positions: Mapping[str, Place], *, mos
     level, every = [top], [top]
     kept: dict[str, Json] = {}
     for _ in range(_LEVELS):
-        groups = sorted(((group, around) for around in level for group in around.own()), key=lambda pair: -pair[0].hidden)
+        groups = sorted(
+            ((group, around) for around in level for group in around.own()), key=lambda pair: -pair[0].hidden
+        )
         level = []
         for group, around in groups:
             if missed == _MISSES:
@@ -77,7 +87,11 @@ def kept_groups(view: View, told: Marked, positions: Mapping[str, Place], *, mos
             every.append(inside)
     for each in every[1:]:
         each.lead_on()
-    return {"opens": top.opens, "kept": kept, "alone": _needing_python(len(kept), sum(len(each.own()) for each in every))}
+    return {
+        "opens": top.opens,
+        "kept": kept,
+        "alone": _needing_python(len(kept), sum(len(each.own()) for each in every)),
+    }
 
 
 def _needing_python(opening: int, groups: int) -> str:

@@ -23,7 +23,9 @@ from kgot_lab.viz.graph_kept import kept_groups
 from kgot_lab.viz.live import Live, in_marimo, is_for_pages
 
 IN_PICTURE = 150  # nodes of the static picture
-AROUND_DRAWING = 40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
+AROUND_DRAWING = (
+    40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
+)
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 AROUND = 40  # neighbours drawn at once
 
@@ -32,7 +34,14 @@ class GraphView:
     """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
 
     def __init__(
-        self, told: Marked, picture: Picture, positions: Mapping[str, Place], *, height: int, most: int, arrows: bool = True
+        self,
+        told: Marked,
+        picture: Picture,
+        positions: Mapping[str, Place],
+        *,
+        height: int,
+        most: int,
+        arrows: bool = True,
     ) -> None:
         self._told, self._positions, self._arrows = told, positions, arrows
         self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
@@ -59,7 +68,9 @@ class GraphView:
         return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
 
     def alone(self) -> dict[str, Json]:
-        """The data of the live view for a page without Python: with what its groups open into, as far as about 1 MB holds it."""
+        """The data of the live view for a page without Python: with what its groups open into, as far as
+        about 1 MB holds it.
+        """
         return {**self.live.data, **kept_groups(self.view, self._told, self._positions)}
 
     def table(self, limit: int = 50) -> Table:
@@ -69,14 +80,18 @@ class GraphView:
     def facts(self) -> Table:
         """The picked node with its properties, and its edges; raises BadInput before one was picked."""
         if not self.picked:
-            raise BadInput("no node is picked yet: click one in the view of the cell above, or set `picked` to an id")
+            raise BadInput(
+                "no node is picked yet: click one in the view of the cell above, or set `picked` to an id"
+            )
         node = self.graph.node(self.picked)
         labels = ("labels", ", ".join(node.labels))
         rows = (("id", node.id), labels, *((name, cell(value)) for name, value in node.properties.items()))
         edges = self.graph.neighbours(self.picked, "both")
         lines = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
         about = Sheet(("property", "value"), rows, len(rows), node.text)
-        return Table((about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges")))
+        return Table(
+            (about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges"))
+        )
 
     def _data(self) -> dict[str, Json]:
         return {**self._drawn(), "arrows": self._arrows}
@@ -92,7 +107,10 @@ class GraphView:
     def _heard(self, message: Mapping[str, Json]) -> Json:
         """The answer to what a reader did in the browser, where an empty id is called otherwise."""
         answer = self._answered({key: _exchanged(value, NAMELESS, "") for key, value in message.items()})
-        return {key: _exchanged(value, "", NAMELESS) if key in ("pick", "way") else value for key, value in answer.items()}
+        return {
+            key: _exchanged(value, "", NAMELESS) if key in ("pick", "way") else value
+            for key, value in answer.items()
+        }
 
     def _answered(self, message: Mapping[str, Json]) -> Json:
         match message:
@@ -100,7 +118,9 @@ class GraphView:
                 self.picked = id
             case {"expand": str(id)} if id in self.graph:
                 near = self._hidden_around(id)
-                return self._shown(revealed(self.view, near), f"{len(near)} neighbours of {self._name(id)} now drawn")
+                return self._shown(
+                    revealed(self.view, near), f"{len(near)} neighbours of {self._name(id)} now drawn"
+                )
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # what is opened, and all around it, is laid out anew
                 return self._shown(entered(self.view, community), "Opened, and laid out anew.")
@@ -109,7 +129,9 @@ class GraphView:
                 return self._shown(shut(self.view), "Closed: drawn as one again.")
             case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
-                return self._shown(closed(self.view, self.view.community_of(id)), "Closed: drawn as one again.")
+                return self._shown(
+                    closed(self.view, self.view.community_of(id)), "Closed: drawn as one again."
+                )
             case {"path": [str(start), str(end)]}:
                 return self._path(start, end)
             case {"find": str(text)}:
@@ -137,17 +159,24 @@ class GraphView:
         drawn = [edge.identity for edge in self.view.edges]
         if one.identity in drawn:
             return shown | {"edge": drawn.index(one.identity)}
-        return shown | {"pick": one.source, "said": f"{said}; no line is drawn for it among so many, so its source is marked"}
+        return shown | {
+            "pick": one.source,
+            "said": f"{said}; no line is drawn for it among so many, so its source is marked",
+        }
 
     def _path(self, start: str, end: str) -> Json:
         """A shortest path in the whole graph, whichever way its edges point."""
         groups = [id for id in (start, end) if id not in self.graph]
         if groups:
-            return {"said": "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."}
+            return {
+                "said": "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
+            }
         way = shortest_path(self.graph, start, end)
         if not way:
             names = f"{self._name(start)} to {self._name(end)}"
-            return {"said": f"No path leads from {names}: they are in parts of the graph that are not joined."}
+            return {
+                "said": f"No path leads from {names}: they are in parts of the graph that are not joined."
+            }
         self.picked = end
         links = links_of(self.graph, way)
         said = f"Path: {walked_names(self.graph, way, links)}"
@@ -189,14 +218,16 @@ def show_graph(
     most: int = PLANNED,
     arrows: bool | None = None,
 ) -> GraphView:
-    """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
+    """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a
+    kernel runs.
 
-    It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a pandas table of edges.
-    `highlight` is the write that led to the graph, a path as the ids of its nodes, or a run, whose answer and what that rests on are
-    then marked; `positions` keeps nodes where an earlier view's `picture` had them; `height` is in pixels. A graph of more than `most`
-    nodes is drawn as communities, which open: of up to 150 things nearly all names have room. With a higher `most` more nodes are drawn
-    by themselves, and named as one comes closer. Raises BadInput and UnknownName for a path that is not in the graph, or a run without
-    an answer. The edges of an undirected NetworkX graph have no arrows,
+    It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a
+    pandas table of edges. `highlight` is the write that led to the graph, a path as the ids of its nodes, or
+    a run, whose answer and what that rests on are then marked; `positions` keeps nodes where an earlier
+    view's `picture` had them; `height` is in pixels. A graph of more than `most` nodes is drawn as
+    communities, which open: of up to 150 things nearly all names have room. With a higher `most` more nodes
+    are drawn by themselves, and named as one comes closer. Raises BadInput and UnknownName for a path that is
+    not in the graph, or a run without an answer. The edges of an undirected NetworkX graph have no arrows,
     unless `arrows` says so; nor have others where it is False.
     """
     arrows = not is_undirected(graph) if arrows is None else arrows
@@ -205,6 +236,15 @@ def show_graph(
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     told = marked(graph, highlight)
     tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
-    picture = svg(graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions, arrows=arrows)
+    picture = svg(
+        graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions, arrows=arrows
+    )
     same_places = len(told.graph) <= IN_PICTURE
-    return GraphView(told, picture, picture.positions if same_places else positions or {}, height=height, most=most, arrows=arrows)
+    return GraphView(
+        told,
+        picture,
+        picture.positions if same_places else positions or {},
+        height=height,
+        most=most,
+        arrows=arrows,
+    )

@@ -1,4 +1,6 @@
-"""Guess first: who wins each round of a contest, and by how much if that is asked, before what was measured is shown."""
+"""Guess first: who wins each round of a contest, and by how much if that is asked, before what was measured
+is shown.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,22 @@ _LONG = 380  # of the first column, where a round is a question
 
 
 class GuessFirst:
-    """What `guess_first` shows; `guessed` is what the reader said when the measured was asked for, by round: a system and by how much."""
+    """What `guess_first` shows; `guessed` is what the reader said when the measured was asked for, by round:
+    a system and by how much.
+    """
 
     def __init__(self, contest: Contest) -> None:
         self.contest = contest
         self.guessed: dict[str, tuple[str, float | None]] = {}
         systems = [{"name": name, "told": told} for name, told in contest.systems.items()]
         rounds = [asdict(each) for each in contest.rounds]
-        data = {"view": "guesses", "asks": contest.asks, "measure": contest.measure, "systems": systems, "rounds": rounds}
+        data = {
+            "view": "guesses",
+            "asks": contest.asks,
+            "measure": contest.measure,
+            "systems": systems,
+            "rounds": rounds,
+        }
         self.live = Live(_sheet_of_paper(contest), data, self._heard)
 
     def score(self) -> str:
@@ -57,13 +67,16 @@ class GuessFirst:
         known = {each.on for each in self.contest.rounds}
         for guess in message.get("guesses") or ():
             match guess:
-                case {"on": str(on), "system": str(system), "by": by} if on in known and system in self.contest.systems:
+                case {"on": str(on), "system": str(system), "by": by} if (
+                    on in known and system in self.contest.systems
+                ):
                     self.guessed[on] = system, float(by) if isinstance(by, int | float) else None
         return {}
 
 
 def guess_first(contest: Contest) -> GuessFirst:
-    """Ask which system wins each round, and by how much if it has no question of its own; what was measured is shown after the guesses.
+    """Ask which system wins each round, and by how much if it has no question of its own; what was measured
+    is shown after the guesses.
 
     Where no live view can draw, the questions stand there to be answered on paper.
     """
@@ -78,7 +91,9 @@ def _sheet_of_paper(contest: Contest) -> Drawing:
     for name, told in contest.systems.items():
         lines += wrapped(f"{name}: {told}", _WIDTH - 2 * _LEFT, _SIZE * 1.05)
     top = len(lines) * _LINE + 26
-    sets = [list(wrapped(each, (_LONG if contest.asks else _FIRST) - 2 * _LEFT, _SIZE)) for each in _sets(contest)]
+    sets = [
+        list(wrapped(each, (_LONG if contest.asks else _FIRST) - 2 * _LEFT, _SIZE)) for each in _sets(contest)
+    ]
     height = top + 22 + sum(map(_tall, sets)) + 10
     rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_sets(contest))}."
     alt = " ".join([asked, *(f"{name}: {told}." for name, told in contest.systems.items()), rounds])
@@ -99,7 +114,9 @@ def _boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Itera
     for lines in sets:
         yield element("line", x1=_LEFT, x2=_WIDTH - _LEFT, y1=y, y2=y, stroke="#ddd")
         yield from (_text(line, _LEFT, y + 20 + _LINE * number) for number, line in enumerate(lines))
-        yield from (element("circle", cx=x, cy=y + 15, r=7, fill="#fff", stroke=_INK) for x in columns.values())
+        yield from (
+            element("circle", cx=x, cy=y + 15, r=7, fill="#fff", stroke=_INK) for x in columns.values()
+        )
         if last:
             yield element("line", x1=_WIDTH - last, x2=_WIDTH - 2 * _LEFT, y1=y + 20, y2=y + 20, stroke=_INK)
         y += _tall(lines)
@@ -113,6 +130,17 @@ def _sets(contest: Contest) -> list[str]:
     return [each.on for each in contest.rounds]
 
 
-def _text(words: str, x: float, y: float, *, bold: bool = False, anchor: str = "start", colour: str = _INK) -> Markup:
+def _text(
+    words: str, x: float, y: float, *, bold: bool = False, anchor: str = "start", colour: str = _INK
+) -> Markup:
     weight = "bold" if bold else "normal"
-    return element("text", words, x=float(x), y=float(y), font_size=_SIZE, fill=colour, text_anchor=anchor, font_weight=weight)
+    return element(
+        "text",
+        words,
+        x=float(x),
+        y=float(y),
+        font_size=_SIZE,
+        fill=colour,
+        text_anchor=anchor,
+        font_weight=weight,
+    )

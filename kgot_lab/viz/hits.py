@@ -1,4 +1,6 @@
-"""The hits of a ranking as a reader looks at them: marked words, what made the score, gold, and how each one moved."""
+"""The hits of a ranking as a reader looks at them: marked words, what made the score, gold, and how each one
+moved.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ Gold = Mapping[str, int]  # document id -> grade; above 0 is relevant
 
 @dataclass(frozen=True)
 class Move:
-    """How a hit's rank differs from another ranking: by how many ranks, and which rank it has there (0: none)."""
+    """How a hit's rank differs from another ranking: by how many ranks, and which rank it has there (0:
+    none).
+    """
 
     kind: str
     by: int = 0
@@ -57,9 +61,20 @@ class Shown:
     @property
     def told(self) -> dict[str, Json]:
         """The hit as JSON."""
-        plain = {"rank": self.rank, "id": self.id, "title": self.title, "snippet": self.snippet, "score": self.score, "gold": self.gold}
+        plain = {
+            "rank": self.rank,
+            "id": self.id,
+            "title": self.title,
+            "snippet": self.snippet,
+            "score": self.score,
+            "gold": self.gold,
+        }
         parts = [{"lane": part.lane, "value": part.value, "numbers": part.numbers} for part in self.parts]
-        moved = {"text": str(self.moved), "kind": self.moved.kind, "there": self.moved.there} if self.moved else None
+        moved = (
+            {"text": str(self.moved), "kind": self.moved.kind, "there": self.moved.there}
+            if self.moved
+            else None
+        )
         return {**plain, "name": self.name, "path": self.path, "parts": parts, "moved": moved}
 
 
@@ -87,13 +102,25 @@ def _pieces(title: str, text: str, wanted: frozenset[str]) -> tuple[tuple[Piece,
 
 
 def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
-    """The stretch of a text that holds the most different wanted words, cut between words, with … where it was cut."""
+    """The stretch of a text that holds the most different wanted words, cut between words, with … where it
+    was cut.
+    """
     line = " ".join(text.split())
     if len(line) <= length:
         return line
-    found = [(match.start(), word) for match in re.finditer(r"\w+", line) if (word := match.group().lower()) in wanted]
+    found = [
+        (match.start(), word)
+        for match in re.finditer(r"\w+", line)
+        if (word := match.group().lower()) in wanted
+    ]
     starts = [0, *(max(0, line.rfind(" ", 0, max(0, at - 30)) + 1) for at, _ in found)]
-    best = max(starts, key=lambda start: (len({word for at, word in found if start <= at < start + length - len(word)}), -start))
+    best = max(
+        starts,
+        key=lambda start: (
+            len({word for at, word in found if start <= at < start + length - len(word)}),
+            -start,
+        ),
+    )
     end = best + length
     cut = line[best:end] if end >= len(line) else line[best:end].rsplit(" ", 1)[0]
     return "… " * (best > 0) + cut + " …" * (end < len(line))
@@ -120,7 +147,9 @@ def shown_hits(
     why: Callable[[str], tuple[tuple[ScorePart, ...], str]],
     before: Ranking | None = None,
 ) -> list[Shown]:
-    """The first k hits of a ranking; `why` gives the parts of a hit's score and its path, `before` is the ranking to compare with."""
+    """The first k hits of a ranking; `why` gives the parts of a hit's score and its path, `before` is the
+    ranking to compare with.
+    """
     wanted = frozenset(searched_words(ranking.query.text))
     there = ranks(before)
     hits = []
@@ -128,7 +157,19 @@ def shown_hits(
         title, snippet = shelf.pieces(id, wanted)
         parts, path = why(id)
         moved = None if before is None else move(rank, there.get(id, 0))
-        hits.append(Shown(rank, id, title, snippet, score, gold.get(id, 0) > 0, parts, shortened(path, LONGEST_PATH), moved))
+        hits.append(
+            Shown(
+                rank,
+                id,
+                title,
+                snippet,
+                score,
+                gold.get(id, 0) > 0,
+                parts,
+                shortened(path, LONGEST_PATH),
+                moved,
+            )
+        )
     return hits
 
 
@@ -147,7 +188,9 @@ def move(rank: int, there: int) -> Move:
 
 
 def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bool) -> list[Move]:
-    """How each hit differs between two systems: in the first one "gone" is what the second has not among its k, there "new" is the like."""
+    """How each hit differs between two systems: in the first one "gone" is what the second has not among its
+    k, there "new" is the like.
+    """
     there = ranks(other)
     moves = []
     for hit in hits:
@@ -159,7 +202,8 @@ def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bo
     return moves
 
 
-# --- gold -------------------------------------------------------------------------------------------------------------
+# --- gold
+# -------------------------------------------------------------------------------------------------------------
 
 
 def gold_told(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
@@ -171,7 +215,9 @@ def gold_told(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str
     found = sorted(place[id] for id in relevant if place.get(id, k + 1) <= k)
     at = f", at {'ranks' if len(found) > 1 else 'rank'} {' and '.join(map(str, found))}" if found else ""
     told = f"{len(found)} of {len(relevant)} gold in the first {k}{at} (recall@{k} = {len(found) / len(relevant):.2f})."
-    missed = [f"“{shelf.title(id)}” ({_place(id, place, shelf)})" for id in relevant if place.get(id, k + 1) > k]
+    missed = [
+        f"“{shelf.title(id)}” ({_place(id, place, shelf)})" for id in relevant if place.get(id, k + 1) > k
+    ]
     return told + (f" Missed: {', '.join(missed)}." if missed else "")
 
 
@@ -181,7 +227,8 @@ def _place(id: str, place: Mapping[str, int], shelf: DocumentShelf) -> str:
     return "not found" if id in shelf.documents else "not among the documents"
 
 
-# --- as a table -------------------------------------------------------------------------------------------------------
+# --- as a table
+# -------------------------------------------------------------------------------------------------------
 
 
 def hits_table(hits: Sequence[Shown], caption: str) -> Table:
@@ -189,7 +236,14 @@ def hits_table(hits: Sequence[Shown], caption: str) -> Table:
     lanes = [part.lane for part in hits[0].parts] if hits else []
     columns = ("rank", "title", "gold", "score", *(f"{LETTERS[lane]} {lane}" for lane in lanes), "path")
     rows = tuple(
-        (str(hit.rank), hit.name, "gold" if hit.gold else "", f"{hit.score:.4g}", *(part.numbers for part in hit.parts), hit.path)
+        (
+            str(hit.rank),
+            hit.name,
+            "gold" if hit.gold else "",
+            f"{hit.score:.4g}",
+            *(part.numbers for part in hit.parts),
+            hit.path,
+        )
         for hit in hits
     )
     return Table((Sheet(columns, rows, len(rows), caption),))

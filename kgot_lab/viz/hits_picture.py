@@ -1,4 +1,6 @@
-"""The retrieval explorer as a static picture: the question, the pipeline, and the first hits with what made their scores."""
+"""The retrieval explorer as a static picture: the question, the pipeline, and the first hits with what made
+their scores.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,21 @@ _BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
 _MOST = 10  # hits that are drawn
 _LINE = 112  # letters of a line
 _INK, _MUTED = "#111111", "#555555"
-LANE_COLOURS: Mapping[str, str] = {"embedding": "#56B4E9", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
+LANE_COLOURS: Mapping[str, str] = {
+    "embedding": "#56B4E9",
+    "text": "#E69F00",
+    "graph": "#009E73",
+    "intent": "#CC79A7",
+}
 GOLD = "#F0E442"
 
 
-def hits_picture(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]) -> Drawing:
-    """The first hits of a pipeline for a question; `told` are the lines above them, `lanes` those the pipeline joins."""
+def hits_picture(
+    question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]
+) -> Drawing:
+    """The first hits of a pipeline for a question; `told` are the lines above them, `lanes` those the
+    pipeline joins.
+    """
     y, parts = 34.0, []
     for line in _wrapped(question or "(no question)", 80)[:2]:
         parts.append(_text(line, _EDGE, y, 16, bold=True))
@@ -29,9 +40,13 @@ def hits_picture(question: str, hits: Sequence[Shown], told: Sequence[str], stag
     for line in (part for each in told for part in _wrapped(each, 118)):
         parts.append(_text(line, _EDGE, y, 12.5))
         y += 18
-    drawn = sketch(stage, {lanes[name].name: colour for name, colour in LANE_COLOURS.items() if name in lanes})
+    drawn = sketch(
+        stage, {lanes[name].name: colour for name, colour in LANE_COLOURS.items() if name in lanes}
+    )
     scale = min(1.0, (_WIDTH - 2 * _EDGE) / drawn.width)
-    parts.append(element("g", drawn.markup, transform=f"translate({_EDGE - 6:.0f} {y:.0f}) scale({scale:.3f})"))
+    parts.append(
+        element("g", drawn.markup, transform=f"translate({_EDGE - 6:.0f} {y:.0f}) scale({scale:.3f})")
+    )
     y += drawn.height * scale + 22
     if hits and hits[0].parts:
         parts.append(_legend(hits[0].parts, y))
@@ -61,13 +76,18 @@ def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
     left, title = _EDGE + INDENT, shortened(hit.name, 78)
     parts = [
         element("title", _exact(hit)),
-        element("path", d=f"M{_EDGE:.0f} {y - 3:.1f} H{_WIDTH - _EDGE:.0f}", stroke="#E4E4E4", stroke_width=1),
+        element(
+            "path", d=f"M{_EDGE:.0f} {y - 3:.1f} H{_WIDTH - _EDGE:.0f}", stroke="#E4E4E4", stroke_width=1
+        ),
         _text(str(hit.rank), _EDGE + 18, y + 16, 14, _MUTED, anchor="end"),
         _text(title, left, y + 16, 14, bold=True),
     ]
     if hit.gold:
         parts.append(_gold(_WIDTH - _EDGE - 52, y + 16))
-    parts += [*_bar(hit, left, y + 24), _text(f"{hit.score:.3f}", left + max(_BAR * hit.score, 0) + 8, y + 35, 12)]
+    parts += [
+        *_bar(hit, left, y + 24),
+        _text(f"{hit.score:.3f}", left + max(_BAR * hit.score, 0) + 8, y + 35, 12),
+    ]
     height = 44.0
     for line, size in ((hit.snippet, 12.0), ((("path: " + hit.path, False),) if hit.path else (), 11.5)):
         if line:
@@ -79,7 +99,16 @@ def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
 def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
     """The score as a bar, a segment for each lane; one plain bar for a hit whose score has no parts."""
     if not hit.parts:
-        return [element("rect", x=x, y=y, width=max(_BAR * min(hit.score, 1.0), 1.0), height=BAR_HEIGHT, fill="#BBBBBB")]
+        return [
+            element(
+                "rect",
+                x=x,
+                y=y,
+                width=max(_BAR * min(hit.score, 1.0), 1.0),
+                height=BAR_HEIGHT,
+                fill="#BBBBBB",
+            )
+        ]
     made = []
     for part in hit.parts:
         width = _BAR * part.value
@@ -92,14 +121,35 @@ def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
 def _segment(lane: str, x: float, y: float, width: float) -> Markup:
     """A piece of a bar: colour, marks and letter say which lane it is."""
     right, bottom = x + width, y + BAR_HEIGHT
-    parts = [element("rect", x=x, y=y, width=float(width), height=BAR_HEIGHT, fill=LANE_COLOURS[lane], stroke="#fff", stroke_width=1)]
+    parts = [
+        element(
+            "rect",
+            x=x,
+            y=y,
+            width=float(width),
+            height=BAR_HEIGHT,
+            fill=LANE_COLOURS[lane],
+            stroke="#fff",
+            stroke_width=1,
+        )
+    ]
     lines = {
         "text": [f"M{x:.1f} {y + part * BAR_HEIGHT / 4:.1f} H{right:.1f}" for part in (1, 3)],
         "graph": [f"M{at:.1f} {y:.1f} V{bottom:.1f}" for at in _steps(x + 3, right - 1, 6)],
-        "intent": [f"M{at:.1f} {y + row:.1f} h1.6" for row in (3.5, 9.5) for at in _steps(x + 3, right - 3, 6)],
+        "intent": [
+            f"M{at:.1f} {y + row:.1f} h1.6" for row in (3.5, 9.5) for at in _steps(x + 3, right - 3, 6)
+        ],
     }.get(lane, [])
     if lines:
-        parts.append(element("path", d=" ".join(lines), stroke="#00000055", stroke_width=1.4 if lane == "intent" else 1, fill="none"))
+        parts.append(
+            element(
+                "path",
+                d=" ".join(lines),
+                stroke="#00000055",
+                stroke_width=1.4 if lane == "intent" else 1,
+                fill="none",
+            )
+        )
     if width >= 26:
         parts.append(
             element(
@@ -115,13 +165,33 @@ def _steps(start: float, end: float, step: float) -> list[float]:
 
 
 def _gold(x: float, y: float) -> Markup:
-    frame = element("rect", x=x, y=y - 12, width=52.0, height=16.0, rx=3, fill=GOLD, stroke="#555", stroke_width=1)
+    frame = element(
+        "rect", x=x, y=y - 12, width=52.0, height=16.0, rx=3, fill=GOLD, stroke="#555", stroke_width=1
+    )
     return joined([frame, _text("★ gold", x + 26, y, 12, anchor="middle", bold=True)])
 
 
-def _text(text: str, x: float, y: float, size: float, colour: str = _INK, *, anchor: str = "start", bold: bool = False) -> Markup:
+def _text(
+    text: str,
+    x: float,
+    y: float,
+    size: float,
+    colour: str = _INK,
+    *,
+    anchor: str = "start",
+    bold: bool = False,
+) -> Markup:
     weight = "bold" if bold else None
-    return element("text", text, x=float(x), y=float(y), font_size=float(size), fill=colour, text_anchor=anchor, font_weight=weight)
+    return element(
+        "text",
+        text,
+        x=float(x),
+        y=float(y),
+        font_size=float(size),
+        fill=colour,
+        text_anchor=anchor,
+        font_weight=weight,
+    )
 
 
 def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
@@ -129,7 +199,9 @@ def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
     spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
-        spans.append(element("tspan", kept, font_weight="bold", fill=_INK) if is_marked else Markup(escaped(kept)))
+        spans.append(
+            element("tspan", kept, font_weight="bold", fill=_INK) if is_marked else Markup(escaped(kept))
+        )
         room -= len(text)
         if room <= 0:
             break
@@ -137,7 +209,12 @@ def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
 
 
 def _exact(hit: Shown) -> str:
-    return "\n".join((f"{hit.name}: {hit.score:.4f}", *(f"{LETTERS[part.lane]} {part.lane}: {part.numbers}" for part in hit.parts)))
+    return "\n".join(
+        (
+            f"{hit.name}: {hit.score:.4f}",
+            *(f"{LETTERS[part.lane]} {part.lane}: {part.numbers}" for part in hit.parts),
+        )
+    )
 
 
 def _wrapped(text: str, length: int) -> list[str]:
@@ -152,6 +229,8 @@ def _wrapped(text: str, length: int) -> list[str]:
 
 def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage) -> str:
     """The picture in words."""
-    named = "; ".join(f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}" for hit in hits[:_MOST])
+    named = "; ".join(
+        f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}" for hit in hits[:_MOST]
+    )
     asked = shortened(question, 300)
     return f"The hits of {shortened(stage.name, 300)} for “{asked}”. {' '.join(told)} {named or 'No hits'}."

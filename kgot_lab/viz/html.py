@@ -1,4 +1,6 @@
-"""A run or a report as one HTML file: it needs nothing beside it, can be printed, and what is live in it works from disk."""
+"""A run or a report as one HTML file: it needs nothing beside it, can be printed, and what is live in it
+works from disk.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,22 @@ class Page:
     text: str = field(repr=False)
 
     def save(self, path: Path | str) -> Path:
-        """Write the page, making its folder if need be; raises BadInput when it cannot be written, and a page that was there stays."""
+        """Write the page, making its folder if need be; raises BadInput when it cannot be written, and a page
+        that was there stays.
+        """
         return write_whole(path, self.text, "the page")
 
     def __repr__(self) -> str:
         return f"<Page {self.title!r}, {len(self.text) / 1000:,.0f} kB: .save(path) writes it>"
 
 
-def html(what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = "") -> Page:
+def html(
+    what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = ""
+) -> Page:
     """The page of a run, whose graph can be moved and stepped through, or of one recall report or several.
 
-    `forks` are shown beside the run. Raises BadInput for nothing at all, for a run without its beginning, and for a mixture.
+    `forks` are shown beside the run. Raises BadInput for nothing at all, for a run without its beginning, and
+    for a mixture.
     """
     if isinstance(what, Trace):
         return _of_run(what, tuple(forks), title)
@@ -45,7 +52,9 @@ def html(what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: It
     reports = [thing for thing in things if isinstance(thing, Report)]
     events = [thing for thing in things if isinstance(thing, Event)]
     if not things or (reports and events) or len(reports) + len(events) < len(things):
-        raise BadInput("html() takes a run (a trace or its events), or a recall report or several, and not a mixture")
+        raise BadInput(
+            "html() takes a run (a trace or its events), or a recall report or several, and not a mixture"
+        )
     if events:
         return _of_run(Trace("", "", tuple(events)), tuple(forks), title)
     named = title or "The recall benchmark"

@@ -1,4 +1,6 @@
-"""What the lanes of an explorer found for a question, as columns: with them the browser ranks anew whenever a weight moves."""
+"""What the lanes of an explorer found for a question, as columns: with them the browser ranks anew whenever a
+weight moves.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _TOLD = 100  # of each lane: the hits whose texts are sent along; those of other
 
 
 def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str, Json] | None:
-    """The lanes' hits with the scores as the fusion scales them, and titles, texts and paths; None where these are too many.
+    """The lanes' hits with the scores as the fusion scales them, and titles, texts and paths; None where
+    these are too many.
 
     `ids` are in the order in which ties are broken; a lane's `rows` are places among them, best first.
     """
@@ -28,7 +31,15 @@ def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str
         first = found.ids[:_TOLD]
         told |= dict.fromkeys(first)
         paths = {id: shortened(path, LONGEST_PATH) for id in first if (path := path_to(id, found))}
-        lanes.append({"name": name, "rows": [row[id] for id in found.ids], "scaled": scaled, "scores": scores, "paths": paths})
+        lanes.append(
+            {
+                "name": name,
+                "rows": [row[id] for id in found.ids],
+                "scaled": scaled,
+                "scores": scores,
+                "paths": paths,
+            }
+        )
     wanted = frozenset(searched_words(searched.query.text))
     pieces = {id: shelf.pieces(id, wanted) for id in told}
     return {

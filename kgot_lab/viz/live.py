@@ -1,4 +1,6 @@
-"""The door to the browser: a live view in a notebook or on a page, and the picture that stands where nothing can be live."""
+"""The door to the browser: a live view in a notebook or on a page, and the picture that stands where nothing
+can be live.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _SHARED = (
 
 FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # the variable of the environment by which a kernel knows that its views go to pages without Python
 
-Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
+Heard = Callable[
+    [Mapping[str, Json]], Json
+]  # a message of the browser; what it returns is sent back, unless it is empty
 
 
 class Drawable(Protocol):
@@ -55,7 +59,9 @@ class Readable(Protocol):
 
 
 class Live:
-    """A view that lives in the browser, and the picture that a reader sees before it does: two outputs of one cell."""
+    """A view that lives in the browser, and the picture that a reader sees before it does: two outputs of one
+    cell.
+    """
 
     def __init__(self, picture: Drawable | Readable, data: Mapping[str, Json], heard: Heard) -> None:
         self.picture, self.data, self._heard = picture, data, heard
@@ -108,11 +114,15 @@ class Live:
             widget.send(whole(answer))
 
 
-_ELSEWHERE: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)  # where views go that are not for IPython
+_ELSEWHERE: ContextVar[list[Live] | None] = ContextVar(
+    "_ELSEWHERE", default=None
+)  # where views go that are not for IPython
 
 
 def in_marimo(view: Any) -> Any:
-    """What marimo shows of a view, by its display protocol: `_display_ = in_marimo` in a class with `_ipython_display_`."""
+    """What marimo shows of a view, by its display protocol: `_display_ = in_marimo` in a class with
+    `_ipython_display_`.
+    """
     shown: list[Live] = []
     token = _ELSEWHERE.set(shown)
     try:
@@ -155,7 +165,9 @@ def script() -> str:
 @cache
 def style() -> str:
     """The style of every view."""
-    return "".join(_read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk"))
+    return "".join(
+        _read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk")
+    )
 
 
 @cache
@@ -172,11 +184,14 @@ def page_style() -> str:
 def place(data: Mapping[str, Json]) -> Markup:
     """The place of a live view on a page of its own, to be filled by the script of `page_source`.
 
-    `data["stands_for"]` is the key of the picture it replaces, in the same section; `data["alone"]` is what needs a notebook, in words.
+    `data["stands_for"]` is the key of the picture it replaces, in the same section; `data["alone"]` is what
+    needs a notebook, in words.
     """
     text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
     text = text.replace("<", "\\u003c")  # no text of the data can end the element
-    return element("div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live")
+    return element(
+        "div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live"
+    )
 
 
 @cache

@@ -1,4 +1,6 @@
-"""What the sliders of the retrieval explorer mix: four lanes, each searched once for a question and joined as often as somebody likes."""
+"""What the sliders of the retrieval explorer mix: four lanes, each searched once for a question and joined as
+often as somebody likes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ DEEPEST = 50  # hits that are shown
 
 @dataclass(frozen=True)
 class Lanes:
-    """The searches an explorer joins: by meaning, by words, along a graph, by what the reader wants to do; at least one of them."""
+    """The searches an explorer joins: by meaning, by words, along a graph, by what the reader wants to do; at
+    least one of them.
+    """
 
     embedding: Stage | None = None
     text: Stage | None = None
@@ -40,7 +44,9 @@ class Lanes:
 
 
 def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
-    """The lanes that are meant, a single stage being one that searches by words; raises UnknownName and BadInput."""
+    """The lanes that are meant, a single stage being one that searches by words; raises UnknownName and
+    BadInput.
+    """
     if isinstance(given, Stage):
         return Lanes(text=given)
     if isinstance(given, Mapping):
@@ -48,20 +54,28 @@ def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
             if name not in LETTERS:
                 raise UnknownName("lane", str(name), LETTERS)
         return Lanes(**given)
-    require(given, Lanes, "an explorer takes Lanes(text=stage, …), a mapping such as {'text': stage}, or one stage")
+    require(
+        given,
+        Lanes,
+        "an explorer takes Lanes(text=stage, …), a mapping such as {'text': stage}, or one stage",
+    )
     return given
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Where the sliders stand: a weight for each lane, the lanes that are switched off, and how many hits are shown."""
+    """Where the sliders stand: a weight for each lane, the lanes that are switched off, and how many hits are
+    shown.
+    """
 
     weights: Weights = WEIGHTS["default"]
     off: frozenset[str] = frozenset()
     k: int = 10
 
     def __post_init__(self) -> None:
-        require(self.weights, Weights, "the weights of an explorer are Weights(embedding, text, graph, intent)")
+        require(
+            self.weights, Weights, "the weights of an explorer are Weights(embedding, text, graph, intent)"
+        )
         if any(not (_is_number(weight) and 0 <= weight <= 1) for weight in asdict(self.weights).values()):
             raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= DEEPEST:
@@ -97,10 +111,12 @@ def weights_of(preset: str) -> Weights:
 
 
 def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
-    """What each lane counts in the end: the weights of those that are there, switched on and above 0, together 1.
+    """What each lane counts in the end: the weights of those that are there, switched on and above 0,
+    together 1.
 
-    The weights of the others go to them in proportion, and weights that do not add up to 1 are divided by their sum. Weights that do
-    are taken as they are, so that a preset is that of presets.hybrid to the last bit. Raises BadInput when no lane has a weight.
+    The weights of the others go to them in proportion, and weights that do not add up to 1 are divided by
+    their sum. Weights that do are taken as they are, so that a preset is that of presets.hybrid to the last
+    bit. Raises BadInput when no lane has a weight.
     """
     weights: dict[str, float] = asdict(mix.weights)
     counted = [name for name in given if name not in mix.off and weights[name] > 0]
@@ -130,7 +146,9 @@ def _why_nothing(given: Mapping[str, Stage], mix: Mix) -> str:
 
 @dataclass(frozen=True)
 class ScorePart:
-    """What a lane adds to the score of a hit: share * scaled; its own score and rank, 0 where the lane did not find the hit."""
+    """What a lane adds to the score of a hit: share * scaled; its own score and rank, 0 where the lane did
+    not find the hit.
+    """
 
     lane: str
     share: float
@@ -152,7 +170,9 @@ class ScorePart:
 
 
 class Searched:
-    """What each lane found for one question. A lane that cannot search, or finds what cannot be joined, is left out with its reason."""
+    """What each lane found for one question. A lane that cannot search, or finds what cannot be joined, is
+    left out with its reason.
+    """
 
     def __init__(self, query: Query, lanes: Lanes) -> None:
         self.query = query
@@ -207,7 +227,11 @@ class _Columns:
     @staticmethod
     def of(ranking: Ranking) -> _Columns:
         scores = scores_of(ranking)
-        return _Columns({id: place for place, id in enumerate(ranking.ids)}, scores.tolist(), SCALES[_SCALE](scores).tolist())
+        return _Columns(
+            {id: place for place, id in enumerate(ranking.ids)},
+            scores.tolist(),
+            SCALES[_SCALE](scores).tolist(),
+        )
 
     def part(self, name: str, share: float, id: str) -> ScorePart:
         if id not in self.place:

@@ -24,10 +24,11 @@ SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
 
 @dataclass(frozen=True)
 class PageFrame:
-    """What is around a notebook's text on its page: links to the pages beside it, and styles and a script that all of them share.
+    """What is around a notebook's text on its page: links to the pages beside it, and styles and a script
+    that all of them share.
 
-    `linked` names the page of each notebook beside it; `stays` says that the folder may be taken elsewhere, so that a link to a file
-    which is not in it would lead nowhere.
+    `linked` names the page of each notebook beside it; `stays` says that the folder may be taken elsewhere,
+    so that a link to a file which is not in it would lead nowhere.
     """
 
     linked: Mapping[Path, str] = field(default_factory=dict)
@@ -38,28 +39,40 @@ class PageFrame:
     stays: bool = False
 
 
-def notebook_page(path: Path | str, *, beside: Iterable[Path | str] = (), folder: Path | str | None = None) -> str:
-    """The text of a notebook's page: its texts, its code and its stored outputs; nothing is run, widgets are left out.
+def notebook_page(
+    path: Path | str, *, beside: Iterable[Path | str] = (), folder: Path | str | None = None
+) -> str:
+    """The text of a notebook's page: its texts, its code and its stored outputs; nothing is run, widgets are
+    left out.
 
-    Links to the notebooks in `beside`, which are pages in the same `folder` too, lead to those pages; links to other files that are
-    there lead to them from `folder`, by default the notebook's own. Raises BadInput for a missing or damaged notebook and for one
-    whose page would fetch something, NotInstalled without nbconvert.
+    Links to the notebooks in `beside`, which are pages in the same `folder` too, lead to those pages; links
+    to other files that are there lead to them from `folder`, by default the notebook's own. Raises BadInput
+    for a missing or damaged notebook and for one whose page would fetch something, NotInstalled without
+    nbconvert.
     """
     path = Path(path)
     linked = {Path(other).resolve(): page_name(other) for other in beside}
-    return framed_page(read_notebook(path), path, PageFrame(linked, Path(folder) if folder is not None else path.parent))
+    return framed_page(
+        read_notebook(path), path, PageFrame(linked, Path(folder) if folder is not None else path.parent)
+    )
 
 
 def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
-    """The page of a notebook that was read from `path`, and perhaps run since; raises as `notebook_page` does."""
+    """The page of a notebook that was read from `path`, and perhaps run since; raises as `notebook_page`
+    does.
+    """
     notebook = _without_widgets(notebook)
     notebook.metadata["title"] = notebook_title(notebook, path)
     page = _linked(_converted(notebook, path, frame), path, frame)
     own = {frame.style, frame.script}
     if left := [address for address in references(page, beside=True) if address not in own]:
-        said = (each for each in notebook_references(path) if not each.kind.startswith("widget"))  # widgets are left out anyway
+        said = (
+            each for each in notebook_references(path) if not each.kind.startswith("widget")
+        )  # widgets are left out anyway
         found = [str(each) for each in said] or left
-        raise BadInput(f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(found[:5])}")
+        raise BadInput(
+            f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(found[:5])}"
+        )
     before, main, rest = page.partition("<main>")
     inside, end, after = rest.rpartition("</main>")
     return f"{before}{frame.navigation}\n{main}{inside}{end}\n{frame.navigation}{after}"
@@ -70,11 +83,14 @@ def page_name(path: Path | str) -> str:
     return f"{Path(path).stem}.html"
 
 
-# --- the notebook -----------------------------------------------------------------------------------------------------
+# --- the notebook
+# -----------------------------------------------------------------------------------------------------
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """The notebook in a file, in the current format; raises BadInput for one that is missing or damaged, NotInstalled without nbconvert."""
+    """The notebook in a file, in the current format; raises BadInput for one that is missing or damaged,
+    NotInstalled without nbconvert.
+    """
     try:
         import nbconvert  # noqa: F401
         from nbformat import reads as untyped
@@ -88,9 +104,13 @@ def read_notebook(path: Path) -> NotebookNode:
             warnings.simplefilter("ignore")  # cells without an id: nothing here needs one
             return reads(path.read_text(encoding="utf-8"), as_version=4)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read ({getattr(error, 'strerror', '') or error}); name an .ipynb file that is there") from error
+        raise BadInput(
+            f"{path} cannot be read ({getattr(error, 'strerror', '') or error}); name an .ipynb file that is there"
+        ) from error
     except (NotJSONError, ValidationError, AttributeError, KeyError, TypeError) as error:
-        raise BadInput(f"{path} is not a notebook, or a damaged one: open it in Jupyter and save it again") from error
+        raise BadInput(
+            f"{path} is not a notebook, or a damaged one: open it in Jupyter and save it again"
+        ) from error
 
 
 def _without_widgets(notebook: NotebookNode) -> NotebookNode:
@@ -98,7 +118,11 @@ def _without_widgets(notebook: NotebookNode) -> NotebookNode:
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not any("jupyter.widget" in kind for kind in output.get("data", {}))]
+            cell.outputs = [
+                output
+                for output in cell.outputs
+                if not any("jupyter.widget" in kind for kind in output.get("data", {}))
+            ]
     return notebook
 
 
@@ -110,21 +134,30 @@ def notebook_title(notebook: NotebookNode, path: Path) -> str:
 
 
 def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
-    """The page as nbconvert makes it with the template in this package; pictures beside the notebook go into it."""
+    """The page as nbconvert makes it with the template in this package; pictures beside the notebook go into
+    it.
+    """
     from nbconvert.exporters import HTMLExporter
     from nbconvert.filters.markdown_mistune import InvalidNotebook
 
-    settings: dict[str, Any] = {"template_name": TEMPLATE.name, "extra_template_basedirs": [str(TEMPLATE.parent)], "embed_images": True}
+    settings: dict[str, Any] = {
+        "template_name": TEMPLATE.name,
+        "extra_template_basedirs": [str(TEMPLATE.parent)],
+        "embed_images": True,
+    }
     maker: Callable[..., Any] = HTMLExporter
     exporter = maker(**settings)
     try:
-        page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": path.stem, "path": str(path.parent)}, "frame": frame})
+        page, _ = exporter.from_notebook_node(
+            notebook, {"metadata": {"name": path.stem, "path": str(path.parent)}, "frame": frame}
+        )
     except InvalidNotebook as error:
         raise BadInput(f"{path} is damaged ({error}): open it in Jupyter and save it again") from error
     return str(page)
 
 
-# --- links ------------------------------------------------------------------------------------------------------------
+# --- links
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _linked(page: str, path: Path, frame: PageFrame) -> str:
@@ -140,7 +173,9 @@ def _linked(page: str, path: Path, frame: PageFrame) -> str:
 
 
 def _led(link: str, path: Path, frame: PageFrame) -> str:
-    """A link from a notebook as a link from its page; addresses, anchors and files that are not there stay as they are."""
+    """A link from a notebook as a link from its page; addresses, anchors and files that are not there stay as
+    they are.
+    """
     if _leads_elsewhere(link):
         return link
     name, hash, anchor = link.partition("#")
@@ -154,9 +189,9 @@ def _led(link: str, path: Path, frame: PageFrame) -> str:
 
 def _leaves(link: str, path: Path, frame: PageFrame) -> bool:
     """Whether a link of a notebook leads to a file that is no page beside its own."""
-    return not _leads_elsewhere(link) and (path.parent / unquote(link.partition("#")[0])).resolve() not in frame.linked.keys() | {
-        path.resolve()
-    }
+    return not _leads_elsewhere(link) and (
+        path.parent / unquote(link.partition("#")[0])
+    ).resolve() not in frame.linked.keys() | {path.resolve()}
 
 
 def _leads_elsewhere(link: str) -> bool:

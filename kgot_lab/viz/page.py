@@ -1,4 +1,6 @@
-"""A whole run as one HTML file that needs nothing else: no address, readable from disk and on paper, whether or not a script may run."""
+"""A whole run as one HTML file that needs nothing else: no address, readable from disk and on paper, whether
+or not a script may run.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from kgot_lab.viz.stepping.steps import entry, folded, verbatim
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
 
-NEEDS_SCRIPT = element("noscript", "This part needs a script, which this browser does not run. Everything else of the page is below.")
+NEEDS_SCRIPT = element(
+    "noscript",
+    "This part needs a script, which this browser does not run. Everything else of the page is below.",
+)
 
 STYLE = """
 body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -76,16 +81,19 @@ def page(
     graph: PropertyGraph | None = None,
     live: Mapping[str, Mapping[str, Json]] | None = None,
 ) -> str:
-    """A run as the text of an HTML file: question, answer, graph and evidence first, then every event and the cost.
+    """A run as the text of an HTML file: question, answer, graph and evidence first, then every event and the
+    cost.
 
-    In the graph the answer is marked, and the facts it rests on. `graph` is the one before the run, by default what it began with;
-    `live` are the data of views to put in, by heading: without any the page holds no script and the graph is a picture. Raises BadInput
-    when the writes do not fit the graph.
+    In the graph the answer is marked, and the facts it rests on. `graph` is the one before the run, by
+    default what it began with; `live` are the data of views to put in, by heading: without any the page holds
+    no script and the graph is a picture. Raises BadInput when the writes do not fit the graph.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
     graphs = _graphs(events, graph or graph_after(events[:1]))
-    is_whole = graph is None and {Started, Answered} <= set(map(type, events))  # what an answer rests on is found by the run alone
+    is_whole = graph is None and {Started, Answered} <= set(
+        map(type, events)
+    )  # what an answer rests on is found by the run alone
     drawn = show_graph(graphs[-1], highlight=run if is_whole else None)
     question = next((event.question for event in events if isinstance(event, Started)), "")
     title = title or question or "A run"
@@ -94,7 +102,10 @@ def page(
         *([element("p", element("b", origin(run)), class_="origin")] if origin(run) else []),
         _drawing(drawn, is_live=bool(live)),
         _evidence(events),
-        *(element("section", element("h2", heading), NEEDS_SCRIPT, place(data), class_="alive") for heading, data in (live or {}).items()),
+        *(
+            element("section", element("h2", heading), NEEDS_SCRIPT, place(data), class_="alive")
+            for heading, data in (live or {}).items()
+        ),
         _section("Step by step", *_steps(run, graphs, drawn.picture)),
         _section("What it cost", _ledger(events), _settings(events)),
     )
@@ -107,7 +118,12 @@ def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
     """The graph at the end: a picture, in whose place a live view comes where it may."""
     svg = drawn.picture.svg
     alive = [place({**drawn.alone(), "stands_for": key_of(svg)})] if is_live else []
-    return _section("Graph", element("div", svg, class_="still"), *alive, folded("The same as tables", drawn.table(limit=200).html))
+    return _section(
+        "Graph",
+        element("div", svg, class_="still"),
+        *alive,
+        folded("The same as tables", drawn.table(limit=200).html),
+    )
 
 
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
@@ -116,7 +132,11 @@ def page_head(title: str, css: str, *, script: str = "") -> Markup:
     return element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=f"{policy}; script-src {script}" if script else policy),
+        element(
+            "meta",
+            http_equiv="Content-Security-Policy",
+            content=f"{policy}; script-src {script}" if script else policy,
+        ),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("style", Markup(css)),
@@ -138,13 +158,24 @@ def _graphs(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph
 
 def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
     answer = next((event for event in events if isinstance(event, Answered)), None)
-    parts = [element("h1", title), element("h2", "Question"), element("p", question, class_="question"), element("h2", "Answer")]
+    parts = [
+        element("h1", title),
+        element("h2", "Question"),
+        element("p", question, class_="question"),
+        element("h2", "Answer"),
+    ]
     if answer is None:
         parts.append(element("p", "This run did not reach an answer.", class_="answer forced"))
     else:
-        forced = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph." if answer.forced else ""
+        forced = (
+            f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph."
+            if answer.forced
+            else ""
+        )
         words = element("p", forced, class_="small") if forced else Markup()
-        parts.append(element("div", element("div", answer.text), words, class_="answer forced" if forced else "answer"))
+        parts.append(
+            element("div", element("div", answer.text), words, class_="answer forced" if forced else "answer")
+        )
     return joined(parts)
 
 
@@ -167,14 +198,27 @@ def _facts(started: Started) -> str:
 
 
 def _evidence(events: Sequence[Event]) -> Markup:
-    """The facts the answer rests on, the sentences that say them, and the passages they came from, as far as a tool returned them."""
+    """The facts the answer rests on, the sentences that say them, and the passages they came from, as far as
+    a tool returned them.
+    """
     answer = next((event for event in events if isinstance(event, Answered)), None)
     if answer is None or not (answer.evidence or answer.passages):
         return _section("Evidence", element("p", "None: the answer names no fact of the graph."))
-    documents = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
-    pairs = zip_longest(answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=())  # a trace from elsewhere may hold fewer
+    documents = {
+        document.id: document
+        for event in events
+        if isinstance(event, ToolReturned)
+        for document in event.sources
+    }
+    pairs = zip_longest(
+        answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=()
+    )  # a trace from elsewhere may hold fewer
     told = [fact_told(str(fact), supports) for fact, supports in pairs]
-    rows = [{"fact": fact, "said by": " ".join(said)} for fact, said in told] if any(said for _, said in told) else answer.evidence
+    rows = (
+        [{"fact": fact, "said by": " ".join(said)} for fact, said in told]
+        if any(said for _, said in told)
+        else answer.evidence
+    )
     facts = [Table((_named(table(rows).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
     return _section("Evidence", *facts, *(_passage(id, documents) for id in answer.passages))
 
@@ -195,21 +239,28 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
         for number, event in group:
             picture = None
             if isinstance(event, Wrote):
-                picture = svg(next(after), highlight=event.diff, limit=STEP_NODES, positions=last.positions).svg
+                picture = svg(
+                    next(after), highlight=event.diff, limit=STEP_NODES, positions=last.positions
+                ).svg
             yield entry(event, picture, by_hand=number == written)
 
 
 def _ledger(events: Sequence[Event]) -> Markup:
     """Calls, tokens, seconds and cost, for each role and in all."""
     costs = ledger(events)
-    rows = [_costs(role, calls, usage) for role, (calls, usage) in (*costs.by_role().items(), ("all", (len(costs.entries), costs.total)))]
+    rows = [
+        _costs(role, calls, usage)
+        for role, (calls, usage) in (*costs.by_role().items(), ("all", (len(costs.entries), costs.total)))
+    ]
     names = ("asked for", "calls", "tokens in", "tokens out", "seconds", "US dollars")
     return Markup(Grid("", names, tuple(rows), css="numbers").html)
 
 
 def _costs(role: str, calls: int, usage: Usage) -> tuple[Cell, ...]:
     counts = f"{calls:,}", f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}"
-    return tuple(map(Cell, (role, *counts, f"{usage.seconds:.1f}", f"{usage.cost:.4f}" if usage.cost else "0")))
+    return tuple(
+        map(Cell, (role, *counts, f"{usage.seconds:.1f}", f"{usage.cost:.4f}" if usage.cost else "0"))
+    )
 
 
 def _named(sheet: Sheet, name: str) -> Sheet:

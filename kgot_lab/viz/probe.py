@@ -37,7 +37,9 @@ class Checkup:
 
 
 def doctor(*names: str) -> Checkup:
-    """Try the pieces of the workbench, by default all, and whether a live view draws in this notebook; raises UnknownName for a piece."""
+    """Try the pieces of the workbench, by default all, and whether a live view draws in this notebook; raises
+    UnknownName for a piece.
+    """
     return Checkup(pieces.diagnose(*names), Live(_still(), {"view": "probe"}, _answered))
 
 
@@ -48,5 +50,8 @@ def _answered(message: Mapping[str, Json]) -> Json:
 def _still() -> Drawing:
     """The lines that stay where no live view draws."""
     frame = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=_HEIGHT - 1, fill="#fff", stroke="#999")
-    lines = (element("text", line, x=12.0, y=float(22 + 20 * number), font_size=13, fill="#222") for number, line in enumerate(_STILL))
+    lines = (
+        element("text", line, x=12.0, y=float(22 + 20 * number), font_size=13, fill="#222")
+        for number, line in enumerate(_STILL)
+    )
     return drawing(" ".join(_STILL), _WIDTH, _HEIGHT, frame, *lines)

@@ -32,16 +32,28 @@ nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
 
 def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
     """Write the page of one report or several to a file and return its path; failures are told at `k`."""
-    return write_whole(path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report")
+    return write_whole(
+        path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report"
+    )
 
 
 def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
-    """Some reports as the text of an HTML file: for each data set the plots, the tables and the failures, question by question."""
+    """Some reports as the text of an HTML file: for each data set the plots, the tables and the failures,
+    question by question.
+    """
     reports = list(reports)
-    links = element("nav", *(element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports))
+    links = element(
+        "nav", *(element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports)
+    )
     plans = [element("p", f"{plan}.") for plan in dict.fromkeys(str(report.plan) for report in reports)]
-    plans += [element("p", remark) for remark in dict.fromkeys(remark for report in reports for remark in report.remarks)]
-    body = element("body", element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports)))
+    plans += [
+        element("p", remark)
+        for remark in dict.fromkeys(remark for report in reports for remark in report.remarks)
+    ]
+    body = element(
+        "body",
+        element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports)),
+    )
     return f"<!DOCTYPE html>\n{element('html', _head(title), body, lang='en')}\n"
 
 
@@ -60,7 +72,11 @@ def _head(title: str) -> Markup:
 def _section(report: Report, k: int) -> Markup:
     tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
     first = len(tables) // len(report.parts)  # those of the first part; the others are folded
-    parts = element("details", element("summary", f"The same tables for {' and '.join(report.parts[1:])}"), *tables[first:])
+    parts = element(
+        "details",
+        element("summary", f"The same tables for {' and '.join(report.parts[1:])}"),
+        *tables[first:],
+    )
     shut = [parts] if report.parts[1:] else []
     inner = (_plots(report), *tables[:first], *shut, _how(report), _failures(report, k))
     return element("section", element("h2", report.dataset.name), *inner, id=_anchor(report))
@@ -73,9 +89,19 @@ def _how(report: Report) -> Markup:
         "questions would have shown four times in five."
     )
     pipelines = (element("li", element("b", run.system), f": {run.description}") for run in report.runs)
-    made = sorted({(run.about.get("date", ""), run.about.get("machine", ""), run.about.get("versions", "")) for run in report.runs})
+    made = sorted(
+        {
+            (run.about.get("date", ""), run.about.get("machine", ""), run.about.get("versions", ""))
+            for run in report.runs
+        }
+    )
     where = (element("li", "; ".join(filter(None, facts))) for facts in made if any(facts))
-    details = element("details", element("summary", "The pipelines, and where they ran"), element("ul", *pipelines), element("ul", *where))
+    details = element(
+        "details",
+        element("summary", "The pipelines, and where they ran"),
+        element("ul", *pipelines),
+        element("ul", *where),
+    )
     return joined([element("p", said, class_="small"), details])
 
 
@@ -89,19 +115,29 @@ def _plots(report: Report) -> Markup:
     axes = f"{report.plan.baseline} across, {other} up"
     words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {other} is better."
     grey = " Grey points are the systems left out above." * bool(rest)
-    return joined([_figure(recall_curves(report), bands), _figure(pace(report), dots + grey), _figure(scatter(report), words)])
+    return joined(
+        [
+            _figure(recall_curves(report), bands),
+            _figure(pace(report), dots + grey),
+            _figure(scatter(report), words),
+        ]
+    )
 
 
 def _figure(drawn: Plot, caption: str) -> Markup:
     """A plot, what it shows, and its numbers folded away."""
     numbers = element(
-        "details", element("summary", "The numbers of this plot"), element("div", drawn.table(limit=_ROWS).html, class_="wide")
+        "details",
+        element("summary", "The numbers of this plot"),
+        element("div", drawn.table(limit=_ROWS).html, class_="wide"),
     )
     return element("figure", drawn.svg, element("figcaption", caption), *([numbers] if drawn.numbers else []))
 
 
 def _failures(report: Report, k: int) -> Markup:
-    """What was missed; of locked questions nothing, where there are others: who reads them would design for them."""
+    """What was missed; of locked questions nothing, where there are others: who reads them would design for
+    them.
+    """
     dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
     found = failures(dataset, report.runs, k)
     which = " (the locked ones are not shown)" if dataset is not report.dataset else ""

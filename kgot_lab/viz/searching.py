@@ -1,4 +1,6 @@
-"""What a retrieval explorer works on: lanes, documents, questions and systems, and everything that was searched before."""
+"""What a retrieval explorer works on: lanes, documents, questions and systems, and everything that was
+searched before.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from kgot_lab.viz.hits_picture import LANE_COLOURS
 from kgot_lab.viz.lane_sheet import lane_sheet
 from kgot_lab.viz.mix import LETTERS, Lanes, Mix, ScorePart, Searched, mixed, path_to, shares, weights_said
 
-Systems = Mapping[str, Stage | Callable[[], Stage]]  # a stage, or what builds one, as evaluation.systems.systems gives them
+Systems = Mapping[
+    str, Stage | Callable[[], Stage]
+]  # a stage, or what builds one, as evaluation.systems.systems gives them
 Why = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
 _Name = TypeVar("_Name", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -39,9 +43,13 @@ class Side:
 
 
 class Searches:
-    """Lanes, documents, questions with what is relevant, and systems: shared by all explorers that were made of one."""
+    """Lanes, documents, questions with what is relevant, and systems: shared by all explorers that were made
+    of one.
+    """
 
-    def __init__(self, lanes: Lanes, shelf: DocumentShelf, queries: tuple[Query, ...], qrels: Qrels, systems: Systems) -> None:
+    def __init__(
+        self, lanes: Lanes, shelf: DocumentShelf, queries: tuple[Query, ...], qrels: Qrels, systems: Systems
+    ) -> None:
         self.lanes, self.shelf, self.queries, self.systems = lanes, shelf, queries, dict(systems)
         self._qrels = qrels
         self._known = {_plain(query.text): query for query in reversed(queries)}
@@ -68,7 +76,9 @@ class Searches:
         return {name: stage for name, stage in self.lanes.given.items() if name not in failed}
 
     def look(self, query: Query, mix: Mix) -> tuple[Side, list[str]]:
-        """What a mix finds for a query, and what there is to say about it; a mix that makes no sense finds nothing."""
+        """What a mix finds for a query, and what there is to say about it; a mix that makes no sense finds
+        nothing.
+        """
         working, nothing = self.working(query), Ranking(query, ())
         try:
             counted = shares(working, mix)
@@ -78,24 +88,40 @@ class Searches:
             return Side("", mixed(working, mix), nothing), [NO_QUESTION]
         searched = self.searched(query)
         ranking = searched.joined(counted)
-        side = Side("", mixed(working, mix), ranking, lambda id: (searched.parts(id, counted), searched.path(id, counted)))
+        side = Side(
+            "",
+            mixed(working, mix),
+            ranking,
+            lambda id: (searched.parts(id, counted), searched.path(id, counted)),
+        )
         return side, self._notes(searched, counted, ranking, mix)
 
-    def _notes(self, searched: Searched, counted: Mapping[str, float], ranking: Ranking, mix: Mix) -> list[str]:
+    def _notes(
+        self, searched: Searched, counted: Mapping[str, float], ranking: Ranking, mix: Mix
+    ) -> list[str]:
         notes = [f"The {name} lane could not search: {reason}" for name, reason in searched.failed.items()]
         if not ranking.hits:
             return [*notes, NOTHING_FOUND]
         empty = [name for name in counted if not searched.found[name].hits]
-        notes += [f"The {name} lane found nothing for this question, so nobody has the {counted[name]:.2f} it counts." for name in empty]
+        notes += [
+            f"The {name} lane found nothing for this question, so nobody has the {counted[name]:.2f} it counts."
+            for name in empty
+        ]
         if len(ranking.hits) < mix.k:
-            all_of = "that is every document" if len(ranking.hits) == len(self.shelf.documents) else "no more were found"
+            all_of = (
+                "that is every document"
+                if len(ranking.hits) == len(self.shelf.documents)
+                else "no more were found"
+            )
             count = "is 1 hit" if len(ranking.hits) == 1 else f"are {len(ranking.hits)} hits"
             notes.append(f"k is {mix.k}, and there {count}: {all_of}.")
         return notes
 
     def hits(self, side: Side, k: int, before: Ranking | None = None) -> list[Shown]:
         """The first k hits of a side."""
-        return shown_hits(side.ranking, k, self.shelf, self.gold(side.ranking.query), why=side.why, before=before)
+        return shown_hits(
+            side.ranking, k, self.shelf, self.gold(side.ranking.query), why=side.why, before=before
+        )
 
     def told(self, side: Side, k: int) -> str:
         """What a side found of the gold, in words."""
@@ -107,13 +133,20 @@ class Searches:
         """A lane, and why it cannot be used where it cannot."""
         stage = self.lanes.given.get(name)
         missing = "" if stage else f"There is no {name} lane here: its weight goes to the others."
-        return {"name": name, "letter": LETTERS[name], "stage": stage.name if stage else "", "missing": missing}
+        return {
+            "name": name,
+            "letter": LETTERS[name],
+            "stage": stage.name if stage else "",
+            "missing": missing,
+        }
 
     def answer(self, query: Query, mix: Mix, wish: Mapping[str, Json]) -> dict[str, Json]:
         """What is shown for a question and a mix; raises BadInput for a wish that makes no sense."""
         side, notes = self.look(query, mix)
         sides = self._sides(query, mix, wish)
-        if sides and all(isinstance(wish.get(which), Mapping) and "system" in wish[which] for which in ("a", "b")):
+        if sides and all(
+            isinstance(wish.get(which), Mapping) and "system" in wish[which] for which in ("a", "b")
+        ):
             notes = [NOT_THE_SLIDERS]
         before = self._before(query, wish.get("before"))
         return {
@@ -146,7 +179,9 @@ class Searches:
         return {name: {"share": counted.get(name, 0.0), "found": many.get(name)} for name in self.lanes.given}
 
     def _drawn(self, stage: Stage) -> Markup:
-        return pipeline(stage, colours={lane.name: LANE_COLOURS[name] for name, lane in self.lanes.given.items()}).svg
+        return pipeline(
+            stage, colours={lane.name: LANE_COLOURS[name] for name, lane in self.lanes.given.items()}
+        ).svg
 
     # --- two systems side by side ---
 
@@ -155,7 +190,10 @@ class Searches:
         if not wish.get("a") or not query.text.strip():
             return []
         first, second = (self._side(query, mix, wish.get(which)) for which in ("a", "b"))
-        return [self._side_told(first, second, mix.k, is_first=True), self._side_told(second, first, mix.k, is_first=False)]
+        return [
+            self._side_told(first, second, mix.k, is_first=True),
+            self._side_told(second, first, mix.k, is_first=False),
+        ]
 
     def _side(self, query: Query, mix: Mix, wanted: Json) -> Side:
         match wanted:

@@ -1,4 +1,6 @@
-"""Runs of one question in several languages, side by side: the graph each grew, a fact as it was shown, what read it, the answer."""
+"""Runs of one question in several languages, side by side: the graph each grew, a fact as it was shown, what
+read it, the answer.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class SideBySide:
 
     def _repr_html_(self) -> str:
         pictures = ("graph", [Markup(spoken.pictured._repr_html_()) for spoken in self.spoken])
-        return in_columns(self.question, [spoken.language for spoken in self.spoken], [pictures, *self._words()])
+        return in_columns(
+            self.question, [spoken.language for spoken in self.spoken], [pictures, *self._words()]
+        )
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -66,7 +70,9 @@ class SideBySide:
 
 
 def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
-    """Runs beside each other, each in the language it was made in; raises BadInput for none, or for one without its beginning."""
+    """Runs beside each other, each in the language it was made in; raises BadInput for none, or for one
+    without its beginning.
+    """
     told = [run.events if isinstance(run, Trace) else tuple(run) for run in runs]
     if not told or not all(events and isinstance(events[0], Started) for events in told):
         raise BadInput("give at least one run, from its first event (Started) on")
@@ -91,7 +97,11 @@ def _spoken(begun: Started, events: Sequence[Event]) -> Spoken:
 def _first_fact(dialect: str, events: Sequence[Event]) -> str:
     edges = (edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges)
     edge = next(edges, None)
-    return "nothing was written" if edge is None else _DIALECTS.get(dialect, PYTHON).edge(replace(edge, properties=_shown(edge.properties)))
+    return (
+        "nothing was written"
+        if edge is None
+        else _DIALECTS.get(dialect, PYTHON).edge(replace(edge, properties=_shown(edge.properties)))
+    )
 
 
 def _read_last(reads: Sequence[Read]) -> Iterator[str]:
@@ -120,9 +130,15 @@ def in_columns(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Ite
     columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in heads))
     body = element("tbody", *(_row(name, cells) for name, cells in rows))
     style = "table-layout:fixed;width:100%"
-    return element("table", element("caption", caption, style=LEFT), columns, element("thead", head), body, style=style)
+    return element(
+        "table", element("caption", caption, style=LEFT), columns, element("thead", head), body, style=style
+    )
 
 
 def _row(name: str, cells: Iterable[Markup]) -> Markup:
     style = f"{LEFT};vertical-align:top"
-    return element("tr", element("th", name, scope="row", style=style), *(element("td", joined([each]), style=style) for each in cells))
+    return element(
+        "tr",
+        element("th", name, scope="row", style=style),
+        *(element("td", joined([each]), style=style) for each in cells),
+    )

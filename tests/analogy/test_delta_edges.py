@@ -1,4 +1,6 @@
-"""Delta edges held against a look at each pair by itself, an update against a full rebuild, a calibration against a full search."""
+"""Delta edges held against a look at each pair by itself, an update against a full rebuild, a calibration
+against a full search.
+"""
 
 import hashlib
 import itertools
@@ -40,7 +42,9 @@ WORDS = "ant bee cow dog elk fox gnu hen".split()
 
 
 class Bags:
-    """A text's vector is the sum of its words', each drawn by the hash of the word: the same text has the same vector in any company."""
+    """A text's vector is the sum of its words', each drawn by the hash of the word: the same text has the
+    same vector in any company.
+    """
 
     name = "bags"
 
@@ -49,7 +53,9 @@ class Bags:
         self.digest = hashlib.sha256(f"bags {dimension}".encode()).hexdigest()
 
     def embed(self, texts):
-        return np.array([self._vector(text) for text in texts], np.float32).reshape(len(texts), self.dimension)
+        return np.array([self._vector(text) for text in texts], np.float32).reshape(
+            len(texts), self.dimension
+        )
 
     def _vector(self, text):
         if text in self.wrong:
@@ -58,7 +64,9 @@ class Bags:
         return sum((self._word(word) for word in words), np.zeros(self.dimension))
 
     def _word(self, word):
-        return np.random.default_rng(list(hashlib.sha256(word.encode()).digest()[:8])).normal(size=self.dimension)
+        return np.random.default_rng(list(hashlib.sha256(word.encode()).digest()[:8])).normal(
+            size=self.dimension
+        )
 
 
 @dataclass(frozen=True)
@@ -98,23 +106,36 @@ def made(texts, turn=lambda text: " ".join(sorted(text.split())[:2]), **more) ->
 
 
 def chance_texts(seed: int, nodes: int) -> dict[str, str]:
-    """Texts of few words, so that some are the same, some have the same skeleton, and some are blank or of numbers alone."""
+    """Texts of few words, so that some are the same, some have the same skeleton, and some are blank or of
+    numbers alone.
+    """
     chance = random.Random(seed)
     return {f"n{number:02}": chance_text(chance) for number in range(nodes)}
 
 
 def chance_text(chance: random.Random) -> str:
-    return chance.choice(["", "  ", "7 7", *(" ".join(chance.choices(WORDS, k=chance.randint(1, 4))) for _ in range(17))])
+    return chance.choice(
+        ["", "  ", "7 7", *(" ".join(chance.choices(WORDS, k=chance.randint(1, 4))) for _ in range(17))]
+    )
 
 
-def by_hand(graph: PropertyGraph, skeletons: Skeletons, thresholds: Thresholds) -> dict[tuple[str, str], tuple[float, float, float]]:
+def by_hand(
+    graph: PropertyGraph, skeletons: Skeletons, thresholds: Thresholds
+) -> dict[tuple[str, str], tuple[float, float, float]]:
     """The edges, each pair being looked at alone: raw similarity, skeleton similarity and delta."""
     texts = {id: text for id, text in described(graph).items() if text in skeletons.by_text}
     found = {}
     for a, b in itertools.combinations(sorted(texts), 2):
-        raw, alike = (cosine(*pair) for pair in ((texts[a], texts[b]), (skeletons[texts[a]], skeletons[texts[b]])))
+        raw, alike = (
+            cosine(*pair) for pair in ((texts[a], texts[b]), (skeletons[texts[a]], skeletons[texts[b]]))
+        )
         same = texts[a].strip() == texts[b].strip()
-        if not same and not math.isnan(raw + alike) and alike >= thresholds.skeleton and round(alike - raw, 6) >= thresholds.delta:
+        if (
+            not same
+            and not math.isnan(raw + alike)
+            and alike >= thresholds.skeleton
+            and round(alike - raw, 6) >= thresholds.delta
+        ):
             found[a, b] = raw, alike, round(alike - raw, 6)
     return found
 
@@ -125,20 +146,40 @@ def cosine(a: str, b: str) -> float:
 
 
 def pairs_of(found) -> dict[tuple[str, str], tuple[float, float, float]]:
-    return {(e.source, e.target): tuple(e.properties[name] for name in ("raw", "skeleton", "weight")) for e in found}
+    return {
+        (e.source, e.target): tuple(e.properties[name] for name in ("raw", "skeleton", "weight"))
+        for e in found
+    }
 
 
-# --- bands and thresholds ---------------------------------------------------------------------------------------------
+# --- bands and thresholds
+# ---------------------------------------------------------------------------------------------
 
 
 def test_the_step_between_two_bands_belongs_to_the_higher_one():
-    told = {-1e-3: "negative", 0.0: "low", 0.049: "low", 0.05: "middle", 0.149: "middle", 0.15: "high", 1.9: "high"}
+    told = {
+        -1e-3: "negative",
+        0.0: "low",
+        0.049: "low",
+        0.05: "middle",
+        0.149: "middle",
+        0.15: "high",
+        1.9: "high",
+    }
     assert {delta: band(delta) for delta in told} == told
 
 
 def test_binary_fractions_do_not_move_a_delta_into_another_band_or_over_a_threshold():
-    assert 0.3 - 0.25 < 0.05 and band(0.3 - 0.25) == "middle" and band(0.1 + 0.2 - 0.3) == band(0.3 - 0.2 - 0.1) == "low"
-    assert 0.53 - 0.45 > 0.08 > 0.58 - 0.50 - 1e-16 and Thresholds().admits(0.45, 0.53 - 0.45) and Thresholds().admits(0.58, 0.58 - 0.50)
+    assert (
+        0.3 - 0.25 < 0.05
+        and band(0.3 - 0.25) == "middle"
+        and band(0.1 + 0.2 - 0.3) == band(0.3 - 0.2 - 0.1) == "low"
+    )
+    assert (
+        0.53 - 0.45 > 0.08 > 0.58 - 0.50 - 1e-16
+        and Thresholds().admits(0.45, 0.53 - 0.45)
+        and Thresholds().admits(0.58, 0.58 - 0.50)
+    )
     assert not Thresholds().admits(0.449999, 0.2) and not Thresholds().admits(0.5, 0.079999)
 
 
@@ -147,7 +188,9 @@ def test_a_delta_that_is_no_number_is_refused():
         band(math.nan)
 
 
-@pytest.mark.parametrize("wrong", [{"skeleton": 1.01}, {"skeleton": math.nan}, {"delta": -2.5}, {"delta": math.inf}])
+@pytest.mark.parametrize(
+    "wrong", [{"skeleton": 1.01}, {"skeleton": math.nan}, {"delta": -2.5}, {"delta": math.inf}]
+)
 def test_thresholds_out_of_range_are_refused(wrong):
     with pytest.raises(BadInput, match=f"threshold of the {next(iter(wrong))} lies between"):
         Thresholds(**wrong)
@@ -160,7 +203,8 @@ def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_aro
         assert cosines(some, others).tolist() == alone
 
 
-# --- the edges --------------------------------------------------------------------------------------------------------
+# --- the edges
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -168,10 +212,15 @@ def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
     graph = graph_of(chance_texts(seed, 25))
     skeletons = made(described(graph).values())
     for thresholds in (ANY_LENGTH, LOOSE, Thresholds(-1, -2, words=0)):
-        found, expected = delta_edges(graph, skeletons, BAGS, thresholds=thresholds), by_hand(graph, skeletons, thresholds)
+        found, expected = (
+            delta_edges(graph, skeletons, BAGS, thresholds=thresholds),
+            by_hand(graph, skeletons, thresholds),
+        )
         assert pairs_of(found) == expected and len(found) == len(expected)
         assert [(e.source, e.target) for e in found] == sorted(expected)
-        assert {e.type for e in found} <= {DELTA} and all(e.properties["band"] == band(e.properties["weight"]) for e in found)
+        assert {e.type for e in found} <= {DELTA} and all(
+            e.properties["band"] == band(e.properties["weight"]) for e in found
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -180,7 +229,13 @@ def test_the_memory_decides_how_many_blocks_there_are_and_nothing_else(seed):
     skeletons = made(described(graph).values())
     told = []
     whole = delta_edges(graph, skeletons, BAGS, thresholds=LOOSE)
-    small = delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, effort=Effort(LITTLE, 1, progress=lambda *counts: told.append(counts)))
+    small = delta_edges(
+        graph,
+        skeletons,
+        BAGS,
+        thresholds=LOOSE,
+        effort=Effort(LITTLE, 1, progress=lambda *counts: told.append(counts)),
+    )
     assert (small.edges, small.candidates, small.counts) == (whole.edges, whole.candidates, whole.counts)
     assert len(told) > 1 and told[-1][0] == told[-1][1]
 
@@ -193,7 +248,10 @@ def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     all_alike = by_hand(graph, skeletons, Thresholds(delta=-2, words=0))
     expected = [band(delta) for _, _, delta in all_alike.values()]
     assert found.candidates == {name: expected.count(name) for name in BANDS}
-    assert found.kept == {name: [e.properties["band"] for e in found].count(name) for name in BANDS} and found.kept["low"] == 0
+    assert (
+        found.kept == {name: [e.properties["band"] for e in found].count(name) for name in BANDS}
+        and found.kept["low"] == 0
+    )
 
 
 def test_a_pair_exactly_at_both_thresholds_is_an_edge():
@@ -203,7 +261,9 @@ def test_a_pair_exactly_at_both_thresholds_is_an_edge():
         at = Thresholds(edge.properties["skeleton"], edge.properties["weight"], words=0)
         assert edge.identity in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=at)}
         above = replace(at, delta=at.delta + 1e-6)
-        assert edge.identity not in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)}
+        assert edge.identity not in {
+            e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)
+        }
 
 
 def test_an_edge_says_what_it_was_made_from():
@@ -211,7 +271,11 @@ def test_an_edge_says_what_it_was_made_from():
     (edge,) = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=LOOSE)
     assert (edge.source, edge.type, edge.target) == ("a", DELTA, "b")
     measured = {name: edge.properties[name] for name in ("raw", "skeleton", "weight")}
-    assert measured == {"raw": cosine("ant bee gnu", "hen bee ant"), "skeleton": 1.0, "weight": round(1 - measured["raw"], 6)}
+    assert measured == {
+        "raw": cosine("ant bee gnu", "hen bee ant"),
+        "skeleton": 1.0,
+        "weight": round(1 - measured["raw"], 6),
+    }
     said = {name: value for name, value in edge.properties.items() if name not in measured}
     assert said == {
         "band": "high",
@@ -232,13 +296,32 @@ def test_nodes_of_one_text_get_no_edge_and_are_counted():
 
 
 def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
-    texts = {"a": "ant bee", "b": "bee ant fox", "bare": "", "blank": " ", "number": "7", "lost": "cow", "failed": "dog", "mute": "elk hen"}
-    skeletons = made(["ant bee", "bee ant fox", "7", "of no node"], leaks={"ant bee": ("ant",)}, failed={"dog": "no answer"})
+    texts = {
+        "a": "ant bee",
+        "b": "bee ant fox",
+        "bare": "",
+        "blank": " ",
+        "number": "7",
+        "lost": "cow",
+        "failed": "dog",
+        "mute": "elk hen",
+    }
+    skeletons = made(
+        ["ant bee", "bee ant fox", "7", "of no node"],
+        leaks={"ant bee": ("ant",)},
+        failed={"dog": "no answer"},
+    )
     skeletons = replace(skeletons, by_text={**skeletons.by_text, "elk hen": "7"})
     found = delta_edges(graph_of(texts), skeletons, BAGS, thresholds=Thresholds(-1, -2, words=0))
     assert [(e.source, e.target) for e in found] == [("a", "b")]
     counts = found.counts
-    assert (counts.nodes, counts.without_text, counts.without_skeleton, counts.failed, counts.wordless) == (8, 2, 1, 1, 2)
+    assert (counts.nodes, counts.without_text, counts.without_skeleton, counts.failed, counts.wordless) == (
+        8,
+        2,
+        1,
+        1,
+        2,
+    )
     assert (counts.leaking, counts.unused, counts.pairs) == (1, 1, 1)
     assert str(counts) == (
         "8 nodes, 2 without a text, 1 without a skeleton, 1 whose skeleton failed, 2 without a word the embedder knows, "
@@ -247,22 +330,34 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
 
 
 def test_a_name_is_no_text_and_a_summary_is_one():
-    graph = PropertyGraph.of([Node("a", properties={"name": "ant bee"}), Node("b", properties={"summary": "ant bee"})])
+    graph = PropertyGraph.of(
+        [Node("a", properties={"name": "ant bee"}), Node("b", properties={"summary": "ant bee"})]
+    )
     assert described(graph) == {"b": "ant bee"}
 
 
 @pytest.mark.parametrize("texts", [{}, {"a": "ant"}, {"a": "", "b": ""}, {"a": "7", "b": "8"}], ids=str)
 def test_a_graph_without_two_nodes_to_compare_has_no_edges(texts):
     graph = graph_of(texts)
-    for found in (delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH), similarity_edges(graph, BAGS, 0.1)):
+    for found in (
+        delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
+        similarity_edges(graph, BAGS, 0.1),
+    ):
         assert not found and not found.counts.pairs and with_edges(graph, found, found.type) == graph
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_a_vector_that_holds_no_number_is_refused_by_its_text(number):
     graph = graph_of({"a": "ant bee", "b": "cow dog"})
-    with pytest.raises(BadInput, match=r"bags: 1 of 3 vectors hold NaN or infinity; the first is that of 'cow dog'"):
-        delta_edges(graph, made(described(graph).values(), turn=lambda text: "ant"), Bags(wrong={"cow dog": number}), thresholds=ANY_LENGTH)
+    with pytest.raises(
+        BadInput, match=r"bags: 1 of 3 vectors hold NaN or infinity; the first is that of 'cow dog'"
+    ):
+        delta_edges(
+            graph,
+            made(described(graph).values(), turn=lambda text: "ant"),
+            Bags(wrong={"cow dog": number}),
+            thresholds=ANY_LENGTH,
+        )
 
 
 def test_vectors_that_do_not_fit_their_texts_are_refused():
@@ -271,7 +366,9 @@ def test_vectors_that_do_not_fit_their_texts_are_refused():
             return super().embed(texts)[1:]
 
     with pytest.raises(BadInput, match=r"bags gave numbers of shape \(1, 24\) for 2 texts of 24 each"):
-        delta_edges(graph_of({"a": "ant"}), made(["ant"], turn=lambda text: "bee"), Short(), thresholds=ANY_LENGTH)
+        delta_edges(
+            graph_of({"a": "ant"}), made(["ant"], turn=lambda text: "bee"), Short(), thresholds=ANY_LENGTH
+        )
 
 
 def test_more_edges_than_allowed_are_refused_rather_than_cut():
@@ -279,7 +376,9 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
     skeletons = made(described(graph).values())
     count = len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
     assert len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count)) == count
-    with pytest.raises(BadInput, match=f"{count} pairs pass, and most={count - 1} are allowed: raise the thresholds"):
+    with pytest.raises(
+        BadInput, match=f"{count} pairs pass, and most={count - 1} are allowed: raise the thresholds"
+    ):
         delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count - 1)
 
 
@@ -289,7 +388,8 @@ def test_a_memory_too_small_is_refused():
         delta_edges(graph, made(described(graph).values()), BAGS, effort=Effort(10), thresholds=ANY_LENGTH)
 
 
-# --- the verifier -----------------------------------------------------------------------------------------------------
+# --- the verifier
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_a_verifier_is_shown_the_texts_of_the_pairs_that_pass_and_its_veto_is_kept_with_the_reason():
@@ -300,12 +400,20 @@ def test_a_verifier_is_shown_the_texts_of_the_pairs_that_pass_and_its_veto_is_ke
     checked = delta_edges(graph, skeletons, BAGS, verifier=verifier, thresholds=ANY_LENGTH)
     texts = described(graph)
     assert sorted(verifier.asked) == sorted((texts[e.source], texts[e.target]) for e in plain)
-    assert checked.edges and checked.vetoed and sorted(pairs_of(checked) | pairs_of(checked.vetoed)) == sorted(pairs_of(plain))
+    assert (
+        checked.edges
+        and checked.vetoed
+        and sorted(pairs_of(checked) | pairs_of(checked.vetoed)) == sorted(pairs_of(plain))
+    )
     for edge in (*checked, *checked.vetoed):
         apart = abs(len(texts[edge.source].split()) - len(texts[edge.target].split()))
         said = {name: edge.properties[name] for name in ("alignment", "alignment_score", "veto")}
         score = 1 / (1 + apart)
-        assert said == {"alignment": f"score {score:g}", "alignment_score": score, "veto": f"{apart} words apart" if apart > 1 else ""}
+        assert said == {
+            "alignment": f"score {score:g}",
+            "alignment_score": score,
+            "veto": f"{apart} words apart" if apart > 1 else "",
+        }
         assert (edge in checked.edges) == (apart <= 1)
     assert sum(checked.kept.values()) == len(checked) and checked.candidates == plain.candidates
 
@@ -322,7 +430,8 @@ def test_a_verifier_that_prepares_is_told_each_text_of_the_pairs_once_beforehand
     assert sorted(verifier.told) == ["ant bee gnu", "hen bee ant"]
 
 
-# --- edges in a graph -------------------------------------------------------------------------------------------------
+# --- edges in a graph
+# -------------------------------------------------------------------------------------------------
 
 
 def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
@@ -330,7 +439,11 @@ def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
     graph = graph_of(texts, ("n00", "cites", "n01"), ("n02", SIMILARITY, "n03"), ("n00", DELTA, "n01"))
     found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=LOOSE)
     grown = with_edges(graph, found)
-    assert set(found.edges) < set(grown.edges) and grown.types() == {DELTA: len(found), "cites": 1, SIMILARITY: 1}
+    assert set(found.edges) < set(grown.edges) and grown.types() == {
+        DELTA: len(found),
+        "cites": 1,
+        SIMILARITY: 1,
+    }
     assert with_edges(grown, found) == grown and with_edges(grown, []).types() == {"cites": 1, SIMILARITY: 1}
 
 
@@ -349,9 +462,16 @@ def test_similarity_edges_are_the_pairs_whose_texts_are_alike():
     found = similarity_edges(graph, BAGS, 0.3)
     texts = described(graph)
     close = {(a, b): cosine(texts[a], texts[b]) for a, b in itertools.combinations(sorted(texts), 2)}
-    assert {(e.source, e.target): e.properties["weight"] for e in found} == {pair: raw for pair, raw in close.items() if raw >= 0.3}
-    assert {e.type for e in found} == {SIMILARITY} and found.counts.pairs == math.comb(len(texts) - found.counts.wordless, 2)
-    both = with_edges(with_edges(graph, found, SIMILARITY), delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH))
+    assert {(e.source, e.target): e.properties["weight"] for e in found} == {
+        pair: raw for pair, raw in close.items() if raw >= 0.3
+    }
+    assert {e.type for e in found} == {SIMILARITY} and found.counts.pairs == math.comb(
+        len(texts) - found.counts.wordless, 2
+    )
+    both = with_edges(
+        with_edges(graph, found, SIMILARITY),
+        delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
+    )
     assert both.types()[SIMILARITY] == len(found)
     with pytest.raises(BadInput, match="between -1 and 1"):
         similarity_edges(graph, BAGS, 2)
@@ -368,7 +488,8 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
     assert told.paths["a"] == "b <--[structural_isomorphism]-- a" and told.ids == ["b", "c", "a"]
 
 
-# --- updates ----------------------------------------------------------------------------------------------------------
+# --- updates
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -376,7 +497,10 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
     chance = random.Random(seed)
     texts = chance_texts(seed, 18)
     verifier = Lengths() if seed % 3 == 0 else None
-    how = {"thresholds": chance.choice([LOOSE, ANY_LENGTH, Thresholds(-1, -2, words=0)]), "verifier": verifier}
+    how = {
+        "thresholds": chance.choice([LOOSE, ANY_LENGTH, Thresholds(-1, -2, words=0)]),
+        "verifier": verifier,
+    }
     curated = ("n00", "cites", "n01")
     refused = set()
     graph = graph_of(texts, curated)
@@ -388,11 +512,17 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
         fresh = {f"m{chance.randrange(10**6)}" for _ in range(chance.randint(0, 3))}
         texts |= {id: chance_text(chance) for id in sorted(changed | fresh)}
         refused = {text for text in refused if text in texts.values()}
-        refused |= {texts[id] for id in sorted(changed) if chance.random() < 0.2 and list(texts.values()).count(texts[id]) == 1}
+        refused |= {
+            texts[id]
+            for id in sorted(changed)
+            if chance.random() < 0.2 and list(texts.values()).count(texts[id]) == 1
+        }
         nodes = [Node(id, properties={"description": text}) for id, text in texts.items()]
         graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
         skeletons = made(text for text in texts.values() if text not in refused)
-        now = updated(graph, changed | fresh, skeletons, BAGS, effort=Effort(chance.choice([LITTLE, 10**8])), **how)
+        now = updated(
+            graph, changed | fresh, skeletons, BAGS, effort=Effort(chance.choice([LITTLE, 10**8])), **how
+        )
         anew = delta_edges(graph, skeletons, BAGS, **how)
         assert now.edges == anew.edges and [e.properties for e in now] == [e.properties for e in anew]
         named = changed | fresh
@@ -402,14 +532,24 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
 
 
 def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
-    texts = {id: " ".join(words) for id, words in zip("abcdefghij", itertools.permutations(WORDS, 3), strict=False)}
+    texts = {
+        id: " ".join(words) for id, words in zip("abcdefghij", itertools.permutations(WORDS, 3), strict=False)
+    }
     graph, skeletons = graph_of(texts), made(texts.values())
     told, verifier = [], Lengths()
     how = {"thresholds": Thresholds(-1, -2, words=0)}
     graph = with_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
     assert len(verifier.asked) == math.comb(10, 2)
     verifier.asked.clear()
-    now = updated(graph, ["c", "h"], skeletons, BAGS, verifier=verifier, effort=Effort(progress=lambda *counts: told.append(counts)), **how)
+    now = updated(
+        graph,
+        ["c", "h"],
+        skeletons,
+        BAGS,
+        verifier=verifier,
+        effort=Effort(progress=lambda *counts: told.append(counts)),
+        **how,
+    )
     assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
     assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
     nothing = updated(graph, [], skeletons, BAGS, verifier=verifier, **how)
@@ -418,14 +558,18 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
 
 def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
     texts = {"a": "ant bee gnu", "b": "hen bee ant"}
-    graph = with_edges(graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH))
+    graph = with_edges(
+        graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH)
+    )
     assert len(graph.edges) == 1
     emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
     assert not updated(emptied, ["b"], made(texts.values()), BAGS)
 
 
 def test_a_node_that_goes_takes_its_edges_with_it():
-    graph = graph_of({"a": "ant", "b": "bee", "c": "cow"}, ("a", "cites", "b"), ("b", DELTA, "c"), ("a", "cites", "c"))
+    graph = graph_of(
+        {"a": "ant", "b": "bee", "c": "cow"}, ("a", "cites", "b"), ("b", DELTA, "c"), ("a", "cites", "c")
+    )
     assert without_nodes(graph, ["b"]) == graph_of({"a": "ant", "c": "cow"}, ("a", "cites", "c"))
     with pytest.raises(UnknownName):
         without_nodes(graph, ["nobody"])
@@ -454,15 +598,20 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
         updated(grown, ["nobody"], skeletons, BAGS, thresholds=LOOSE)
 
 
-# --- a single pair ----------------------------------------------------------------------------------------------------
+# --- a single pair
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_pair_is_compared_whatever_the_thresholds():
     a, b = "ant bee gnu", "ant cow dog"
     pair = compare_texts(a, b, made([a, b]), BAGS, verifier=Lengths())
-    assert (pair.raw, pair.skeleton) == (cosine(a, b), cosine("ant bee", "ant cow")) and pair.delta == round(pair.skeleton - pair.raw, 6)
+    assert (pair.raw, pair.skeleton) == (cosine(a, b), cosine("ant bee", "ant cow")) and pair.delta == round(
+        pair.skeleton - pair.raw, 6
+    )
     assert pair.skeletons == ("ant bee", "ant cow") and pair.alignment == Lying(1, "") and not pair.veto
-    assert compare_texts(a, a, made([a]), BAGS).delta == 0 and compare_texts(a, a, made([a]), BAGS).band == "low"
+    assert (
+        compare_texts(a, a, made([a]), BAGS).delta == 0 and compare_texts(a, a, made([a]), BAGS).band == "low"
+    )
 
 
 def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
@@ -473,12 +622,19 @@ def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
     assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == [
         tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges
     ]
-    assert pairs[3] == compare_texts(pairs[3].source, pairs[3].target, skeletons, BAGS) and compare_pairs([], skeletons, BAGS) == ()
+    assert (
+        pairs[3] == compare_texts(pairs[3].source, pairs[3].target, skeletons, BAGS)
+        and compare_pairs([], skeletons, BAGS) == ()
+    )
 
 
 def test_a_text_that_cannot_be_compared_is_named():
     skeletons = made(["ant", "7"], failed={"bee": "no answer"})
-    for text, told in {"bee": "'bee': no answer", "cow": "'cow': none was made", "7": "knows no word of '7'"}.items():
+    for text, told in {
+        "bee": "'bee': no answer",
+        "cow": "'cow': none was made",
+        "7": "knows no word of '7'",
+    }.items():
         with pytest.raises(BadInput, match=told):
             compare_texts("ant", text, skeletons, BAGS)
 
@@ -489,14 +645,24 @@ def test_a_pair_says_its_numbers_in_one_line():
     assert str(vetoed) == "skeletons 0.500 - texts 0.050 = delta +0.450, high; vetoed: roles crossed"
 
 
-# --- calibration ------------------------------------------------------------------------------------------------------
+# --- calibration
+# ------------------------------------------------------------------------------------------------------
 
 
-AIMS = [Aim(), Aim(beta=0.5), Aim(least_recall=0.6), Aim(prevalence=0.03), Aim(prevalence=0.6), Aim(least_recall=0.5, prevalence=0.03)]
+AIMS = [
+    Aim(),
+    Aim(beta=0.5),
+    Aim(least_recall=0.6),
+    Aim(prevalence=0.03),
+    Aim(prevalence=0.6),
+    Aim(least_recall=0.5, prevalence=0.03),
+]
 
 
 def chance_pairs(seed: int, count: int = 60, grain: int = 20) -> tuple[list[Pair], list[bool]]:
-    """Pairs with few different similarities, so that there are ties; the analogous ones are more alike in skeleton."""
+    """Pairs with few different similarities, so that there are ties; the analogous ones are more alike in
+    skeleton.
+    """
     chance = random.Random(seed)
     labels = [chance.random() < 0.4 for _ in range(count - 2)] + [True, False]
     drawn = [(chance.randint(0, grain), min(chance.randint(0, grain) + 4 * yes, grain)) for yes in labels]
@@ -508,7 +674,11 @@ def brute(pairs, labels, value) -> tuple[float, float]:
     tried = itertools.product({pair.skeleton for pair in pairs}, {pair.delta for pair in pairs})
 
     def key(at):
-        passing = [yes for pair, yes in zip(pairs, labels, strict=True) if pair.skeleton >= at[0] and pair.delta >= at[1]]
+        passing = [
+            yes
+            for pair, yes in zip(pairs, labels, strict=True)
+            if pair.skeleton >= at[0] and pair.delta >= at[1]
+        ]
         return round(value(sum(passing), len(passing) - sum(passing)), 12), -len(passing), *at
 
     return max(tried, key=key)
@@ -531,9 +701,13 @@ def test_calibration_finds_what_a_full_search_finds(seed, aim):
             return exact if recall >= aim.least_recall else -1
         return (1 + aim.beta**2) * exact * recall / (aim.beta**2 * exact + recall) if right else 0.0
 
-    chosen = calibrated_thresholds(pairs, labels, embedder="bags", maker="two words", aim=aim, steps=len(pairs) * 4)
+    chosen = calibrated_thresholds(
+        pairs, labels, embedder="bags", maker="two words", aim=aim, steps=len(pairs) * 4
+    )
     assert (chosen.skeleton, chosen.delta) == brute(pairs, labels, value)
-    passing = [yes for pair, yes in zip(pairs, labels, strict=True) if chosen.admits(pair.skeleton, pair.delta)]
+    passing = [
+        yes for pair, yes in zip(pairs, labels, strict=True) if chosen.admits(pair.skeleton, pair.delta)
+    ]
     measured = sum(passing) / positives, precision(sum(passing), len(passing) - sum(passing))
     assert (chosen.recall, chosen.precision) == pytest.approx(measured)
 
@@ -541,14 +715,20 @@ def test_calibration_finds_what_a_full_search_finds(seed, aim):
 def test_calibration_does_not_hang_on_the_order_of_the_pairs():
     pairs, labels = chance_pairs(1)
     mixed = random.Random(0).sample(list(zip(pairs, labels, strict=True)), len(pairs))
-    again = calibrated_thresholds([pair for pair, _ in mixed], [yes for _, yes in mixed], embedder="bags", maker="two words")
+    again = calibrated_thresholds(
+        [pair for pair, _ in mixed], [yes for _, yes in mixed], embedder="bags", maker="two words"
+    )
     assert again == calibrated_thresholds(pairs, labels, embedder="bags", maker="two words")
 
 
 def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used_as_they_are():
     pairs = [Pair("", "", 0.1, 0.6), Pair("", "", 0.2, 0.5), Pair("", "", 0.2, 0.3), Pair("", "", 0.7, 0.6)]
     chosen = calibrated_thresholds(
-        pairs, [True, True, False, False], embedder="bags", maker="two words", aim=Aim(least_recall=0.9, prevalence=0.03)
+        pairs,
+        [True, True, False, False],
+        embedder="bags",
+        maker="two words",
+        aim=Aim(least_recall=0.9, prevalence=0.03),
     )
     told = (
         "skeleton >= 0.5 and delta >= 0.3, for precision at a recall of 0.9 or more, 3.0% of the pairs being analogous: "
@@ -556,8 +736,14 @@ def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used
     )
     assert repr(chosen) == f"<{told}>"
     graph = graph_of({"a": "ant bee gnu hen", "b": "fox elk dog bee ant"})
-    found = delta_edges(graph, made(described(graph).values(), lambda text: "ant bee cow"), BAGS, thresholds=chosen)
-    assert found.rule == told and found.edges[0].properties["thresholds"] == {"skeleton": 0.5, "delta": 0.3, "words": 3}
+    found = delta_edges(
+        graph, made(described(graph).values(), lambda text: "ant bee cow"), BAGS, thresholds=chosen
+    )
+    assert found.rule == told and found.edges[0].properties["thresholds"] == {
+        "skeleton": 0.5,
+        "delta": 0.3,
+        "words": 3,
+    }
     assert chosen.told(Named("other")) == f"{told}, not for other: calibrate again"
 
 
@@ -569,14 +755,22 @@ class Named(Bags):
 
 def test_the_default_thresholds_say_that_they_belong_to_a_larger_model():
     told = "skeleton >= 0.45 and delta >= 0.08"
-    assert Thresholds().told(BAGS) == f"{told}: the defaults, set for a 3072-dimensional model; bags has 24, so calibrate them"
+    assert (
+        Thresholds().told(BAGS)
+        == f"{told}: the defaults, set for a 3072-dimensional model; bags has 24, so calibrate them"
+    )
     assert Thresholds().told(Named("OpenAI:text-embedding-3-large", 3072)) == f"{told}, the defaults"
     assert Thresholds(0.5).told(BAGS) == "skeleton >= 0.5 and delta >= 0.08"
 
 
 @pytest.mark.parametrize(
     ("labels", "told"),
-    [([True], "2 pairs have 1"), ([True, True], "2 of 2 are"), ([False, False], "0 of 2 are"), ([True, "no"], "not 'no'")],
+    [
+        ([True], "2 pairs have 1"),
+        ([True, True], "2 of 2 are"),
+        ([False, False], "0 of 2 are"),
+        ([True, "no"], "not 'no'"),
+    ],
 )
 def test_labels_that_tell_nothing_are_refused(labels, told):
     with pytest.raises(BadInput, match=told):
@@ -584,7 +778,16 @@ def test_labels_that_tell_nothing_are_refused(labels, told):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"beta": 0}, {"beta": math.nan}, {"least_recall": 0}, {"least_recall": 1.1}, {"prevalence": 0}, {"prevalence": 1}], ids=str
+    "wrong",
+    [
+        {"beta": 0},
+        {"beta": math.nan},
+        {"least_recall": 0},
+        {"least_recall": 1.1},
+        {"prevalence": 0},
+        {"prevalence": 1},
+    ],
+    ids=str,
 )
 def test_an_aim_out_of_range_is_refused(wrong):
     with pytest.raises(BadInput):
@@ -593,10 +796,13 @@ def test_an_aim_out_of_range_is_refused(wrong):
 
 def test_a_grid_of_no_steps_is_refused():
     with pytest.raises(BadInput, match="1 step or more, not 0"):
-        calibrated_thresholds([Pair("", "", 0.1, 0.2)] * 2, [True, False], embedder="bags", maker="two words", steps=0)
+        calibrated_thresholds(
+            [Pair("", "", 0.1, 0.2)] * 2, [True, False], embedder="bags", maker="two words", steps=0
+        )
 
 
-# --- with a real embedder ---------------------------------------------------------------------------------------------
+# --- with a real embedder
+# ---------------------------------------------------------------------------------------------
 
 STORIES = {  # text and skeleton, both by hand; the skeletons are said with a small stock of general words
     "guano": (
@@ -635,13 +841,19 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     analogous = [("credit", "guano"), ("drill", "immune")]
     both = list(itertools.combinations(sorted(STORIES), 2))
     pairs = compare_pairs([(STORIES[a][0], STORIES[b][0]) for a, b in both], skeletons, model)
-    how = {"thresholds": calibrated_thresholds(pairs, [pair in analogous for pair in both], embedder=model.name, maker="by hand")}
+    how = {
+        "thresholds": calibrated_thresholds(
+            pairs, [pair in analogous for pair in both], embedder=model.name, maker="by hand"
+        )
+    }
     found = delta_edges(graph, skeletons, model, **how)
     assert [(e.source, e.target) for e in found] == analogous and found.kept["high"] == 2
     bees = compare_texts(STORIES["swarm"][0], STORIES["warmth"][0], skeletons, model)
     assert bees.band == "negative" and bees.raw > 0.4
     assert [(e.source, e.target) for e in similarity_edges(graph, model, 0.4)] == [("swarm", "warmth")]
-    assert repr(found).startswith("<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= ")
+    assert repr(found).startswith(
+        "<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= "
+    )
     grown = with_edges(graph, found)
     again = updated(without_nodes(grown, ["guano"]), [], skeletons, model, **how)
     assert [(e.source, e.target) for e in again] == [("drill", "immune")]

@@ -40,7 +40,9 @@ def test_of_many_pairs_the_share_that_passes_is_the_graphs_own_and_of_few_that_m
     shares = BandShares({"high": 0.5}, {"high": 0.1})
     (many,) = expected_precision({"high": 200_000}, 1_000_000, prevalence=0.01, shares=shares).values()
     (few,) = expected_precision({"high": 1}, 1, prevalence=0.01, shares=shares).values()
-    assert many == pytest.approx(0.01 * 0.5 / 0.2, rel=0.01) and few == pytest.approx(0.005 / (0.005 + 0.099), rel=0.02)
+    assert many == pytest.approx(0.01 * 0.5 / 0.2, rel=0.01) and few == pytest.approx(
+        0.005 / (0.005 + 0.099), rel=0.02
+    )
 
 
 @pytest.mark.parametrize("prevalence", [0, 1, -0.1, float("nan")])
@@ -52,7 +54,11 @@ def test_a_prevalence_that_is_none_is_refused(prevalence):
 def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
     made, without = skeletons(SENTENCES, Linguistic()), Thresholds(words=0)
     found = delta_edges(graph_of(SENTENCES), made, minilm())
-    assert len(found) == 0 and found.counts.short == 6 and "6 whose skeleton is too short to compare" in str(found)
+    assert (
+        len(found) == 0
+        and found.counts.short == 6
+        and "6 whose skeleton is too short to compare" in str(found)
+    )
     loose = delta_edges(graph_of(SENTENCES), made, minilm(), thresholds=without)
     assert loose.kept["high"] == len(loose) > 0 and loose.counts.short == 0
 
@@ -60,7 +66,9 @@ def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
 def test_a_pair_that_is_too_short_says_so():
     pair = compare_texts(*SENTENCES[:2], skeletons(SENTENCES, Linguistic()), minilm())
     assert pair.least == 2 and "only 2 words left of a skeleton" in str(pair)
-    assert SPECIFIED.too_short(pair).startswith("too short to compare: 2 words left") and not Thresholds(words=2).too_short(pair)
+    assert SPECIFIED.too_short(pair).startswith("too short to compare: 2 words left") and not Thresholds(
+        words=2
+    ).too_short(pair)
     assert not SPECIFIED.too_short(Pair("a", "b", 0.1, 0.5))  # whose skeletons are not known
 
 
@@ -73,7 +81,10 @@ def test_what_was_measured_counts_for_the_usual_verifier_alone():
 
 def test_connectives_are_read_where_that_is_wanted():
     said = "Then the river rose. Finally it broke the dam."
-    read, dropped = (" ".join(sentence.masked for sentence in analyse([said], connectives=each)[0].units) for each in (True, False))
+    read, dropped = (
+        " ".join(sentence.masked for sentence in analyse([said], connectives=each)[0].units)
+        for each in (True, False)
+    )
     assert "finally" in read.casefold() and "finally" not in dropped.casefold()
 
 
@@ -82,7 +93,10 @@ def test_what_is_good_or_bad_is_an_outcome():
 
 
 def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_measured_for_and_as_a_bound_for_others():
-    texts = ("He runs because it is raining and then stops at the door.", "It grows because he is watering and then wilts at the edge.")
+    texts = (
+        "He runs because it is raining and then stops at the door.",
+        "It grows because he is watering and then wilts at the edge.",
+    )
     made = skeletons(texts, Linguistic())
     own = delta_edges(graph_of(texts), made, minilm())
     other = delta_edges(graph_of(texts), made, minilm(), thresholds=Thresholds(-1, -2))

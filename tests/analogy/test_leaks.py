@@ -10,7 +10,13 @@ from kgot_lab.analogy.leaks import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
 from kgot_lab.text.stems import stem
 
-FIELDS = ["baker oven loaf", "sailor mast harbour", "judge verdict prison", "nurse fever ward", "farmer plough barn"]
+FIELDS = [
+    "baker oven loaf",
+    "sailor mast harbour",
+    "judge verdict prison",
+    "nurse fever ward",
+    "farmer plough barn",
+]
 TEXTS = [f"The {field} thing number {row} waits for the day." for row, field in enumerate(FIELDS)]
 
 
@@ -20,7 +26,9 @@ def check() -> LeakCheck:
 
 
 def test_the_rare_words_of_a_text_leak_in_the_order_of_the_skeleton(check):
-    assert check.check("The baker opens the oven.", "An oven is opened by a Baker, the one with the oven.") == ("oven", "opened", "baker")
+    assert check.check(
+        "The baker opens the oven.", "An oven is opened by a Baker, the one with the oven."
+    ) == ("oven", "opened", "baker")
 
 
 def test_common_words_and_the_words_of_other_texts_do_not_leak(check):
@@ -45,7 +53,9 @@ def test_the_forms_of_a_word_have_one_stem(words):
     assert len(set(map(stem, words.split()))) == 1
 
 
-@pytest.mark.parametrize("word", ["bus", "this", "glass", "ring", "red", "sing", "string", "need", "bed", "axis"])
+@pytest.mark.parametrize(
+    "word", ["bus", "this", "glass", "ring", "red", "sing", "string", "need", "bed", "axis"]
+)
 def test_what_only_looks_like_an_ending_stays(word):
     assert stem(word) == word
 
@@ -130,5 +140,7 @@ def test_its_repr_says_what_it_looks_for(check):
 def test_importing_it_brings_no_heavy_package():
     heavy = {"numpy", "spacy", "torch", "sklearn", "llama_cpp"}
     code = f"import sys, kgot_lab.analogy.leaks; print(*({heavy!r} & set(sys.modules)))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert set(loaded) <= {"numpy"}

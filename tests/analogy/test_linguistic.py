@@ -28,14 +28,20 @@ def test_every_noun_phrase_becomes_something_and_the_order_stays():
         "something holds back something.",
         "As something rises, something cracks.",
     ]
-    assert [event.line for event in only(DAM).events] == ["something hold back something", "something rise", "something crack"]
+    assert [event.line for event in only(DAM).events] == [
+        "something hold back something",
+        "something rise",
+        "something crack",
+    ]
 
 
 @pytest.mark.parametrize("style", linguistic.STYLES)
 def test_a_skeleton_is_one_line_without_names_nouns_and_numbers(style):
     (skeleton,) = Linguistic(style)([ROMAN])
     assert "\n" not in skeleton
-    assert not {"maria", "lopez", "boston", "coin", "coins", "roman", "museum"} & set(skeleton.lower().replace(".", "").split())
+    assert not {"maria", "lopez", "boston", "coin", "coins", "roman", "museum"} & set(
+        skeleton.lower().replace(".", "").split()
+    )
     assert not any(letter.isdigit() for letter in skeleton)
     assert "something" in skeleton
 
@@ -51,7 +57,9 @@ def test_a_predicate_that_names_a_people_is_masked():
 @pytest.mark.parametrize("opening", ["Finally, ", "As a result, ", "However, ", "And then, ", "After that, "])
 def test_a_connective_at_the_head_of_a_sentence_is_not_read(opening):
     plain, opened = only("the river flooded the town."), only(f"{opening}the river flooded the town.")
-    assert [(each.masked, each.form) for each in opened.units] == [(each.masked, each.form) for each in plain.units]
+    assert [(each.masked, each.form) for each in opened.units] == [
+        (each.masked, each.form) for each in plain.units
+    ]
     assert opened.events == plain.events
 
 
@@ -61,31 +69,57 @@ def test_a_connective_adverb_is_not_read_anywhere():
 
 
 def test_an_introduction_that_tells_something_stays():
-    assert only("After the storm, the river flooded the town.").units[0].masked == "After something, something flooded something."
+    assert (
+        only("After the storm, the river flooded the town.").units[0].masked
+        == "After something, something flooded something."
+    )
 
 
 def test_a_passive_is_told_as_the_active():
-    assert roles_of("The town was destroyed by the flood.", "destroy") == {"subject": "flood", "object": "town"}
-    assert only("The town was destroyed by the flood.").events[0].line == only("The flood destroyed the town.").events[0].line
+    assert roles_of("The town was destroyed by the flood.", "destroy") == {
+        "subject": "flood",
+        "object": "town",
+    }
+    assert (
+        only("The town was destroyed by the flood.").events[0].line
+        == only("The flood destroyed the town.").events[0].line
+    )
 
 
 def test_a_relative_pronoun_stands_for_its_noun():
-    assert roles_of("The river that flooded the town is calm.", "flood") == {"subject": "river", "object": "town"}
+    assert roles_of("The river that flooded the town is calm.", "flood") == {
+        "subject": "river",
+        "object": "town",
+    }
 
 
 def test_prepositions_are_roles_and_pronouns_fill_them_without_a_name():
-    assert roles_of("The clerk gave it to the widow.", "give") == {"subject": "clerk", "object": "", "to": "widow"}
+    assert roles_of("The clerk gave it to the widow.", "give") == {
+        "subject": "clerk",
+        "object": "",
+        "to": "widow",
+    }
     assert only("The clerk gave it to the widow.").events[0].told == "clerk give … to widow"
 
 
-@pytest.mark.parametrize("text", ["The wall does not hold.", "The wall never holds.", "The wall doesn't hold.", "Nobody holds the wall."])
+@pytest.mark.parametrize(
+    "text",
+    ["The wall does not hold.", "The wall never holds.", "The wall doesn't hold.", "Nobody holds the wall."],
+)
 def test_a_denial_is_seen(text):
     assert only(text).sentences[0].denied
     assert not only("The wall holds.").sentences[0].denied
 
 
 def test_the_form_keeps_function_words_and_puts_tags_for_the_others():
-    assert only("The river flows under the bridge.").sentences[0].form == ("the", "NN", "VBZ", "under", "the", "NN")
+    assert only("The river flows under the bridge.").sentences[0].form == (
+        "the",
+        "NN",
+        "VBZ",
+        "under",
+        "the",
+        "NN",
+    )
 
 
 @pytest.mark.parametrize("style", linguistic.STYLES)
@@ -104,7 +138,12 @@ def test_a_text_is_read_once():
 
 
 def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
-    texts = [DAM, ROMAN, "Never trust the rising tide.", "Old friends quarrelled and parted without a word."] * 2
+    texts = [
+        DAM,
+        ROMAN,
+        "Never trust the rising tide.",
+        "Old friends quarrelled and parted without a word.",
+    ] * 2
     monkeypatch.setattr(linguistic, "_MEMORY", {})
     together = analyse(texts)
     for text, kept in zip(texts, together, strict=True):
@@ -160,7 +199,14 @@ def event(verb, **roles):
 
 
 def test_fillers_of_the_same_role_answer_each_other():
-    found = role_map([(event("hold", subject="dam", object="water"), event("delay", subject="debtor", object="debt", by="trick"))])
+    found = role_map(
+        [
+            (
+                event("hold", subject="dam", object="water"),
+                event("delay", subject="debtor", object="debt", by="trick"),
+            )
+        ]
+    )
     assert [(each.source, each.target, each.times, each.agrees) for each in found.counterparts] == [
         ("dam", "debtor", 1, True),
         ("water", "debt", 1, True),
@@ -177,7 +223,9 @@ def test_a_noun_that_answers_to_two_is_inconsistent():
 
 
 def test_a_noun_in_its_own_role_is_counted_as_the_same():
-    found = role_map([(event("rise", subject="water", under="wall"), event("climb", subject="water", under="gate"))])
+    found = role_map(
+        [(event("rise", subject="water", under="wall"), event("climb", subject="water", under="gate"))]
+    )
     assert (found.same, found.votes) == (1, 2)
 
 

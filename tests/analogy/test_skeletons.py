@@ -1,4 +1,6 @@
-"""One line of mechanism for each text: what is made, what is kept, and what becomes of the texts that get none."""
+"""One line of mechanism for each text: what is made, what is kept, and what becomes of the texts that get
+none.
+"""
 
 import gzip
 import json
@@ -33,11 +35,19 @@ GOOD = "Someone shapes one thing after another."
 
 
 class Upside:
-    """A maker that turns the words of a text round; it breaks on the texts it is told, and counts what it was asked for."""
+    """A maker that turns the words of a text round; it breaks on the texts it is told, and counts what it was
+    asked for.
+    """
 
-    def __init__(self, breaks_on: Sequence[str] = (), error: BaseException | None = None, digest: str = "1") -> None:
+    def __init__(
+        self, breaks_on: Sequence[str] = (), error: BaseException | None = None, digest: str = "1"
+    ) -> None:
         self.name, self.digest = "upside", digest
-        self.breaks_on, self.error, self.asked = set(breaks_on), error or LLMError("the line is dead"), list[list[str]]()
+        self.breaks_on, self.error, self.asked = (
+            set(breaks_on),
+            error or LLMError("the line is dead"),
+            list[list[str]](),
+        )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         self.asked.append(list(texts))
@@ -50,7 +60,8 @@ def said(prompt: Prompt) -> str:
     return prompt.messages[-1].text
 
 
-# --- the collection ---------------------------------------------------------------------------------------------------
+# --- the collection
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_every_text_gets_its_skeleton_in_the_order_of_the_texts(tmp_path):
@@ -109,7 +120,9 @@ def test_a_text_that_fails_is_tried_alone_and_reported_and_tried_again_next_time
     assert len(skeletons(TEXTS, again, folder=tmp_path)) == 40 and again.asked == [[TEXTS[2]]]
 
 
-@pytest.mark.parametrize("error", [LLMError("no"), BadInput("no"), ValueError("no"), BadReply("no", "")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [LLMError("no"), BadInput("no"), ValueError("no"), BadReply("no", "")], ids=repr
+)
 def test_no_error_of_one_text_is_fatal_to_the_others(error, tmp_path):
     found = skeletons(TEXTS[:3], Upside(breaks_on=TEXTS[:1], error=error), folder=tmp_path)
     assert list(found) == TEXTS[1:3] and "no" in found.failed[TEXTS[0]]
@@ -148,7 +161,11 @@ def test_leaks_are_reported_by_text(tmp_path):
 
 def test_its_repr_counts_everything():
     found = Skeletons(
-        {str(number): "x" for number in range(1204)}, "qwen2.5", ("", "", ""), {"a": "no"}, {str(n): ("x",) for n in range(17)}
+        {str(number): "x" for number in range(1204)},
+        "qwen2.5",
+        ("", "", ""),
+        {"a": "no"},
+        {str(n): ("x",) for n in range(17)},
     )
     assert repr(found) == "<1,204 skeletons by qwen2.5, 3 blank, 1 failed, 17 leaking>"
     assert repr(replace(found, blank=(), failed={}, leaks={})) == "<1,204 skeletons by qwen2.5>"
@@ -200,7 +217,8 @@ def test_a_damaged_row_is_made_again(tmp_path):
     assert skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf") and len(maker.asked) == 1
 
 
-# --- one line ---------------------------------------------------------------------------------------------------------
+# --- one line
+# ---------------------------------------------------------------------------------------------------------
 
 
 REPLIES = [
@@ -214,7 +232,13 @@ REPLIES = [
         f"- {GOOD}",
         f"1. {GOOD}",
     ),
-    *(f"Here is the skeleton:\n\n{GOOD}", f"The abstract mechanism: {GOOD}", f"```\n{GOOD}\n```", f"'Skeleton: {GOOD}'", f"> *{GOOD}*"),
+    *(
+        f"Here is the skeleton:\n\n{GOOD}",
+        f"The abstract mechanism: {GOOD}",
+        f"```\n{GOOD}\n```",
+        f"'Skeleton: {GOOD}'",
+        f"> *{GOOD}*",
+    ),
 ]
 
 
@@ -223,7 +247,10 @@ def test_a_skeleton_is_the_first_line_without_labels_and_quotes(reply):
     assert one_line(reply) == GOOD
 
 
-@pytest.mark.parametrize("line", ["A mechanism-driven change.", 'The "whole" is "divided"', "Output grows with input.", "Someone's own."])
+@pytest.mark.parametrize(
+    "line",
+    ["A mechanism-driven change.", 'The "whole" is "divided"', "Output grows with input.", "Someone's own."],
+)
 def test_what_only_looks_like_a_label_or_a_quote_stays(line):
     assert one_line(line) == line
 
@@ -234,14 +261,19 @@ def test_a_reply_without_words_is_bad(reply):
         one_line(reply)
 
 
-# --- a model that is asked --------------------------------------------------------------------------------------------
+# --- a model that is asked
+# --------------------------------------------------------------------------------------------
 
 
 def test_the_model_gets_rules_then_examples_then_the_text():
     llm = Scripted([GOOD, GOOD])
     assert ModelSkeletons(llm)([TEXTS[0], TEXTS[1]]) == [GOOD, GOOD]
     first, second = (prompt.messages for prompt in llm.asked)
-    assert [message.role for message in first] == ["system", *["user", "assistant"] * len(SKELETON_EXAMPLES), "user"]
+    assert [message.role for message in first] == [
+        "system",
+        *["user", "assistant"] * len(SKELETON_EXAMPLES),
+        "user",
+    ]
     assert first[0].text == RULES and TEXTS[0] in first[-1].text
     assert first[:-1] == second[:-1]  # so that it is read once
     assert (llm.asked[0].temperature, llm.asked[0].seed, llm.asked[0].max_tokens) == (0, None, 60)
@@ -305,7 +337,11 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
         ModelSkeletons(Scripted([]), examples=SKELETON_EXAMPLES[:1]),
         replace(plain, leaks=check),
     ]
-    others += [replace(plain, max_tokens=50), replace(plain, temperature=0.7), replace(plain, leaks=LeakCheck.of(TEXTS, cut=1))]
+    others += [
+        replace(plain, max_tokens=50),
+        replace(plain, temperature=0.7),
+        replace(plain, leaks=LeakCheck.of(TEXTS, cut=1)),
+    ]
     assert len({plain.digest, *(maker.digest for maker in others)}) == 8
     assert plain.digest == ModelSkeletons(Scripted([GOOD])).digest
     assert plain.name == "scripted"
@@ -317,7 +353,8 @@ def test_a_warm_model_gets_a_seed():
     assert (llm.asked[0].temperature, llm.asked[0].seed) == (0.7, 0)
 
 
-# --- stored skeletons -------------------------------------------------------------------------------------------------
+# --- stored skeletons
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["made.jsonl", "made.jsonl.gz", "folder/made.jsonl.gz"])
@@ -326,7 +363,12 @@ def test_what_is_saved_is_found_again(name, tmp_path):
     save(made, tmp_path / name, model="m", date="2025-01-31")
     maker = stored(tmp_path / name)
     again = skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path)
-    assert again == made and maker.head == {"skeletons": 1, "maker": "upside", "model": "m", "date": "2025-01-31"}
+    assert again == made and maker.head == {
+        "skeletons": 1,
+        "maker": "upside",
+        "model": "m",
+        "date": "2025-01-31",
+    }
     assert repr(maker) == "<41 stored skeletons by upside, 2025-01-31>"
 
 
@@ -335,7 +377,10 @@ def test_the_file_is_the_same_bytes_whatever_the_order_and_holds_no_text(tmp_pat
         save(skeletons(texts, Upside(), folder=tmp_path), tmp_path / name)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     lines = gzip.decompress((tmp_path / "a.gz").read_bytes()).decode().splitlines()
-    assert json.loads(lines[0])["maker"] == "upside" and set(json.loads(lines[1])) == {"text_sha256", "skeleton"}
+    assert json.loads(lines[0])["maker"] == "upside" and set(json.loads(lines[1])) == {
+        "text_sha256",
+        "skeleton",
+    }
 
 
 def test_a_text_that_is_not_stored_fails_and_is_not_invented(tmp_path):
@@ -378,10 +423,16 @@ def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
 def test_importing_the_makers_brings_no_model():
     heavy = {"spacy", "torch", "onnxruntime", "llama_cpp", "xllamacpp", "openai"}
     code = f"import sys, kgot_lab.analogy.skeleton_makers; print(*({heavy!r} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == ""
+    )
 
 
-# --- the real local model ---------------------------------------------------------------------------------------------
+# --- the real local model
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.live
@@ -392,11 +443,18 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
         llm = Local(context=1024)
     except (ModelMissing, NotInstalled) as error:
         pytest.skip(f"no local model here: {error}")
-    texts = ["Pour water on the seeds. After a week they sprout.", "Put money in the bank. After a year it has grown."]
-    maker = ModelSkeletons(llm, examples=SKELETON_EXAMPLES[:3])  # few, because reading them takes longer than the rest of this file
+    texts = [
+        "Pour water on the seeds. After a week they sprout.",
+        "Put money in the bank. After a year it has grown.",
+    ]
+    maker = ModelSkeletons(
+        llm, examples=SKELETON_EXAMPLES[:3]
+    )  # few, because reading them takes longer than the rest of this file
     made = skeletons([*texts, ""], maker, folder=tmp_path, leaks=LeakCheck.of(texts))
     llm.close()
     assert list(made) == texts and made.failed == {} and made.blank == ("",)
     assert all("\n" not in skeleton and 3 <= len(skeleton.split()) <= LONGEST for skeleton in made.values())
     again = skeletons(texts, maker, folder=tmp_path)
-    assert again.by_text == made.by_text and repr(llm).endswith("not loaded yet>")  # kept, so the model was not needed
+    assert again.by_text == made.by_text and repr(llm).endswith(
+        "not loaded yet>"
+    )  # kept, so the model was not needed

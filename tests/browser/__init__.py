@@ -1,1 +1,3 @@
-"""Tests in a real browser: JupyterLab and Chromium are started once for this folder, and nothing outside this computer can be reached."""
+"""Tests in a real browser: JupyterLab and Chromium are started once for this folder, and nothing outside this
+computer can be reached.
+"""

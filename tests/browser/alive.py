@@ -32,7 +32,9 @@ _SEEN = """(places) => places.map((place) => {
 
 @dataclass(frozen=True)
 class SeenView:
-    """A live view on a page: whether it stands there, how many letters it says, and whether its graph is painted, if it has one."""
+    """A live view on a page: whether it stands there, how many letters it says, and whether its graph is
+    painted, if it has one.
+    """
 
     kind: str
     stands: bool
@@ -64,13 +66,17 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def views_on(page: Page) -> list[SeenView]:
-    """What the live views of the page in front came to, once each stands there and every stepper was walked to its end."""
+    """What the live views of the page in front came to, once each stands there and every stepper was walked
+    to its end.
+    """
     places = page.locator("[data-view]")
     for number in range(places.count()):
         places.nth(number).locator("xpath=self::*[@data-drawn]").wait_for()
     for walk in page.locator("[data-view=stepper]").get_by_role("button", name="Last").all():
         walk.click()
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))")
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+    )
     return [SeenView(**each) for each in places.evaluate_all(_SEEN)]
 
 

@@ -1,4 +1,6 @@
-"""What a live view lacks for those who do not see it, or use no mouse: measured in the browser, against WCAG 2.2 AA."""
+"""What a live view lacks for those who do not see it, or use no mouse: measured in the browser, against WCAG
+2.2 AA.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,19 @@ if TYPE_CHECKING:  # without Playwright this file is still read
     from playwright.sync_api import Locator, Page
 
 ASKED = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-NAMED = {"application", "button", "checkbox", "combobox", "image", "img", "navigation", "region", "searchbox", "slider", "textbox"}
+NAMED = {
+    "application",
+    "button",
+    "checkbox",
+    "combobox",
+    "image",
+    "img",
+    "navigation",
+    "region",
+    "searchbox",
+    "slider",
+    "textbox",
+}
 FINE: dict[str, Any] = {"no name": [], "too pale": [], "too faint": [], "too small": [], "out of order": 0}
 _ALL_IN = "(dark) => [...document.querySelectorAll('.kl')].every((view) => view.classList.contains('kl-dark') === dark)"
 MOST = 120  # stops of the Tab key in a view
@@ -32,7 +46,9 @@ def asked(view: Locator, what: str) -> Any:
 
 
 def follows_the_browser(page: Page) -> bool:
-    """Whether a page is light or dark as the browser is, each text of it stands out, and its still pictures stay on white paper."""
+    """Whether a page is light or dark as the browser is, each text of it stands out, and its still pictures
+    stay on white paper.
+    """
     body, grounds = page.locator("body"), []
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
@@ -45,10 +61,16 @@ def follows_the_browser(page: Page) -> bool:
 
 
 def keyboard_goes_through(view: Locator) -> bool:
-    """Whether the Tab key goes through all stops of a view in the order of the page, each with a ring, and out of it both ways."""
+    """Whether the Tab key goes through all stops of a view in the order of the page, each with a ring, and
+    out of it both ways.
+    """
     asked(view, "first")
-    stops = [stop for stop in _walked(view, "Tab") if stop["number"] >= 0]  # others are places that scroll: the browser adds them
-    assert [stop["number"] for stop in stops] == list(range(stops[0]["all"])), [stop["name"] for stop in stops]
+    stops = [
+        stop for stop in _walked(view, "Tab") if stop["number"] >= 0
+    ]  # others are places that scroll: the browser adds them
+    assert [stop["number"] for stop in stops] == list(range(stops[0]["all"])), [
+        stop["name"] for stop in stops
+    ]
     asked(view, "last")
     return bool(_walked(view, "Shift+Tab")[-1]["number"] == 0)
 
@@ -77,7 +99,9 @@ def _walked(view: Locator, key: str) -> list[dict[str, Any]]:
 
 
 def _unnamed(view: Locator) -> list[str]:
-    """Controls without a name, and those whose name leaves out what is written on them (2.5.3), as screen readers are told."""
+    """Controls without a name, and those whose name leaves out what is written on them (2.5.3), as screen
+    readers are told.
+    """
     client = view.page.context.new_cdp_session(view.page)
     view.evaluate("(view) => { window.audited = view; }")
     root = client.send("Runtime.evaluate", {"expression": "window.audited"})["result"]["objectId"]
@@ -86,9 +110,13 @@ def _unnamed(view: Locator) -> list[str]:
         role, name = node.get("role", {}).get("value"), node.get("name", {}).get("value", "")
         if node["ignored"] or role not in NAMED:
             continue
-        control = client.send("DOM.resolveNode", {"backendNodeId": node["backendDOMNodeId"]})["object"]["objectId"]
+        control = client.send("DOM.resolveNode", {"backendNodeId": node["backendDOMNodeId"]})["object"][
+            "objectId"
+        ]
         ask = f"function () {{ return this.tagName === 'BUTTON' ? ({ASKED}).written(this) : ''; }}"
-        written = client.send("Runtime.callFunctionOn", {"objectId": control, "functionDeclaration": ask, "returnByValue": True})
+        written = client.send(
+            "Runtime.callFunctionOn", {"objectId": control, "functionDeclaration": ask, "returnByValue": True}
+        )
         if not name.strip() or _words(written["result"]["value"]) not in _words(name):
             found.append(f"{role} {name!r}")
     client.detach()

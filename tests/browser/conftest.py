@@ -1,7 +1,8 @@
 """One JupyterLab and one Chromium for the tests of this folder; a page for each test, watched.
 
-A test asks for `page` (and `lab`, for scratch notebooks). After it, nothing may have been asked outside this computer and no error
-may stand on the console. Without a browser the tests are skipped and say what to install; where CI is set they fail instead.
+A test asks for `page` (and `lab`, for scratch notebooks). After it, nothing may have been asked outside this
+computer and no error may stand on the console. Without a browser the tests are skipped and say what to
+install; where CI is set they fail instead.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def lab(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
 
 @pytest.fixture(scope="package")
 def watch(lab: Lab) -> Watch:
-    """What the browser asked for outside, and complained about; a test that provokes it calls `watch.clear()`."""
+    """What the browser asked for outside, and complained about; a test that provokes it calls
+    `watch.clear()`.
+    """
     from browser.window import Watch
 
     return Watch(lab.address)
@@ -74,8 +77,8 @@ def window(program: str, lab: Lab, watch: Watch) -> Iterator[BrowserContext]:
 def page(window: BrowserContext, lab: Lab, watch: Watch, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page without a notebook; at the end it must have stayed at home and complained of nothing.
 
-    JupyterLab takes seconds to start, so the next test gets the same page, its notebooks closed and their kernels ended; after a
-    failure, or when it has gone elsewhere, a new one.
+    JupyterLab takes seconds to start, so the next test gets the same page, its notebooks closed and their
+    kernels ended; after a failure, or when it has gone elsewhere, a new one.
     """
     from browser.window import SIZE
 

@@ -1,8 +1,10 @@
-"""A real JupyterLab for tests: started in a temporary copy of the notebooks, used as a reader uses it, and always ended.
+"""A real JupyterLab for tests: started in a temporary copy of the notebooks, used as a reader uses it, and
+always ended.
 
 Of a test with the fixtures `page` and `lab` of conftest.py:
 
->>> open_notebook(page, "00_tour.ipynb")             # a notebook of the repository, never run here and so not trusted
+>>> open_notebook(page, "00_tour.ipynb")             # a notebook of the repository, never run here and so not
+trusted
 >>> run_all(page)                                    # raises CellFailed when a cell raised or was left out
 >>> open_notebook(page, lab.scratch(["20", "_ + 1"]))
 >>> run_cell(page, 0)                                # cells are counted from 0, as in the file
@@ -36,16 +38,28 @@ try:
 except ImportError:
     if os.environ.get("CI"):
         raise
-    pytest.skip("no Playwright to drive a browser with: pip install 'kgot_lab[test]'", allow_module_level=True)
+    pytest.skip(
+        "no Playwright to drive a browser with: pip install 'kgot_lab[test]'", allow_module_level=True
+    )
 
 REPOSITORY = Path(__file__).parents[2]
-BESIDE = ("notebooks", "benchmarks/results", "kgot_lab")  # what the notebooks read by a path, beside the installed package
+BESIDE = (
+    "notebooks",
+    "benchmarks/results",
+    "kgot_lab",
+)  # what the notebooks read by a path, beside the installed package
 IDLE = 900  # seconds after which a forgotten kernel, and then the server, ends by itself
 OWN = "JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR JUPYTERLAB_SETTINGS_DIR JUPYTERLAB_WORKSPACES_DIR IPYTHONDIR".split()
 SETTINGS = {
-    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
-    "@jupyterlab/notebook-extension:tracker": {"scrollPastEnd": False},  # a screenshot ends where the notebook ends
+    "@jupyterlab/notebook-extension:tracker": {
+        "scrollPastEnd": False
+    },  # a screenshot ends where the notebook ends
 }
 
 
@@ -65,14 +79,22 @@ class Lab:
     def scratch(self, cells: Sequence[str]) -> str:
         """The name of a new notebook with these code cells, to be opened by `open_notebook`."""
         name = f"scratch-{next(self._numbers)}.ipynb"
-        code = [{"cell_type": "code", "id": f"cell-{n}", "source": cell, "metadata": {}, "outputs": []} for n, cell in enumerate(cells)]
+        code = [
+            {"cell_type": "code", "id": f"cell-{n}", "source": cell, "metadata": {}, "outputs": []}
+            for n, cell in enumerate(cells)
+        ]
         self.write(name, [{**cell, "execution_count": None} for cell in code])
         return name
 
     def write(self, name: str, cells: Sequence[dict[str, Any]]) -> None:
         """Write a notebook with these cells, outputs and all, into the folder."""
         kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": list(cells)}
+        notebook = {
+            "nbformat": 4,
+            "nbformat_minor": 5,
+            "metadata": {"kernelspec": kernel},
+            "cells": list(cells),
+        }
         (self.folder / name).write_text(json.dumps(notebook), encoding="utf-8")
 
     def end_kernels(self) -> None:
@@ -81,21 +103,36 @@ class Lab:
             self._ask("DELETE", f"/api/sessions/{session['id']}")
 
     def _ask(self, method: str, path: str) -> bytes:
-        request = urllib.request.Request(self.address + path, method=method, headers={"Authorization": f"token {self.token}"})
+        request = urllib.request.Request(
+            self.address + path, method=method, headers={"Authorization": f"token {self.token}"}
+        )
         with urllib.request.urlopen(request, timeout=120) as reply:
             return bytes(reply.read())
 
 
 @contextlib.contextmanager
 def jupyterlab(room: Path) -> Iterator[Lab]:
-    """A JupyterLab on 127.0.0.1 that serves a copy of the notebooks in an empty folder; it is ended, whatever happens."""
+    """A JupyterLab on 127.0.0.1 that serves a copy of the notebooks in an empty folder; it is ended, whatever
+    happens.
+    """
     for name in BESIDE:
-        shutil.copytree(REPOSITORY / name, room / "work" / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+        shutil.copytree(
+            REPOSITORY / name,
+            room / "work" / name,
+            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
+        )
     (room / "app").mkdir()
     (room / "app" / "overrides.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
     token = secrets.token_hex(16)
     with (room / "server.log").open("wb") as out:
-        server = subprocess.Popen(_command(room, token), cwd=room, env=_own_folders(room), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        server = subprocess.Popen(
+            _command(room, token),
+            cwd=room,
+            env=_own_folders(room),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+        )
     try:
         yield Lab(room / "work" / "notebooks", _address(room, server), token)
     finally:
@@ -128,12 +165,22 @@ def _command(room: Path, token: str) -> list[str]:
         "LabApp.expose_app_in_browser": True,  # so that a test can ask the notebook's own model which cells ran
     }
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    return [sys.executable, "-m", "jupyterlab", *as_root, *(f"--{name}={value}" for name, value in settings.items())]
+    return [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        *as_root,
+        *(f"--{name}={value}" for name, value in settings.items()),
+    ]
 
 
 def _own_folders(room: Path) -> dict[str, str]:
-    """This environment, with Jupyter's folders in the room: nothing of the user's is read or written, and no notebook is trusted."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "JPY_"))}
+    """This environment, with Jupyter's folders in the room: nothing of the user's is read or written, and no
+    notebook is trusted.
+    """
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "JPY_"))
+    }
     return {**inherited, **{name: str(room / name.lower()) for name in OWN}}
 
 
@@ -148,7 +195,9 @@ def _address(room: Path, server: subprocess.Popen[bytes], seconds: float = 300) 
             return address
         time.sleep(0.1)
     said = (room / "server.log").read_text(encoding="utf-8", errors="replace")
-    raise RuntimeError(f"JupyterLab did not start within {seconds:.0f} s; the end of what it said:\n{said[-2000:]}")
+    raise RuntimeError(
+        f"JupyterLab did not start within {seconds:.0f} s; the end of what it said:\n{said[-2000:]}"
+    )
 
 
 PANEL = "jupyterapp.shell.currentWidget"  # the notebook in front
@@ -157,13 +206,21 @@ IS_IDLE = f"{PANEL}.sessionContext.isReady && {PANEL}.sessionContext.session?.ke
 
 
 def open_notebook(page: Page, name: str) -> None:
-    """Open a notebook of the lab's folder by its name, and wait until every cell stands on the page; nothing is run."""
+    """Open a notebook of the lab's folder by its name, and wait until every cell stands on the page; nothing
+    is run.
+    """
     path = f"notebooks/{name}"
-    if page.evaluate("() => Boolean(window.jupyterapp)"):  # JupyterLab takes seconds to start: one that is there is used again
-        page.evaluate("async (path) => { await jupyterapp.commands.execute('docmanager:open', { path }); }", path)
+    if page.evaluate(
+        "() => Boolean(window.jupyterapp)"
+    ):  # JupyterLab takes seconds to start: one that is there is used again
+        page.evaluate(
+            "async (path) => { await jupyterapp.commands.execute('docmanager:open', { path }); }", path
+        )
     else:
         page.goto(f"/lab/tree/{path}?reset")
-    is_there = f"window.jupyterapp && {PANEL}?.context?.isReady && {PANEL}.context.path === {json.dumps(path)}"
+    is_there = (
+        f"window.jupyterapp && {PANEL}?.context?.isReady && {PANEL}.context.path === {json.dumps(path)}"
+    )
     all_stand = f"{CELLS}.length === {PANEL}.content.model.cells.length && {CELLS}.every((cell) => cell.node.isConnected)"
     _wait_until(page, f"{is_there} && {all_stand}", 300)
 
@@ -213,7 +270,9 @@ def cell(page: Page, n: int) -> Locator:
 
 
 def output_of(page: Page, n: int) -> Locator:
-    """The output area of one cell; each of its outputs is a `.jp-OutputArea-output`, in the order of the file."""
+    """The output area of one cell; each of its outputs is a `.jp-OutputArea-output`, in the order of the
+    file.
+    """
     return cell(page, n).locator(".jp-Cell-outputArea")
 
 
@@ -246,10 +305,15 @@ def left_out(page: Page) -> list[int]:
 def _command_of_lab(page: Page, name: str, seconds: float) -> None:
     """Do what the menu entry of this name does, and wait until it is done and the kernel is idle."""
     wait_for_kernel(page)
-    page.evaluate("(name) => { window.isDone = false; jupyterapp.commands.execute(name).finally(() => { window.isDone = true; }); }", name)
+    page.evaluate(
+        "(name) => { window.isDone = false; jupyterapp.commands.execute(name).finally(() => { window.isDone = true; }); }",
+        name,
+    )
     _wait_until(page, f"window.isDone && {IS_IDLE}", seconds)
 
 
 def _wait_until(page: Page, holds: str, seconds: float) -> None:
-    """Wait for a state of the page; asked at every frame, as is usual, it would have the whole notebook drawn sixty times a second."""
+    """Wait for a state of the page; asked at every frame, as is usual, it would have the whole notebook drawn
+    sixty times a second.
+    """
     page.wait_for_function(holds, timeout=seconds * 1000, polling=100)

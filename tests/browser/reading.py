@@ -1,7 +1,9 @@
-"""How well a drawn graph reads, live and still: measured in the browser at 1280 x 800, on the graphs that the notebooks show.
+"""How well a drawn graph reads, live and still: measured in the browser at 1280 x 800, on the graphs that the
+notebooks show.
 
-Four numbers of each: names that lie on another name or on a node that is not theirs; edges without words, at rest and after one move of
-the pointer; edges drawn through a node that is none of their ends; the share of the canvas that the drawing spans.
+Four numbers of each: names that lie on another name or on a node that is not theirs; edges without words, at
+rest and after one move of the pointer; edges drawn through a node that is none of their ends; the share of
+the canvas that the drawing spans.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Reading:
 
 
 def put(page: Page, view: GraphView, *, before: str = "", drawn: bool = True) -> None:
-    """A live view on a page that is light or dark as the reader has it, in a place of a style; and wait until it is drawn."""
+    """A live view on a page that is light or dark as the reader has it, in a place of a style; and wait until
+    it is drawn.
+    """
     script, _ = page_script()
     page.goto("about:blank")  # a script cannot declare its names twice in one page
     inside = element("div", place({**view.live.data, "stands_for": ""}), style=before)
@@ -81,8 +85,12 @@ def read_opened(page: Page, view: GraphView, community: str) -> Reading:
 
 
 def read_still(page: Page, view: GraphView) -> Reading:
-    """Put the still picture on an empty page and count; in a notebook it is an image, so nobody can point at a part of it."""
-    page.set_content(f"<!DOCTYPE html>{element('html', element('body', Markup(view.picture.svg)), lang='en')}")
+    """Put the still picture on an empty page and count; in a notebook it is an image, so nobody can point at
+    a part of it.
+    """
+    page.set_content(
+        f"<!DOCTYPE html>{element('html', element('body', Markup(view.picture.svg)), lang='en')}"
+    )
     found = page.evaluate(f"() => ({READ}).still(document.querySelector('svg'))")
     return _reading(found, found["wordless"])
 
@@ -101,10 +109,13 @@ def _said(page: Page, edge: Mapping[str, Any]) -> bool:
 
 def _reading(found: Mapping[str, Any], mute: int) -> Reading:
     listed = {name: tuple(found[name]) for name in ("overlapping", "cut", "through")}
-    return Reading(**listed, **{name: found[name] for name in ("nodes", "names", "edges", "wordless", "used")}, mute=mute)
+    return Reading(
+        **listed, **{name: found[name] for name in ("nodes", "names", "edges", "wordless", "used")}, mute=mute
+    )
 
 
-# --- the graphs -----------------------------------------------------------------------------------------------------------
+# --- the graphs
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _run(name: str) -> Callable[[], GraphView]:
@@ -113,13 +124,25 @@ def _run(name: str) -> Callable[[], GraphView]:
 
 def _last_write() -> GraphView:
     events = load_run(bundled("traces/hotpotqa_demo.jsonl")).events
-    return show_graph(graph_after(events), highlight=[event for event in events if isinstance(event, Wrote)][-1].diff)
+    return show_graph(
+        graph_after(events), highlight=[event for event in events if isinstance(event, Wrote)][-1].diff
+    )
 
 
 def _engine() -> PropertyGraph:
-    people = [Node("ada", ("Person",), {"name": "Ada Lovelace", "born": 1815}), Node("charles", ("Person",), {"name": "Charles Babbage"})]
-    things = [Node("engine", ("Machine",), {"name": "Analytical Engine"}), Node("turin", ("City",), {"name": "Turin"})]
-    told = [Edge("charles", "designed", "engine"), Edge("charles", "lectured in", "turin"), Edge("ada", "wrote notes on", "engine")]
+    people = [
+        Node("ada", ("Person",), {"name": "Ada Lovelace", "born": 1815}),
+        Node("charles", ("Person",), {"name": "Charles Babbage"}),
+    ]
+    things = [
+        Node("engine", ("Machine",), {"name": "Analytical Engine"}),
+        Node("turin", ("City",), {"name": "Turin"}),
+    ]
+    told = [
+        Edge("charles", "designed", "engine"),
+        Edge("charles", "lectured in", "turin"),
+        Edge("ada", "wrote notes on", "engine"),
+    ]
     return PropertyGraph.of([*people, *things], told)
 
 
@@ -144,7 +167,9 @@ def phrases() -> PropertyGraph:
     """The phrases of some passages of MuSiQue: more nodes than are drawn by themselves."""
     from kgot_lab.experiments.recall.datasets import load_dataset
 
-    return PropertyGraph.from_triples(triple for some in load_dataset("musique").develop.triples.values() for triple in some)
+    return PropertyGraph.from_triples(
+        triple for some in load_dataset("musique").develop.triples.values() for triple in some
+    )
 
 
 def around(graph: PropertyGraph, id: str) -> PropertyGraph:
@@ -164,7 +189,9 @@ def _tiny_world() -> GraphView:
     shrine, crypt = npc.Entity("location", "Shrine"), npc.Entity("location", "Crypt")
     world = npc.open_world()
     ties = [(ilse, "KNOWS", odo), (odo, "LOCATED_AT", shrine), (odo, "GUARDS", crypt)]
-    world.add([ilse, odo, shrine, crypt], [npc.Relationship(one.id, other.id, type) for one, type, other in ties])
+    world.add(
+        [ilse, odo, shrine, crypt], [npc.Relationship(one.id, other.id, type) for one, type, other in ties]
+    )
     return show_graph(seen_graph(world.visible_subgraph(odo.id)))
 
 
@@ -188,7 +215,9 @@ GRAPHS: dict[str, Callable[[], GraphView]] = {
     **{name: _run(name) for name in RUNS},
     "hotpotqa_demo, last write": _last_write,
     "Ada's engine": lambda: show_graph(_engine(), height=300),
-    "Ada's engine, a path": lambda: show_graph(_engine(), highlight=["ada", "engine", "charles", "turin"], height=300),
+    "Ada's engine, a path": lambda: show_graph(
+        _engine(), highlight=["ada", "engine", "charles", "turin"], height=300
+    ),
     "gravity": lambda: show_graph(_hubs(), height=300),
     "karate club": _karate,
     "Antarctica": lambda: show_graph(around(phrases(), "Antarctica")),

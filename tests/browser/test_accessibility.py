@@ -1,4 +1,6 @@
-"""The live views without a mouse, without colour, at double size and read aloud: measured in the browser, against WCAG 2.2 AA."""
+"""The live views without a mouse, without colour, at double size and read aloud: measured in the browser,
+against WCAG 2.2 AA.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,24 @@ def on_disk(page, watch, folder, shown):
     script, digest = page_script()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
     both = element("meta", name="color-scheme", content="light dark")
-    head = element("head", element("meta", charset="utf-8"), both, element("meta", http_equiv="Content-Security-Policy", content=policy))
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        both,
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+    )
     inside = place({**shown.live.data, "stands_for": ""})
-    body = element("body", element("style", Markup(style())), element("button", "before"), inside, element("button", "after"), script)
-    (folder / "page.html").write_text(f"<!DOCTYPE html>{element('html', head, body, lang='en')}", encoding="utf-8")
+    body = element(
+        "body",
+        element("style", Markup(style())),
+        element("button", "before"),
+        inside,
+        element("button", "after"),
+        script,
+    )
+    (folder / "page.html").write_text(
+        f"<!DOCTYPE html>{element('html', head, body, lang='en')}", encoding="utf-8"
+    )
     open_from_disk(page, watch, folder / "page.html")
     view = page.locator(".kl").first
     expect(view).to_be_visible()
@@ -146,12 +162,19 @@ def test_what_is_wrong_is_found(page, watch, tmp_path):
         }"""
     )
     found = faults(view)
-    assert [len(found[kind]) for kind in ("no name", "too pale", "too faint", "too small")] == [2, 1, 1, 1] and found["out of order"] == 1
+    assert [len(found[kind]) for kind in ("no name", "too pale", "too faint", "too small")] == [
+        2,
+        1,
+        1,
+        1,
+    ] and found["out of order"] == 1
     assert asked(view, "tooWide") == ["the page"]
     view.evaluate("(view) => { view.lastElementChild.tabIndex = 0; }")
     with pytest.raises(AssertionError, match="cannot be seen"):
         keyboard_goes_through(view)
-    view.evaluate("(view) => { view.lastElementChild.remove(); view.addEventListener('keydown', (event) => event.preventDefault()); }")
+    view.evaluate(
+        "(view) => { view.lastElementChild.remove(); view.addEventListener('keydown', (event) => event.preventDefault()); }"
+    )
     with pytest.raises(AssertionError, match="does not leave"):
         keyboard_goes_through(view)
 
@@ -160,7 +183,9 @@ def test_a_graph_in_a_window_that_becomes_narrow_is_still_all_there(page, watch,
     view = as_graph(page, watch, tmp_path)
     page.set_viewport_size(NARROW)
     frames(page)
-    places = view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes().map((node) => node.renderedPosition().x)")
+    places = view.locator(".kl-canvas").evaluate(
+        "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.renderedPosition().x)"
+    )
     assert min(places) > 0 and max(places) < view.locator(".kl-canvas").bounding_box()["width"]
 
 
@@ -184,8 +209,12 @@ def test_the_events_of_two_runs_are_one_stop_each_and_arrow_keys_go_through_them
     expect(view.locator(".kl-step-pane").last).to_have_attribute("data-at", "3")
 
 
-def test_the_pages_of_a_run_and_of_notebooks_are_dark_in_a_dark_browser_and_their_pictures_stay_on_white(page, watch, tmp_path):
-    notebooks = [REPOSITORY / "notebooks" / f"{name}.ipynb" for name in ("00_tour", "10_one_question_step_by_step")]
+def test_the_pages_of_a_run_and_of_notebooks_are_dark_in_a_dark_browser_and_their_pictures_stay_on_white(
+    page, watch, tmp_path
+):
+    notebooks = [
+        REPOSITORY / "notebooks" / f"{name}.ipynb" for name in ("00_tour", "10_one_question_step_by_step")
+    ]
     for path in (html(RUN, forks=[FORK]).save(tmp_path / "run.html"), *write_course(notebooks, tmp_path)):
         open_from_disk(page, watch, path)
         page.locator("details").evaluate_all("(all) => all.forEach((each) => { each.open = true; })")

@@ -1,4 +1,6 @@
-"""Looking at claims in a notebook and on a page: review by keyboard alone with a real kernel, and the slider over valid time."""
+"""Looking at claims in a notebook and on a page: review by keyboard alone with a real kernel, and the slider
+over valid time.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_claims_are_decided_on_by_keyboard_alone(page, in_notebook):
     view = in_notebook
     expect(view).to_contain_text("1 of 3 that wait")
     expect(view.locator("mark")).to_have_text("Ada lives in London")
-    expect(view.locator(".kl-review-against")).to_contain_text("It contradicts, since lives_in has a single object at a time")
+    expect(view.locator(".kl-review-against")).to_contain_text(
+        "It contradicts, since lives_in has a single object at a time"
+    )
     assert view.locator("img").count() == 0
     view.screenshot(path=SCREENSHOTS / "review.png")
     view.get_by_role("region", name="The claim that waits").focus()
@@ -101,7 +105,9 @@ def test_what_another_process_decided_is_shown_and_nothing_is_lost(page, in_note
     run_cell(page, 2)
     view = in_notebook
     view.get_by_role("button", name="Accept").click()
-    expect(view.get_by_role("alert")).to_contain_text("Not done: Ada – lives_in – London no longer waits. It was rejected by Mary")
+    expect(view.get_by_role("alert")).to_contain_text(
+        "Not done: Ada – lives_in – London no longer waits. It was rejected by Mary"
+    )
     expect(view).to_contain_text("1 of 2 that wait")
     view.screenshot(path=SCREENSHOTS / "review-conflict.png")
     view.get_by_role("button", name="Accept").click()
@@ -124,8 +130,19 @@ def test_the_review_has_a_name_for_everything_and_the_keyboard_goes_through_it(p
 def on_disk(page, watch, tmp_path):
     with Claims(SQLiteClaims()) as memory:
         memory.declare("lives_in", "single")
-        memory.learn([said("Ada lives_in London", valid_from=year(1990)), said("Ada lives_in Paris", valid_from=year(2000))])
-        memory.learn([said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005)), said("Eve is human"), said("Ada is human")])
+        memory.learn(
+            [
+                said("Ada lives_in London", valid_from=year(1990)),
+                said("Ada lives_in Paris", valid_from=year(2000)),
+            ]
+        )
+        memory.learn(
+            [
+                said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005)),
+                said("Eve is human"),
+                said("Ada is human"),
+            ]
+        )
         path = over_time(memory).page().save(tmp_path / "times.html")
     open_from_disk(page, watch, path)
     view = page.locator(".kl").first
@@ -149,6 +166,8 @@ def test_the_arrow_keys_go_from_change_to_change(page, on_disk):
     expect(view.get_by_role("button", name="Later")).to_be_disabled()
     view.get_by_role("button", name="Earlier").click()
     expect(view.locator("h4")).to_have_text("from 2000-01-01")
-    view.locator(".kl-times-picture").evaluate("(picture) => { picture.hidden = true; }")  # signs on coloured ground, read as on white
+    view.locator(".kl-times-picture").evaluate(
+        "(picture) => { picture.hidden = true; }"
+    )  # signs on coloured ground, read as on white
     assert faults(view) == FINE
     expect(page.get_by_role("table")).to_contain_text("before the first change")

@@ -5,10 +5,14 @@ from browser.window import SCREENSHOTS
 
 
 def test_the_doctor_cell_says_what_works_and_that_live_views_draw(page, lab):
-    open_notebook(page, lab.scratch(["from kgot_lab.viz import doctor\ndoctor('widgets', 'exports', 'bundled data')"]))
+    open_notebook(
+        page, lab.scratch(["from kgot_lab.viz import doctor\ndoctor('widgets', 'exports', 'bundled data')"])
+    )
     area = run_cell(page, 0)
     expect(area.locator("table")).to_contain_text("widgets")
-    expect(area.locator(".kl")).to_contain_text("Live views work here: the browser draws them, and Python answered in")
+    expect(area.locator(".kl")).to_contain_text(
+        "Live views work here: the browser draws them, and Python answered in"
+    )
     expect(area.locator("img")).not_to_be_visible()
     area.screenshot(path=SCREENSHOTS / "doctor-cell.png")
 

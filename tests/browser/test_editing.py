@@ -1,4 +1,6 @@
-"""Editing a graph in a notebook with a real kernel: a node is changed, the rules answer, and it is taken back."""
+"""Editing a graph in a notebook with a real kernel: a node is changed, the rules answer, and it is taken
+back.
+"""
 
 from __future__ import annotations
 

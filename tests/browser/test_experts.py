@@ -1,4 +1,6 @@
-"""Talking with an expert in a notebook with a real kernel: asked, answered with chips, stepped through; markup stays text."""
+"""Talking with an expert in a notebook with a real kernel: asked, answered with chips, stepped through;
+markup stays text.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +72,18 @@ def test_an_expert_is_asked_its_answer_stepped_through_and_a_citation_opened(pag
         expect(steps).to_have_attribute("data-at", str(number - 1))
     expect(steps.get_by_role("status")).to_contain_text("7 of 7: Answer")
     steps.get_by_role("button", name="Stale answers").click()
-    expect(turn.get_by_role("region", name="The node Stale answers")).to_contain_text("What changed is not seen.")
+    expect(turn.get_by_role("region", name="The node Stale answers")).to_contain_text(
+        "What changed is not seen."
+    )
     page.keyboard.press("ArrowLeft")
     expect(steps.get_by_role("status")).to_contain_text("6 of 7: What was told")
     assert view.locator("img").count() == 0 and page.title() != "1"
     asked(view, "And what else?")
     told = asked_in_python(page)
-    assert "reduce costs by prompt caching?', 2, ('graph:The moon',))" in told and "('And what else?', 0, ())" in told
+    assert (
+        "reduce costs by prompt caching?', 2, ('graph:The moon',))" in told
+        and "('And what else?', 0, ())" in told
+    )
     view.get_by_label("Your question").fill("A third?")
     view.get_by_role("button", name="Ask", exact=True).click()
     expect(view.locator("article").nth(2)).to_contain_text("no reply left")

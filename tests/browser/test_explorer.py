@@ -1,4 +1,6 @@
-"""The retrieval explorer as a reader uses it, in a notebook: sliders move hits, and what the browser shows is what Python has."""
+"""The retrieval explorer as a reader uses it, in a notebook: sliders move hits, and what the browser shows is
+what Python has.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def printed(page, n):
 
 def shown(view):
     """The hits on screen: ids and scores."""
-    return view.locator(HIT).evaluate_all("(rows) => rows.map((row) => [row.dataset.id, Number(row.dataset.score)])")
+    return view.locator(HIT).evaluate_all(
+        "(rows) => rows.map((row) => [row.dataset.id, Number(row.dataset.score)])"
+    )
 
 
 def quiet(view):
@@ -78,14 +82,20 @@ def test_a_slider_moves_hits_and_of_many_movements_at_once_the_last_is_shown(pag
     for _ in range(12):
         page.keyboard.press("ArrowRight")
     quiet(view)
-    assert slider(view, "γ").evaluate("(slider) => document.activeElement === slider"), "the notebook took the arrow keys"
+    assert slider(view, "γ").evaluate("(slider) => document.activeElement === slider"), (
+        "the notebook took the arrow keys"
+    )
     after = shown(view)
     assert after != before
     expect(view.locator(".kl-x-time")).to_contain_text("updated in ")
     expect(view.locator("[data-lane=graph] .kl-x-number")).to_have_text("0.75")
     assert printed(page, 1) == after
     _, mix, stage, is_live = printed(page, 2)
-    assert mix["weights"]["graph"] == 0.75 and is_live and stage in view.locator(".kl-x-pipeline code").inner_text()
+    assert (
+        mix["weights"]["graph"] == 0.75
+        and is_live
+        and stage in view.locator(".kl-x-pipeline code").inner_text()
+    )
     assert view.locator(".kl-x-move").count() > 0
     pictured(view, "explorer")
     view.locator(".kl-x-pipeline summary").click()
@@ -115,8 +125,12 @@ TIES = Lanes(
 
 
 def told_by_the_browser(page, explorer, wishes):
-    """What the formula of the browser makes of a question's columns for some mixes, as ids, scores and what is told of each hit."""
-    sheet = json.loads(json.dumps(explorer._searches.answer(explorer.question, Mix(), {"sheet": True})["sheet"]))
+    """What the formula of the browser makes of a question's columns for some mixes, as ids, scores and what
+    is told of each hit.
+    """
+    sheet = json.loads(
+        json.dumps(explorer._searches.answer(explorer.question, Mix(), {"sheet": True})["sheet"])
+    )
     page.goto("about:blank")
     page.set_content("<!DOCTYPE html><p>empty</p>")
     page.add_script_tag(content=script())
@@ -138,27 +152,38 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
     own = [Weights(*(chance.randrange(21) / 20 for _ in LETTERS)) for _ in range(12)]
     stands = ((), 10), (("text",), 3), (("embedding", "graph"), 50)
     mixes = [Mix(weights, frozenset(off), k) for weights in (*WEIGHTS.values(), *own) for off, k in stands]
-    wishes = [{**mix.told, "before": before.told} for before, mix in zip([Mix(), *mixes], mixes, strict=False)]
+    wishes = [
+        {**mix.told, "before": before.told} for before, mix in zip([Mix(), *mixes], mixes, strict=False)
+    ]
     for query in explorer._searches.queries[:3]:
         there = explorer.but(question=query.text)
         found = told_by_the_browser(page, there, wishes)
         for wish, mix, mixed in zip(wishes, mixes, found, strict=True):
             answer = there._searches.answer(query, mix, wish)
             if mixed["shares"] is None:
-                assert (answer["hits"] == [] and "All weights are 0" in answer["notes"][0]) or "switched off" in answer["notes"][0]
+                assert (
+                    answer["hits"] == [] and "All weights are 0" in answer["notes"][0]
+                ) or "switched off" in answer["notes"][0]
                 continue
             ranking = there._searches.searched(query).joined(shares(there._searches.working(query), mix))
             assert [id for id, _ in mixed["all"]] == ranking.ids
-            assert [score for _, score in mixed["all"]] == pytest.approx([hit.score for hit in ranking.hits], abs=1e-9)
+            assert [score for _, score in mixed["all"]] == pytest.approx(
+                [hit.score for hit in ranking.hits], abs=1e-9
+            )
             assert (
                 mixed["told"] == answer["told"]
-                and {name: lane["share"] for name, lane in answer["lanes"].items() if lane["share"]} == mixed["shares"]
+                and {name: lane["share"] for name, lane in answer["lanes"].items() if lane["share"]}
+                == mixed["shares"]
             )
             for here, expected in zip(mixed["hits"], answer["hits"], strict=True):
                 same = ("rank", "id", "name", "gold", "moved", "path")
                 assert {name: here[name] for name in same} == {name: expected[name] for name in same}
-                assert [part["lane"] for part in here["parts"]] == [part["lane"] for part in expected["parts"]]
-                assert [part["value"] for part in here["parts"]] == pytest.approx([part["value"] for part in expected["parts"]], abs=1e-9)
+                assert [part["lane"] for part in here["parts"]] == [
+                    part["lane"] for part in expected["parts"]
+                ]
+                assert [part["value"] for part in here["parts"]] == pytest.approx(
+                    [part["value"] for part in expected["parts"]], abs=1e-9
+                )
 
 
 def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):
@@ -166,10 +191,15 @@ def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):
     page.goto("about:blank")
     page.set_viewport_size({"width": 1280, "height": 680})
     made, _ = page_script()
-    page.set_content(f"<!DOCTYPE html><html lang='en'><style>{style()}</style>{place({**data, 'stands_for': ''})}{made}</html>")
+    page.set_content(
+        f"<!DOCTYPE html><html lang='en'><style>{style()}</style>{place({**data, 'stands_for': ''})}{made}</html>"
+    )
     expect(page.locator(HIT)).to_have_count(10)
     seen = page.locator(f"{HIT}, [data-lane], .kl-x-side [type=range]")
-    assert seen.evaluate_all("(rows) => Math.max(...rows.map((row) => row.getBoundingClientRect().bottom))") <= 680
+    assert (
+        seen.evaluate_all("(rows) => Math.max(...rows.map((row) => row.getBoundingClientRect().bottom))")
+        <= 680
+    )
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 1280
 
 
@@ -210,7 +240,11 @@ def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, 
         view.get_by_role("searchbox").press("Enter")
         quiet(view)
         expect(view.locator(".kl-x-notes")).to_contain_text(words)
-    assert view.locator(HIT).count() == 8 and view.locator("mark").first.inner_text().lower() in ("father", "who", "was")
+    assert view.locator(HIT).count() == 8 and view.locator("mark").first.inner_text().lower() in (
+        "father",
+        "who",
+        "was",
+    )
     expect(view.locator(".kl-x-gold-line")).to_have_text("No gold is known for this question.")
     for letter in "αβγ":
         slider(view, letter).fill("0")
@@ -254,13 +288,19 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
 
     evil = "<img src=x onerror=alert(1)>"
     documents = [Document("a", f"a machine {evil}", evil), Document("b", "another machine", "B")]
-    explorer = explore(Lanes(text=bm25(documents)), documents, queries=["machine"], systems={evil: bm25(documents)})
+    explorer = explore(
+        Lanes(text=bm25(documents)), documents, queries=["machine"], systems={evil: bm25(documents)}
+    )
     script, digest = live.page_script()
     policy = element(
-        "meta", http_equiv="Content-Security-Policy", content=f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
+        "meta",
+        http_equiv="Content-Security-Policy",
+        content=f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}",
     )
     head = f"<!DOCTYPE html><meta charset='utf-8'>{policy}{element('style', Markup(live.style()))}"
-    (tmp_path / "page.html").write_text(f"{head}{live.place({**explorer.live.data, 'stands_for': ''})}{script}", encoding="utf-8")
+    (tmp_path / "page.html").write_text(
+        f"{head}{live.place({**explorer.live.data, 'stands_for': ''})}{script}", encoding="utf-8"
+    )
     open_from_disk(page, watch, tmp_path / "page.html")
     view = page.locator(".kl-x")
     expect(view.locator(HIT)).to_have_count(2)

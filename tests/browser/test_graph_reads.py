@@ -1,4 +1,6 @@
-"""The bundled graphs read, live and still; and no theme, no hidden tab and no late size leaves a blank canvas."""
+"""The bundled graphs read, live and still; and no theme, no hidden tab and no late size leaves a blank
+canvas.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ def test_a_community_that_is_opened_reads_at_every_level(wide, graph):
     view = show_graph(graph())
     while not len(view.view.shown):
         outside = {view.view.whole.ids[number] for number in view.view.whole.outside}
-        largest = max((each for each in view.view.communities if each.id not in outside and not each.kind), key=lambda each: each.hidden)
+        largest = max(
+            (each for each in view.view.communities if each.id not in outside and not each.kind),
+            key=lambda each: each.hidden,
+        )
         read = read_opened(wide, view, largest.id)
         assert read.overlapping == () and read.cut == () and read.used > 0.85
         assert read.names >= 0.8 * read.nodes and len(read.through) <= 0.05 * read.edges
@@ -57,7 +62,10 @@ def test_the_live_view_has_its_nodes_where_the_still_picture_has_them(wide):
     view = GRAPHS["hotpotqa_demo"]()
     put(wide, view)
     ids = list(view.picture.plan.nodes)
-    drawn = wide.evaluate("(ids) => ids.map((id) => document.querySelector('.kl-canvas')._cyreg.cy.getElementById(id).position())", ids)
+    drawn = wide.evaluate(
+        "(ids) => ids.map((id) => document.querySelector('.kl-canvas')._cyreg.cy.getElementById(id).position())",
+        ids,
+    )
     for axis, along in ((0, "x"), (1, "y")):
         still = [view.picture.plan.nodes[id].place[axis] for id in ids]
         live = [place[along] for place in drawn]
@@ -67,13 +75,17 @@ def test_the_live_view_has_its_nodes_where_the_still_picture_has_them(wide):
 
 def painted(page) -> int:
     """How many pixels of the drawing are not see-through, two frames from now."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))")
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))"
+    )
     return int(page.evaluate(PAINTED))
 
 
 def colour(page) -> str:
     """The colour of the names."""
-    return str(page.evaluate("() => document.querySelector('.kl-canvas')._cyreg.cy.nodes()[0].style('color')"))
+    return str(
+        page.evaluate("() => document.querySelector('.kl-canvas')._cyreg.cy.nodes()[0].style('color')")
+    )
 
 
 def test_a_change_of_theme_changes_the_colours_and_leaves_the_drawing(wide):

@@ -1,4 +1,6 @@
-"""The graph view as a reader uses it, in a notebook: it takes the place of its picture, and what is clicked reaches Python."""
+"""The graph view as a reader uses it, in a notebook: it takes the place of its picture, and what is clicked
+reaches Python.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,11 @@ def place_of(view, id):
 
 def shown(view):
     """The ids of the nodes that one sees."""
-    return set(view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes(':visible').map((node) => node.id())"))
+    return set(
+        view.locator(".kl-canvas").evaluate(
+            "(canvas) => canvas._cyreg.cy.nodes(':visible').map((node) => node.id())"
+        )
+    )
 
 
 def test_the_view_takes_the_place_of_its_picture_and_draws_every_node(page, lab):
@@ -66,9 +72,13 @@ def test_the_view_takes_the_place_of_its_picture_and_draws_every_node(page, lab)
     view = drawn(page, area)
     expect(area.locator(".kl-replaced")).to_have_count(1)
     expect(area.locator("img")).not_to_be_visible()
-    expect(run_cell(page, 1)).to_contain_text(f"({view.get_attribute('data-nodes')}, {view.get_attribute('data-edges')}, True)")
+    expect(run_cell(page, 1)).to_contain_text(
+        f"({view.get_attribute('data-nodes')}, {view.get_attribute('data-edges')}, True)"
+    )
     box = view.locator(".kl-canvas").bounding_box()
-    inside = view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes().map((node) => node.renderedPosition())")
+    inside = view.locator(".kl-canvas").evaluate(
+        "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.renderedPosition())"
+    )
     assert all(0 < place["x"] < box["width"] and 0 < place["y"] < box["height"] for place in inside)
     view.scroll_into_view_if_needed()
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -94,7 +104,9 @@ def test_a_search_picks_the_nodes_that_hold_the_words_one_after_the_other(page, 
     expect(typed.locator(".kl-said")).to_contain_text("1 of ")
     typed.get_by_label("Search").fill("nobody")
     typed.get_by_role("button", name="Find").click()
-    expect(typed.locator(".kl-said")).to_have_text("Nothing holds “nobody”: no name, no relation, no property")
+    expect(typed.locator(".kl-said")).to_have_text(
+        "Nothing holds “nobody”: no name, no relation, no property"
+    )
 
 
 def test_a_search_finds_a_relation_and_a_property_and_brings_them_into_view(page, typed):
@@ -112,7 +124,9 @@ def test_a_search_finds_a_relation_and_a_property_and_brings_them_into_view(page
     for end in ("ada", "london"):
         place = place_of(typed, end)
         assert 0 < place["x"] < box["width"] and 0 < place["y"] < box["height"]
-    assert canvas.evaluate("(canvas) => canvas._cyreg.cy.edges('.picked').map((edge) => edge.data('type'))") == ["born in"]
+    assert canvas.evaluate(
+        "(canvas) => canvas._cyreg.cy.edges('.picked').map((edge) => edge.data('type'))"
+    ) == ["born in"]
     search.fill("in")
     for told in ("1 of 3 that hold “in” (1 node, 2 relations): Turin", "2 of 3", "3 of 3", "1 of 3"):
         search.press("Enter")
@@ -146,7 +160,9 @@ def test_a_path_between_two_nodes_is_said_and_marked(typed):
     typed.locator(".kl-canvas").click(position=place_of(typed, "london"))
     typed.get_by_role("button", name="Path from here").click()
     typed.locator(".kl-canvas").click(position=place_of(typed, "turin"))
-    expect(typed.locator(".kl-said")).to_have_text("Path: London ← born in — Ada — knew → Charles — spoke in → Turin")
+    expect(typed.locator(".kl-said")).to_have_text(
+        "Path: London ← born in — Ada — knew → Charles — spoke in → Turin"
+    )
     heads = "(canvas) => canvas._cyreg.cy.edges('.way').map((edge) => edge.style('target-arrow-shape'))"
     assert typed.locator(".kl-canvas").evaluate(heads) == ["triangle"] * 3
 
@@ -197,7 +213,9 @@ def test_a_large_graph_is_drawn_as_groups_that_open_and_hidden_nodes_are_found(p
     view.get_by_label("Search").fill("botswana")
     view.get_by_label("Search").press("Enter")
     expect(view.locator(".kl-said")).to_contain_text("1 of 2 that hold “botswana”")
-    page.wait_for_function("([view, groups]) => Number(view.dataset.nodes) > groups", arg=[view.element_handle(), groups])
+    page.wait_for_function(
+        "([view, groups]) => Number(view.dataset.nodes) > groups", arg=[view.element_handle(), groups]
+    )
     picked = run_cell(page, 1)
     expect(picked).to_contain_text("18136")
     group = view.locator(".kl-canvas").evaluate(
@@ -227,7 +245,9 @@ def test_odd_names_loops_and_parallel_edges_are_all_drawn(page, lab):
     open_notebook(page, lab.scratch([ODD]))
     view = drawn(page, run_cell(page, 0))
     assert (view.get_attribute("data-nodes"), view.get_attribute("data-edges")) == ("3", "4")
-    texts = view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes().map((node) => node.data('caption'))")
+    texts = view.locator(".kl-canvas").evaluate(
+        "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.data('caption'))"
+    )
     assert "\ufffdabc" in texts
 
 

@@ -1,4 +1,6 @@
-"""Guess first, in a notebook: the picture gives way to choices, and what was measured is shown after a guess and not before."""
+"""Guess first, in a notebook: the picture gives way to choices, and what was measured is shown after a guess
+and not before.
+"""
 
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS
@@ -56,6 +58,10 @@ def test_questions_are_shown_once_all_are_guessed_and_python_keeps_the_score(pag
     reveal.click()
     expect(area.locator("tbody tr").first).to_contain_text("Right. RAG: Ada.")
     expect(area.locator("tbody tr").last).to_contain_text("Not so. RAG: 1899.")
-    expect(area.get_by_role("status")).to_contain_text("1 of 2 guesses are right. The same answer everywhere gets at most 1.")
+    expect(area.get_by_role("status")).to_contain_text(
+        "1 of 2 guesses are right. The same answer everywhere gets at most 1."
+    )
     area.screenshot(path=SCREENSHOTS / "guesses_of_questions.png")
-    expect(run_cell(page, 1)).to_contain_text("1 of 2 guesses are right; the same answer everywhere gets at most 1")
+    expect(run_cell(page, 1)).to_contain_text(
+        "1 of 2 guesses are right; the same answer everywhere gets at most 1"
+    )

@@ -1,4 +1,6 @@
-"""The tools of the browser tests: scratch notebooks, widgets that draw, and a browser that reaches nothing outside."""
+"""The tools of the browser tests: scratch notebooks, widgets that draw, and a browser that reaches nothing
+outside.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,10 @@ def test_a_picture_and_then_a_widget_in_one_cell_are_both_drawn_and_a_click_reac
     open_notebook(page, lab.scratch([COUNTER, "counter.count"]))
     outputs = run_cell(page, 0).locator(".jp-OutputArea-output")
     expect(outputs).to_have_count(2)
-    assert outputs.nth(0).locator("img").evaluate("(image) => [image.naturalWidth, image.naturalHeight]") == [120, 60]
+    assert outputs.nth(0).locator("img").evaluate("(image) => [image.naturalWidth, image.naturalHeight]") == [
+        120,
+        60,
+    ]
     button = outputs.nth(1).get_by_role("button")
     expect(button).to_have_text("3 clicks")
     button.click()
@@ -62,7 +67,9 @@ def test_a_picture_and_then_a_widget_in_one_cell_are_both_drawn_and_a_click_reac
 
 def test_run_all_says_which_cell_raised(page, lab):
     open_notebook(page, lab.scratch(["1 / 0", "2"]))
-    with pytest.raises(CellFailed, match="cell 0: ZeroDivisionError: division by zero"):  # whether the second still runs is JupyterLab's
+    with pytest.raises(
+        CellFailed, match="cell 0: ZeroDivisionError: division by zero"
+    ):  # whether the second still runs is JupyterLab's
         run_all(page)
 
 
@@ -73,17 +80,26 @@ def test_a_cell_that_was_left_out_is_known(page, lab):
 
 
 def test_what_a_notebook_would_fetch_from_outside_is_refused_and_written_down(page, lab, watch):
-    open_notebook(page, lab.scratch(["from IPython.display import HTML; HTML('<img src=\"http://outside.invalid/dot.png\">')"]))
+    open_notebook(
+        page,
+        lab.scratch(
+            ["from IPython.display import HTML; HTML('<img src=\"http://outside.invalid/dot.png\">')"]
+        ),
+    )
     run_cell(page, 0)
     page.evaluate("() => { new WebSocket('ws://outside.invalid/talk').onerror = () => {}; }")
-    assert soon(page, lambda: set(watch.outside) == {"http://outside.invalid/dot.png", "ws://outside.invalid/talk"}), watch.outside
+    assert soon(
+        page, lambda: set(watch.outside) == {"http://outside.invalid/dot.png", "ws://outside.invalid/talk"}
+    ), watch.outside
     assert soon(page, lambda: any("ERR_FAILED" in complaint for complaint in watch.complaints))
     watch.clear()
 
 
 def test_a_page_from_disk_may_be_opened_and_reaches_nothing_beside_it(page, watch, tmp_path):
     (tmp_path / "beside.js").write_text("document.title = 'ran'")
-    (tmp_path / "page.html").write_text("<title>from disk</title><script src='beside.js'></script><p>hello</p>")
+    (tmp_path / "page.html").write_text(
+        "<title>from disk</title><script src='beside.js'></script><p>hello</p>"
+    )
     open_from_disk(page, watch, tmp_path / "page.html")
     assert page.title() == "from disk"
     assert watch.outside == [(tmp_path / "beside.js").as_uri()]
@@ -92,8 +108,15 @@ def test_a_page_from_disk_may_be_opened_and_reaches_nothing_beside_it(page, watc
 
 def test_an_error_of_a_script_is_heard(page, lab, watch):
     open_notebook(page, lab.scratch(["1"]))
-    page.evaluate("() => { setTimeout(() => { throw new Error('on purpose'); }, 0); console.error('said aloud'); }")
-    assert soon(page, lambda: all(any(words in heard for heard in watch.complaints) for words in ("on purpose", "said aloud")))
+    page.evaluate(
+        "() => { setTimeout(() => { throw new Error('on purpose'); }, 0); console.error('said aloud'); }"
+    )
+    assert soon(
+        page,
+        lambda: all(
+            any(words in heard for heard in watch.complaints) for words in ("on purpose", "said aloud")
+        ),
+    )
     watch.clear()
 
 
@@ -105,7 +128,10 @@ def test_the_output_of_a_cell_is_found_by_its_place_in_the_file(page, lab):
 
 
 def test_the_doctor_says_in_a_cell_that_live_views_can_draw(page, lab):
-    open_notebook(page, lab.scratch(["from kgot_lab.viz.probe import doctor\ndoctor('notebooks', 'widgets', 'exports')"]))
+    open_notebook(
+        page,
+        lab.scratch(["from kgot_lab.viz.probe import doctor\ndoctor('notebooks', 'widgets', 'exports')"]),
+    )
     table = run_cell(page, 0).get_by_role("table", name="3 of 3 pieces work")
     expect(table.get_by_role("row")).to_have_count(4)
     expect(table.get_by_role("row", name="widgets")).to_contain_text("✓ works")

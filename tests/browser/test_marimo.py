@@ -1,4 +1,6 @@
-"""The live views in marimo, the other notebook that runs anywidgets: drawn, heard by Python, and nothing is fetched from outside."""
+"""The live views in marimo, the other notebook that runs anywidgets: drawn, heard by Python, and nothing is
+fetched from outside.
+"""
 
 from __future__ import annotations
 
@@ -63,15 +65,32 @@ if __name__ == "__main__":
 
 @contextlib.contextmanager
 def marimo(room):
-    """A marimo on 127.0.0.1 that shows the app, with a home of its own; it is ended, whatever happens. Gives its address."""
+    """A marimo on 127.0.0.1 that shows the app, with a home of its own; it is ended, whatever happens. Gives
+    its address.
+    """
     (room / "app.py").write_text(APP, encoding="utf-8")
     address = f"http://127.0.0.1:{(port := free_port())}"
-    command = ["-m", "marimo", "--quiet", "--yes", "run", "app.py", "--headless", "--no-token", "--host", "127.0.0.1", "--port", str(port)]
+    command = [
+        "-m",
+        "marimo",
+        "--quiet",
+        "--yes",
+        "run",
+        "app.py",
+        "--headless",
+        "--no-token",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     homes = {name: str(room) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")}
     homes["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     with (room / "log").open("wb") as out:
         program = [sys.executable, *command]
-        server = subprocess.Popen(program, cwd=room, env={**os.environ, **homes}, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        server = subprocess.Popen(
+            program, cwd=room, env={**os.environ, **homes}, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
     try:
         until = time.monotonic() + 300
         while time.monotonic() < until and server.poll() is None:
@@ -80,7 +99,9 @@ def marimo(room):
                 break
             time.sleep(0.1)
         else:
-            raise RuntimeError(f"marimo did not start:\n{(room / 'log').read_text(encoding='utf-8', errors='replace')[-2000:]}")
+            raise RuntimeError(
+                f"marimo did not start:\n{(room / 'log').read_text(encoding='utf-8', errors='replace')[-2000:]}"
+            )
         yield address
     finally:
         end(server)
@@ -88,7 +109,9 @@ def marimo(room):
 
 @pytest.fixture
 def app(window, tmp_path):
-    """The app in marimo, open in a browser that reaches nothing else; at the end nothing was asked outside, and nothing complained."""
+    """The app in marimo, open in a browser that reaches nothing else; at the end nothing was asked outside,
+    and nothing complained.
+    """
     if not find_spec("marimo"):
         lacking("no marimo to show views in: pip install 'kgot_lab[test]'")
     with marimo(tmp_path) as address:

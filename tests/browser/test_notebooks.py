@@ -1,4 +1,6 @@
-"""Every notebook in a real browser: opened where it was never run it shows its pictures and tables, and Run All is clean."""
+"""Every notebook in a real browser: opened where it was never run it shows its pictures and tables, and Run
+All is clean.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def look_at(page, seen):
 
 
 @each_notebook
-def test_a_notebook_shows_its_pictures_where_it_was_never_run_and_run_all_is_clean_and_leaves_nothing_blank(path, page):
+def test_a_notebook_shows_its_pictures_where_it_was_never_run_and_run_all_is_clean_and_leaves_nothing_blank(
+    path, page
+):
     open_notebook(page, path.name)
     promises = stored(path)
     screenshot(page, f"{path.stem}-before")

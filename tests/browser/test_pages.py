@@ -1,4 +1,6 @@
-"""Pages from disk, in a browser that reaches nothing: a run to step through, a graph, every notebook, a report."""
+"""Pages from disk, in a browser that reaches nothing: a run to step through, a graph, every notebook, a
+report.
+"""
 
 from __future__ import annotations
 
@@ -88,11 +90,18 @@ def towns():
     """Twelve towns of fifty people, each joined with the next by three edges."""
     chance = random.Random(1)
     for town in range(12):
-        yield from ((f"P {town}-{n}", "knows", f"P {town}-{chance.randrange(max(0, n - 8), n)}") for n in range(1, 50))
-        yield from ((f"P {town}-{chance.randrange(50)}", "visits", f"P {(town + 1) % 12}-{chance.randrange(50)}") for _ in range(3))
+        yield from (
+            (f"P {town}-{n}", "knows", f"P {town}-{chance.randrange(max(0, n - 8), n)}") for n in range(1, 50)
+        )
+        yield from (
+            (f"P {town}-{chance.randrange(50)}", "visits", f"P {(town + 1) % 12}-{chance.randrange(50)}")
+            for _ in range(3)
+        )
 
 
-def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_search_opens_it(page, watch, tmp_path):
+def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_search_opens_it(
+    page, watch, tmp_path
+):
     open_from_disk(page, watch, export(towns(), tmp_path / "towns.html", limit=150))
     view = page.locator("[data-drawn] .kl")
     canvas, said = view.locator(".kl-canvas"), view.get_by_role("status")
@@ -133,17 +142,31 @@ BEYOND = """(canvas) => {
 }"""
 
 
-def test_loops_stay_on_the_canvas_an_undirected_graph_has_no_arrows_and_one_without_nodes_says_so(page, watch, tmp_path):
+def test_loops_stay_on_the_canvas_an_undirected_graph_has_no_arrows_and_one_without_nodes_says_so(
+    page, watch, tmp_path
+):
     loops = nx.MultiGraph(
-        [(one, other, {"relation": "is beside"}) for one, other in ("ab", "bc", "cd", "da", "aa", "bb", "cc", "dd", "dd", "dd")]
+        [
+            (one, other, {"relation": "is beside"})
+            for one, other in ("ab", "bc", "cd", "da", "aa", "bb", "cc", "dd", "dd", "dd")
+        ]
     )
     open_from_disk(page, watch, export(loops, tmp_path / "loops.html"))
     canvas = page.locator("[data-drawn] .kl-canvas")
     assert canvas.evaluate(BEYOND) == 0
-    assert canvas.evaluate("(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))") == ["none"] * 10
+    assert (
+        canvas.evaluate(
+            "(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))"
+        )
+        == ["none"] * 10
+    )
     page.screenshot(path=SCREENSHOTS / "loops.png")
     open_from_disk(page, watch, export(nx.DiGraph(loops), tmp_path / "directed.html"))
-    assert set(canvas.evaluate("(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))")) == {"triangle"}
+    assert set(
+        canvas.evaluate(
+            "(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))"
+        )
+    ) == {"triangle"}
     assert canvas.evaluate(BEYOND) == 0
     expect(page.get_by_text("This graph has no nodes")).not_to_be_visible()
     open_from_disk(page, watch, export(nx.Graph(), tmp_path / "empty.html"))
@@ -162,7 +185,9 @@ def test_the_page_of_a_notebook_shows_every_picture(page, watch, pages, name):
 
 def test_a_report_opens_from_disk_with_its_plots(page, watch, tmp_path):
     reports = [
-        report for report in derive(REPOSITORY / "benchmarks" / "results" / "recall", load_dataset) if report.dataset.name == "hotpotqa"
+        report
+        for report in derive(REPOSITORY / "benchmarks" / "results" / "recall", load_dataset)
+        if report.dataset.name == "hotpotqa"
     ]
     made = html(reports).save(tmp_path / "report.html")
     assert references(made.read_text(encoding="utf-8")) == ()

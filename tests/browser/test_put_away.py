@@ -1,4 +1,6 @@
-"""No tab, panel or theme of JupyterLab leaves a live view blank, moved or in the colours of another theme: all views in one notebook."""
+"""No tab, panel or theme of JupyterLab leaves a live view blank, moved or in the colours of another theme:
+all views in one notebook.
+"""
 
 from __future__ import annotations
 
@@ -62,16 +64,25 @@ def notebook(page, lab):
 
 
 def front(page, name):
-    page.evaluate("async (path) => { await jupyterapp.commands.execute('docmanager:open', { path }); }", f"notebooks/{name}")
+    page.evaluate(
+        "async (path) => { await jupyterapp.commands.execute('docmanager:open', { path }); }",
+        f"notebooks/{name}",
+    )
 
 
 def theme(page, name):
-    page.evaluate("async (theme) => { await jupyterapp.commands.execute('apputils:change-theme', { theme }); }", name)
-    page.wait_for_function("(light) => document.body.dataset.jpThemeLight === light", arg=str(name == LIGHT).lower())
+    page.evaluate(
+        "async (theme) => { await jupyterapp.commands.execute('apputils:change-theme', { theme }); }", name
+    )
+    page.wait_for_function(
+        "(light) => document.body.dataset.jpThemeLight === light", arg=str(name == LIGHT).lower()
+    )
 
 
 def collapsed(page, is_hidden):
-    page.evaluate("(hidden) => { jupyterapp.shell.currentWidget.content.widgets[0].outputHidden = hidden; }", is_hidden)
+    page.evaluate(
+        "(hidden) => { jupyterapp.shell.currentWidget.content.widgets[0].outputHidden = hidden; }", is_hidden
+    )
 
 
 def places(view):
@@ -88,7 +99,9 @@ def all_there(area, *, dark):
     expected = [drawing, drawing, {**drawing, "inked": None, "inside": None, "colour": None}]
     views = area.locator(".kl")
     expect(views).to_have_count(3)
-    for pause in (50,) * 100 + (500,) * 900:  # to look is to read all pixels: less often, so that a busy machine comes to draw
+    for pause in (50,) * 100 + (
+        500,
+    ) * 900:  # to look is to read all pixels: less often, so that a busy machine comes to draw
         seen = views.evaluate_all(SEEN)
         if seen == expected:
             return
@@ -110,7 +123,9 @@ def test_views_are_drawn_whatever_was_hidden_while_they_were_made_or_the_theme_c
 
     theme(page, DARK)  # seen by the reader
     all_there(area, dark=True)
-    page.evaluate(MEASURED_BETWEEN_FRAMES)  # as while the style sheets of a theme give way to those of another
+    page.evaluate(
+        MEASURED_BETWEEN_FRAMES
+    )  # as while the style sheets of a theme give way to those of another
     all_there(area, dark=True)
     front(page, second)
     theme(page, LIGHT)  # in a tab that is put away

@@ -1,4 +1,6 @@
-"""A course as live pages, from disk and from a server of files: nothing is blank or asks outside; one can walk, search and answer."""
+"""A course as live pages, from disk and from a server of files: nothing is blank or asks outside; one can
+walk, search and answer.
+"""
 
 import pytest
 
@@ -91,5 +93,7 @@ def test_an_answer_that_python_takes_for_right_is_right_on_the_page(window, site
         seals = page.evaluate("(typed) => Promise.all(plainForms(typed).map(sealOf))", typed)
         assert sealed(right) in seals and sealed("something else") not in seals, typed
     for right, typed in {2: "0x2", 3: "0b11", 8: "0o10", 0: " ", 1e300: "Infinity"}.items():
-        assert sealed(right) not in page.evaluate("(typed) => Promise.all(plainForms(typed).map(sealOf))", typed), typed
+        assert sealed(right) not in page.evaluate(
+            "(typed) => Promise.all(plainForms(typed).map(sealOf))", typed
+        ), typed
     page.close()

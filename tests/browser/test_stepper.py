@@ -1,4 +1,6 @@
-"""The stepper as a reader uses it: by mouse and by keyboard, on a page from disk without Python, and in a notebook with it."""
+"""The stepper as a reader uses it: by mouse and by keyboard, on a page from disk without Python, and in a
+notebook with it.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,14 @@ def from_the_start(view):
 def opened(page, watch, folder, view):
     script, digest = page_script()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
-    head = element("head", element("meta", charset="utf-8"), element("meta", http_equiv="Content-Security-Policy", content=policy))
-    body = element("body", element("style", Markup(style())), place({**view.live.data, "stands_for": ""}), script)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+    )
+    body = element(
+        "body", element("style", Markup(style())), place({**view.live.data, "stands_for": ""}), script
+    )
     path = folder / "stepper.html"
     path.write_text(f"<!DOCTYPE html>{element('html', head, body)}", encoding="utf-8")
     open_from_disk(page, watch, path)
@@ -94,13 +102,13 @@ def test_it_opens_on_the_answer_with_all_on_one_screen_and_the_graph_beside_the_
     for width in (1100, 720):
         page.set_viewport_size({"width": width, "height": 680})
         assert page.evaluate("document.documentElement.scrollHeight") <= 680
-        panel, graph = (at_the_answer.locator(name).bounding_box() for name in (".kl-step-panel", ".kl-step-graph-box"))
+        panel, graph = (
+            at_the_answer.locator(name).bounding_box() for name in (".kl-step-panel", ".kl-step-graph-box")
+        )
         assert panel["x"] + panel["width"] <= graph["x"] and graph["y"] <= panel["y"]
     marked = "(canvas) => canvas._cyreg.cy.elements('.evidence').map((one) => Number(one.style('opacity')))"
     assert set(at_the_answer.locator(".kl-canvas").evaluate(marked)) == {1}
-    others = (
-        "(canvas) => Math.max(...canvas._cyreg.cy.elements().not('.evidence, .answer').edges().map((one) => Number(one.style('opacity'))))"
-    )
+    others = "(canvas) => Math.max(...canvas._cyreg.cy.elements().not('.evidence, .answer').edges().map((one) => Number(one.style('opacity'))))"
     assert at_the_answer.locator(".kl-canvas").evaluate(others) < 0.5
     kept(at_the_answer, "opened")
 
@@ -114,7 +122,9 @@ def test_a_fact_of_the_answer_lights_up_in_the_graph_and_its_sentence_in_its_pas
     expect(facts.first).to_be_focused()
     expect(at_the_answer.locator("mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
     lit = "(canvas) => canvas._cyreg.cy.edges().filter((edge) => edge.numericStyle('width') === 6).map((edge) => edge.data('type'))"
-    assert at_the_answer.locator(".kl-canvas").evaluate(lit) == [STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]]
+    assert at_the_answer.locator(".kl-canvas").evaluate(lit) == [
+        STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]
+    ]
     kept(at_the_answer, "lit")
     at_the_answer.locator(".kl-step-ground").get_by_role("button", name="event 11").click()
     expect(title(at_the_answer)).to_contain_text("Event 11 of 24")
@@ -125,11 +135,15 @@ def test_an_edge_that_is_clicked_says_since_when_it_is_there_and_from_where(page
     middle = "(canvas, type) => canvas._cyreg.cy.edges().filter((edge) => edge.data('type') === type)[0].renderedMidpoint()"
 
     def click():
-        at_the_answer.locator(".kl-drawing").click(position=at_the_answer.locator(".kl-canvas").evaluate(middle, edge))
+        at_the_answer.locator(".kl-drawing").click(
+            position=at_the_answer.locator(".kl-canvas").evaluate(middle, edge)
+        )
 
     click()
     expect(at_the_answer.locator(".kl-step-lit mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
-    expect(at_the_answer.locator(".kl-facts h4")).to_have_count(0)  # it is told beside the graph, which stays free
+    expect(at_the_answer.locator(".kl-facts h4")).to_have_count(
+        0
+    )  # it is told beside the graph, which stays free
     at_the_answer.get_by_label("Event", exact=True).fill("12")
     click()
     facts = at_the_answer.locator(".kl-facts")
@@ -176,7 +190,15 @@ def test_the_event_that_a_recorded_fork_changed_offers_it(on_disk):
 
 
 def test_buttons_step_through_the_run_and_stay_inside_it(on_disk):
-    for name, number in (("Forward", 1), ("Forward", 2), ("Back", 1), ("Last", 24), ("Forward", 24), ("First", 0), ("Back", 0)):
+    for name, number in (
+        ("Forward", 1),
+        ("Forward", 2),
+        ("Back", 1),
+        ("Last", 24),
+        ("Forward", 24),
+        ("First", 0),
+        ("Back", 0),
+    ):
         on_disk.get_by_role("button", name=name).first.click()
         assert at(on_disk) == number
     expect(title(on_disk)).to_contain_text("Event 0 of 24 · start · question")
@@ -221,7 +243,10 @@ def test_prompt_and_reply_stand_side_by_side(on_disk):
     prompt, reply = on_disk.get_by_role("region", name="Prompt"), on_disk.get_by_role("region", name="Reply")
     expect(prompt).to_contain_text("Why did the US have a winter storm")
     expect(reply).to_contain_text('"choice": "RETRIEVE"')
-    assert prompt.bounding_box()["y"] == reply.bounding_box()["y"] and prompt.bounding_box()["x"] < reply.bounding_box()["x"]
+    assert (
+        prompt.bounding_box()["y"] == reply.bounding_box()["y"]
+        and prompt.bounding_box()["x"] < reply.bounding_box()["x"]
+    )
     kept(on_disk, "asked")
 
 
@@ -297,7 +322,9 @@ def test_the_reader_guesses_at_each_decision_before_it_is_shown_and_the_score_is
 
 
 def test_each_of_several_questions_at_one_event_is_shown_before_it_is_answered(page, watch, tmp_path):
-    view = opened(page, watch, tmp_path, stepper(load_run(bundled("traces/hotpotqa_two_hops.jsonl")), forks=[]))
+    view = opened(
+        page, watch, tmp_path, stepper(load_run(bundled("traces/hotpotqa_two_hops.jsonl")), forks=[])
+    )
     view.get_by_role("button", name="Predict").click()
     card, asked = view.locator(".kl-step-question-card"), set()
     view.focus()
@@ -353,7 +380,9 @@ def test_keys_of_guesses_do_nothing_where_nothing_is_asked(page, on_disk):
 
 def test_a_recorded_fork_stands_beside_the_run_with_what_differs(page, on_disk):
     on_disk.get_by_label("Compare with").select_option("1")
-    expect(on_disk).to_contain_text("Changed by hand: the text of event 3 (search returned). 0 model calls avoided, 7 asked.")
+    expect(on_disk).to_contain_text(
+        "Changed by hand: the text of event 3 (search returned). 0 model calls avoided, 7 asked."
+    )
     expect(on_disk).to_contain_text("First difference: event 3")
     ends = on_disk.locator(".kl-step-end")
     expect(ends.nth(0)).to_contain_text("La Nina contributed")
@@ -363,7 +392,10 @@ def test_a_recorded_fork_stands_beside_the_run_with_what_differs(page, on_disk):
     marked = "(canvas, mark) => canvas._cyreg.cy.nodes(mark).length"
     canvases = on_disk.locator(".kl-canvas")
     expect(on_disk.locator(".kl-step-graph").nth(1)).to_have_attribute("data-nodes", "5")
-    assert (canvases.nth(0).evaluate(marked, ".removed"), canvases.nth(1).evaluate(marked, ".added")) == (8, 3)
+    assert (canvases.nth(0).evaluate(marked, ".removed"), canvases.nth(1).evaluate(marked, ".added")) == (
+        8,
+        3,
+    )
     kept(on_disk, "side-by-side")
 
 
@@ -387,7 +419,9 @@ def test_either_of_two_runs_can_be_stepped_by_mouse_and_by_keyboard(page, on_dis
 
 
 def test_a_step_in_the_notebook_reaches_python_and_no_key_reaches_the_notebook(page, in_notebook):
-    in_notebook.get_by_role("button", name="Forward").click()  # the button has the focus now, as after every click
+    in_notebook.get_by_role(
+        "button", name="Forward"
+    ).click()  # the button has the focus now, as after every click
     pressed(page, "ArrowRight", "r", "y", "x", "ArrowRight")
     assert at(in_notebook) == 3
     expect(in_notebook).to_be_visible()  # R would have made raw text of the cell, and X cut it
@@ -398,13 +432,17 @@ def test_a_step_in_the_notebook_reaches_python_and_no_key_reaches_the_notebook(p
 def test_a_free_edit_forks_through_python_and_the_fork_appears(page, in_notebook):
     in_notebook.get_by_label("Event", exact=True).fill("11")
     in_notebook.get_by_role("button", name="Edit and fork").click()
-    expect(in_notebook).to_contain_text("No model was given, so the fork runs up to the first reply that was not recorded.")
+    expect(in_notebook).to_contain_text(
+        "No model was given, so the fork runs up to the first reply that was not recorded."
+    )
     text = in_notebook.get_by_label("The statement of event 11")
     expect(text).to_be_focused()
     text.fill('add("a volcano", "blocked", "the sun")')
     in_notebook.get_by_role("button", name="Fork", exact=True).click()
     expect(in_notebook.locator(".kl-step-pane")).to_have_count(2)
-    expect(in_notebook.locator(".kl-step-end").nth(1)).to_contain_text("stopped: the recorded run holds no reply")
+    expect(in_notebook.locator(".kl-step-end").nth(1)).to_contain_text(
+        "stopped: the recorded run holds no reply"
+    )
     expect(in_notebook).to_contain_text("6 model calls avoided, 0 asked")
     expect(in_notebook.locator(".kl-step-graph").nth(1)).to_have_attribute("data-nodes", "2")
     in_notebook.scroll_into_view_if_needed()
@@ -435,4 +473,6 @@ def test_a_second_view_of_the_same_stepper_has_the_fork_too(page, lab):
     run_cell(page, 1)
     expect(first.locator(".kl-step-pane")).to_have_count(2)
     second = run_cell(page, 2).locator(".kl-stepper")
-    expect(second.get_by_label("Compare with").locator("option")).to_have_count(3)  # nothing, the recorded one, this one
+    expect(second.get_by_label("Compare with").locator("option")).to_have_count(
+        3
+    )  # nothing, the recorded one, this one

@@ -1,4 +1,6 @@
-"""The browser of the tests: one Chromium that reaches nothing outside this computer, watched for what it tried and complained about."""
+"""The browser of the tests: one Chromium that reaches nothing outside this computer, watched for what it
+tried and complained about.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Route, ViewportSize, WebSocketRoute
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    Route,
+    ViewportSize,
+    WebSocketRoute,
+)
 
 from browser.lab import REPOSITORY
 
@@ -39,7 +50,10 @@ class Watch:
     def guard(self, route: Route) -> None:
         """Let a request pass when it stays here; else refuse it and write it down."""
         address = route.request.url
-        if address.startswith((self.home + "/", *WITHIN)) or address.split("#")[0].split("?")[0] in self.files:
+        if (
+            address.startswith((self.home + "/", *WITHIN))
+            or address.split("#")[0].split("?")[0] in self.files
+        ):
             route.continue_()
         else:
             self.outside.append(address)
@@ -75,7 +89,8 @@ def chromium(playwright: Playwright, program: str, watch: Watch) -> Iterator[Bro
     browser = playwright.chromium.launch(
         executable_path=program,
         timeout=300_000,
-        # a second wall behind the guard, for what a page can start without a request of its own, such as looking up a name
+        # a second wall behind the guard, for what a page can start without a request of its own, such as
+        # looking up a name
         args=["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
     )
     try:
@@ -84,9 +99,13 @@ def chromium(playwright: Playwright, program: str, watch: Watch) -> Iterator[Bro
         browser.close()
 
 
-def watched(browser: Browser, watch: Watch, service_workers: Literal["allow", "block"] = "block") -> BrowserContext:
+def watched(
+    browser: Browser, watch: Watch, service_workers: Literal["allow", "block"] = "block"
+) -> BrowserContext:
     """A window of a browser; every page of it is watched."""
-    window = browser.new_context(base_url=watch.home, viewport=SIZE, service_workers=service_workers, reduced_motion="reduce")
+    window = browser.new_context(
+        base_url=watch.home, viewport=SIZE, service_workers=service_workers, reduced_motion="reduce"
+    )
     window.set_default_timeout(120_000)
     window.route("**/*", watch.guard)
     window.route_web_socket("**/*", watch.guard_socket)
@@ -101,10 +120,11 @@ def open_from_disk(page: Page, watch: Watch, path: Path) -> None:
 
 
 def screenshot(page: Page, name: str) -> list[Path]:
-    """Keep the whole notebook in front as PNG files in runs/screenshots, from the top in parts of at most 8,000 pixels.
+    """Keep the whole notebook in front as PNG files in runs/screenshots, from the top in parts of at most
+    8,000 pixels.
 
-    They are for people to look at, no test reads them, and they take a sixth of the time: they are kept where SCREENSHOTS is set, as
-    `make test-browser` sets it.
+    They are for people to look at, no test reads them, and they take a sixth of the time: they are kept where
+    SCREENSHOTS is set, as `make test-browser` sets it.
     """
     if not os.environ.get("SCREENSHOTS"):
         return []

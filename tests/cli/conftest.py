@@ -43,7 +43,9 @@ def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.delenv("OPENAI_API_KEY", raising=False)
     (folder / "my papers").mkdir()
     (folder / "my papers" / "ada.md").write_text(ADA)
-    (folder / "my papers" / "babbage.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
+    (folder / "my papers" / "babbage.md").write_text(
+        "# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n"
+    )
 
 
 @pytest.fixture

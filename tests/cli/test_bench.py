@@ -1,4 +1,6 @@
-"""`kgot-lab bench` as a user types it: on a folder of their own, stopped and gone on with, and with every kind of bad input."""
+"""`kgot-lab bench` as a user types it: on a folder of their own, stopped and gone on with, and with every
+kind of bad input.
+"""
 
 import csv
 import gzip
@@ -24,8 +26,12 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.experiments.recall import benchmark
 from kgot_lab.experiments.recall.datasets import BUNDLED
 
-with_torch = pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="make test WITH=torch has it")
-TABLE = re.compile(r" +([\d.–]+ +[\d.–]+|ms +ms 95 %)$", re.MULTILINE)  # the two columns with times, whatever their width
+with_torch = pytest.mark.skipif(
+    find_spec("sentence_transformers") is None, reason="make test WITH=torch has it"
+)
+TABLE = re.compile(
+    r" +([\d.–]+ +[\d.–]+|ms +ms 95 %)$", re.MULTILINE
+)  # the two columns with times, whatever their width
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +68,18 @@ def table_of(folder: str) -> list[dict[str, str]]:
     return list(csv.DictReader((Path(folder) / "report.csv").read_text(encoding="utf-8").splitlines()))
 
 
-# --- whole runs -------------------------------------------------------------------------------------------------------
+# --- whole runs
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_receipts(bench):
     code, out, err = bench("mine", "--folder", "out")
     assert code == 0 and "Warning" not in err and "DEBUG" not in err, err
-    assert out.startswith("mine/test, all: 8 queries, 12 documents") and "follow, sentences" in out and "recall@5 against convex" in out
+    assert (
+        out.startswith("mine/test, all: 8 queries, 12 documents")
+        and "follow, sentences" in out
+        and "recall@5 against convex" in out
+    )
     assert len(list(Path("out/mine-test").glob("*.jsonl.gz"))) == 38
     page, table = Path("out/report.html").read_text(encoding="utf-8"), table_of("out")
     assert page.count("<svg") == 3 and "Left out, all in the tables" in page
@@ -86,9 +97,15 @@ def test_only_some_systems_and_the_baseline_of_several_data_sets(bench):
     to_beir(tiny(), "yours")
     code, out, _ = bench("mine", "yours", "--only", "bm25", "--only", "follow, sentences", "--folder", "out")
     assert code == 0 and "mine/test, all" in out and "yours/test, all" in out and "rrf" not in out
-    assert sorted(path.name.split(".")[0] for path in Path("out/yours-test").iterdir()) == ["bm25", "convex", "follow-sentences"]
+    assert sorted(path.name.split(".")[0] for path in Path("out/yours-test").iterdir()) == [
+        "bm25",
+        "convex",
+        "follow-sentences",
+    ]
     rows = table_of("out")
-    assert {row["dataset"] for row in rows} == {"mine/test", "yours/test"} and "Claims" not in Path("out/report.md").read_text()
+    assert {row["dataset"] for row in rows} == {"mine/test", "yours/test"} and "Claims" not in Path(
+        "out/report.md"
+    ).read_text()
 
 
 def test_the_report_of_a_folder_is_over_all_data_sets_it_holds(bench, monkeypatch):
@@ -101,7 +118,10 @@ def test_the_report_of_a_folder_is_over_all_data_sets_it_holds(bench, monkeypatc
     assert code == 0 and out.index("small, all") < out.index("tiny, all")
     assert {row["dataset"] for row in table_of("out")} == {"tiny", "small"}
     assert [row for row in table_of("out") if row["dataset"] == "tiny"] == first
-    assert {each["dataset"] for each in json.loads(Path("out/report.json").read_text(encoding="utf-8"))} == {"tiny", "small"}
+    assert {each["dataset"] for each in json.loads(Path("out/report.json").read_text(encoding="utf-8"))} == {
+        "tiny",
+        "small",
+    }
 
 
 def test_a_report_that_would_lose_data_of_yours_is_refused_before_anything_runs(bench):
@@ -109,7 +129,10 @@ def test_a_report_that_would_lose_data_of_yours_is_refused_before_anything_runs(
     assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0
     before = Path("out/report.csv").read_bytes()
     said = refused(bench("yours", "--only", "bm25", "--folder", "out"))
-    assert "out also holds runs on mine/test, which the report would lose: name the folder of those data too" in said
+    assert (
+        "out also holds runs on mine/test, which the report would lose: name the folder of those data too"
+        in said
+    )
     assert Path("out/report.csv").read_bytes() == before and not Path("out/yours-test").exists()
     code, _, _ = bench("yours", "mine", "--only", "bm25", "--folder", "out")
     assert code == 0 and {row["dataset"] for row in table_of("out")} == {"mine/test", "yours/test"}
@@ -129,27 +152,51 @@ main()
 """
 
 
-def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_earlier_one(bench, monkeypatch):
+def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_earlier_one(
+    bench, monkeypatch
+):
     def stopped(*wanted):
         raise KeyboardInterrupt
 
     assert bench("mine", "--only", "bm25", "--folder", "out").code == 0
     monkeypatch.setattr("kgot_lab.cli.bench.reported", stopped)
     assert bench("mine", "--folder", "new").err.rstrip().endswith("the same command goes on from there.")
-    assert bench("mine", "--folder", "out").err.rstrip().endswith("The report there is that of an earlier run.")
+    assert (
+        bench("mine", "--folder", "out").err.rstrip().endswith("The report there is that of an earlier run.")
+    )
 
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
-    benchmark.WRITTEN_BEFORE.save(Path("plan.json"))  # another process does not have the fewer rounds of these tests
-    words = ["mine", "--only", "bm25", "--only", "lsa", "--only", "follow", "--only", "gate", "--plan", "plan.json"]
+    benchmark.WRITTEN_BEFORE.save(
+        Path("plan.json")
+    )  # another process does not have the fewer rounds of these tests
+    words = [
+        "mine",
+        "--only",
+        "bm25",
+        "--only",
+        "lsa",
+        "--only",
+        "follow",
+        "--only",
+        "gate",
+        "--plan",
+        "plan.json",
+    ]
     code, whole, _ = bench(*words, "--folder", "whole")
     assert code == 0
     command = [sys.executable, "-c", HELD_AFTER_ONE, "bench", *words, "--folder", "out"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy()
+    )
     until(lambda: list(Path("out").rglob("*.gz")) or process.poll() is not None, "the first receipt is there")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=AMPLE)
-    assert process.returncode == 130 and not out and "Stopped. Everything so far is in out; the same command goes on from there." in err
+    assert (
+        process.returncode == 130
+        and not out
+        and "Stopped. Everything so far is in out; the same command goes on from there." in err
+    )
     assert "Traceback" not in err and len(list(Path("out").rglob("*.gz"))) == 1
     code, resumed, _ = bench(*words, "--folder", "out")
     assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole).replace("whole/", "out/")
@@ -160,7 +207,11 @@ def test_killed_in_the_middle_of_a_system_it_goes_on_too(bench):
     path = Path("out/mine-test/bm25.jsonl.gz")
     head, *rows, _ = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
     path.unlink()
-    torn = [head, *(json.dumps(json.loads(row) | {"seconds": 0.001}) + "\n" for row in rows[:3]), rows[3][:20]]
+    torn = [
+        head,
+        *(json.dumps(json.loads(row) | {"seconds": 0.001}) + "\n" for row in rows[:3]),
+        rows[3][:20],
+    ]
     path.with_name("bm25.jsonl.gz.partial").write_text("".join(torn), encoding="utf-8")
     code, resumed, _ = bench("mine", "--only", "bm25", "--folder", "out")
     assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole).replace(
@@ -181,24 +232,42 @@ def test_another_embedder_is_named_in_every_report_and_what_is_run_again_for_it_
     words = ["mine", "--only", "bm25", "--only", "trail", "--folder", "out"]
     assert bench(*words)[0] == 0
     code, out, err = bench(*words, "--embedder", "wordllama")
-    again = "run again on mine/test, since its embedder changed (before: all-MiniLM-L6-v2-int8): convex; trail"
+    again = (
+        "run again on mine/test, since its embedder changed (before: all-MiniLM-L6-v2-int8): convex; trail"
+    )
     assert code == 0 and again in err and "documents, vectors by wordllama-l2-supercat-256" in out
     for ending in ("md", "tex", "csv", "json", "html"):
         text = Path(f"out/report.{ending}").read_text(encoding="utf-8")
         assert "wordllama-l2-supercat-256" in text
-        assert ending in ("csv", "json") or "The weights of trail were learnt with all-MiniLM-L6-v2-int8, the bundled embedder" in text
+        assert (
+            ending in ("csv", "json")
+            or "The weights of trail were learnt with all-MiniLM-L6-v2-int8, the bundled embedder" in text
+        )
     code, same, err = bench(*words, "--embedder", "wordllama")
     assert (code, same) == (0, out) and "run again" not in err
     code, out, err = bench("mine", "--only", "bm25", "--folder", "out")
-    assert "run again on mine/test, since its embedder changed (before: wordllama-l2-supercat-256): convex" in err
+    assert (
+        "run again on mine/test, since its embedder changed (before: wordllama-l2-supercat-256): convex"
+        in err
+    )
     assert "another --folder keeps both" in err
-    assert re.search(r"Vectors by all-MiniLM-L6-v2-int8 \(\w{8}\)\. By wordllama-l2-supercat-256 \(\w{8}\): trail\.", out)
+    assert re.search(
+        r"Vectors by all-MiniLM-L6-v2-int8 \(\w{8}\)\. By wordllama-l2-supercat-256 \(\w{8}\): trail\.", out
+    )
 
 
 def test_growth_is_shown_as_a_table(bench):
     code, out, _ = bench("--scale", "--size", 40, "--folder", "out")
-    assert code == 0 and out.startswith("How time and memory grow") and "title pagerank" in out and "failed" not in out
-    assert len(Path("out/scale.jsonl").read_text().splitlines()) == 6 and bench("--scale", "--size", 40, "--folder", "out")[1] == out
+    assert (
+        code == 0
+        and out.startswith("How time and memory grow")
+        and "title pagerank" in out
+        and "failed" not in out
+    )
+    assert (
+        len(Path("out/scale.jsonl").read_text().splitlines()) == 6
+        and bench("--scale", "--size", 40, "--folder", "out")[1] == out
+    )
 
 
 def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
@@ -212,7 +281,8 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
     assert "holds another plan (margin is 0.1 there and 0.2 now)" in said
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -220,24 +290,47 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
     [
         (["mine", "--only", "folow"], "unknown system of these data 'folow'; did you mean 'follow'?"),
         (["nosuch"], "unknown data set 'nosuch'. Known: 2wiki"),
-        (["nosuch"], "; one of the bundled ones with -untitled or -mixed behind its name; your own folder as BEIR has them"),
+        (
+            ["nosuch"],
+            "; one of the bundled ones with -untitled or -mixed behind its name; your own folder as BEIR has them",
+        ),
         (["musique-498-untitld"], "did you mean 'musique-498-untitled'?"),
-        (["./nosuch"], "there is no folder './nosuch'; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"),
-        (["mine", "--embedder", "wordlama"], "unknown embedder 'wordlama'; did you mean 'wordllama'? Known: all-minilm"),
+        (
+            ["./nosuch"],
+            "there is no folder './nosuch'; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv",
+        ),
+        (
+            ["mine", "--embedder", "wordlama"],
+            "unknown embedder 'wordlama'; did you mean 'wordllama'? Known: all-minilm",
+        ),
         (["mine", "--embedder", "BAAI/nosuch"], "did you mean 'sentence-transformers:BAAI/nosuch'?"),
-        (["mine", "--embedder", "lsa"], "lsa learns from the documents of one data set, so it is no embedder for all systems"),
+        (
+            ["mine", "--embedder", "lsa"],
+            "lsa learns from the documents of one data set, so it is no embedder for all systems",
+        ),
         (["mine", "--embedder", "api"], "needs a server and a model: api:openai:text-embedding-3-small"),
         (["mine", "--embedder", "api:nosuch:model"], "unknown server 'nosuch'"),
         pytest.param(
-            ["mine", "--embedder", "mine"], "the folder 'mine' holds no model that sentence-transformers can load", marks=with_torch
+            ["mine", "--embedder", "mine"],
+            "the folder 'mine' holds no model that sentence-transformers can load",
+            marks=with_torch,
         ),
-        (["--scale", "--embedder", "wordllama"], "leave out data sets, --only, --develop, --plan, --dask and --embedder"),
+        (
+            ["--scale", "--embedder", "wordllama"],
+            "leave out data sets, --only, --develop, --plan, --dask and --embedder",
+        ),
         (["."], "has no corpus.jsonl"),
         (["mine", "./mine"], "two of the data sets are called 'mine/test'"),
-        (["mine", "--scale"], "--scale makes its own passages, and measures this computer; leave out data sets"),
+        (
+            ["mine", "--scale"],
+            "--scale makes its own passages, and measures this computer; leave out data sets",
+        ),
         (["--scale", "--only", "bm25"], "--scale makes its own passages"),
         (["--scale", "--develop"], "--scale makes its own passages"),
-        (["--scale", "--plan", "mine/corpus.jsonl"], "leave out data sets, --only, --develop, --plan, --dask and --embedder"),
+        (
+            ["--scale", "--plan", "mine/corpus.jsonl"],
+            "leave out data sets, --only, --develop, --plan, --dask and --embedder",
+        ),
         (["mine", "--plan", "mine/corpus.jsonl"], "corpus.jsonl does not hold the plan of a benchmark"),
         (["mine", "--size", "100"], "--size goes with --scale"),
         (["--scale", "--dask", "tcp://127.0.0.1:1"], "--scale makes its own passages"),
@@ -277,8 +370,16 @@ def test_a_plan_that_cannot_be_followed_is_refused_before_anything_runs(bench, c
         ("corpus.jsonl", lambda text: text + text.splitlines()[0], "occur more than once, for example 'd00'"),
         ("queries.jsonl", lambda text: text + text.splitlines()[0], "occur more than once, for example 'q0'"),
         ("corpus.jsonl", lambda text: text[:-20], "corpus.jsonl, line 12: not JSON"),
-        ("qrels/test.tsv", lambda text: text + "q0\tnosuch\t1\n", "judgements of an unknown document or query"),
-        ("qrels/test.tsv", lambda text: text.replace("\t1", "\t0"), "no query of mine/test has a relevant document"),
+        (
+            "qrels/test.tsv",
+            lambda text: text + "q0\tnosuch\t1\n",
+            "judgements of an unknown document or query",
+        ),
+        (
+            "qrels/test.tsv",
+            lambda text: text.replace("\t1", "\t0"),
+            "no query of mine/test has a relevant document",
+        ),
         ("queries.jsonl", lambda text: "", "there are no queries"),
     ],
 )
@@ -292,7 +393,10 @@ def test_a_broken_receipt_is_named_before_anything_is_run(bench):
     assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0
     Path("out/mine-test/bm25.jsonl.gz").write_bytes(b"junk")
     said = refused(bench("mine", "--only", "bm25", "--folder", "out"))
-    assert "bm25.jsonl.gz is not a receipt that can be read" in said and "Delete out/mine-test/bm25.jsonl.gz, or put a whole copy" in said
+    assert (
+        "bm25.jsonl.gz is not a receipt that can be read" in said
+        and "Delete out/mine-test/bm25.jsonl.gz, or put a whole copy" in said
+    )
     assert len(list(Path("out/mine-test").iterdir())) == 2
     Path("out/mine-test/bm25.jsonl.gz").unlink()
     assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0

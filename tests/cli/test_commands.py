@@ -1,4 +1,6 @@
-"""The command line: whole runs against a model server on this computer, stopped and gone on with, and every kind of bad input."""
+"""The command line: whole runs against a model server on this computer, stopped and gone on with, and every
+kind of bad input.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,18 @@ from kgot_lab.loop.trace import Trace, load_run
 
 pytestmark = pytest.mark.usefixtures("here")
 
-# --- a question -----------------------------------------------------------------------------------------------------------
+# --- a question
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_question_is_answered_shown_and_kept(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--html", "pages/run.html"))
     assert ran.code == 0, ran.err
-    assert "Answer: London" in ran.out and "Ada Lovelace --[born in]--> London" in ran.out and "[ada.md#1]" in ran.out
+    assert (
+        "Answer: London" in ran.out
+        and "Ada Lovelace --[born in]--> London" in ran.out
+        and "[ada.md#1]" in ran.out
+    )
     assert load_run("run.jsonl").finished and "London" in Path("pages/run.html").read_text()
     assert all(body["model"] == "m" for body in server.bodies)
 
@@ -54,7 +61,10 @@ def test_a_certified_answer_is_told_as_far_as_its_sources_hold_it_also_when_the_
     certified = json.loads(kgot_lab("certify", "run.jsonl", "--json").out)
     fact = certified["facts"][0]
     assert ran.code == 0 and f"Answer: {certified['told']}" in ran.out, ran.err
-    assert f"Certificate: {certified['ruling']}\n    {fact['state']}: {fact['subject']} – {fact['relation']}" in ran.out
+    assert (
+        f"Certificate: {certified['ruling']}\n    {fact['state']}: {fact['subject']} – {fact['relation']}"
+        in ran.out
+    )
     assert json.loads(kgot_lab("resume", "run.jsonl", "--json").out)["certificate"] == certified
 
 
@@ -63,44 +73,89 @@ def test_an_answer_that_no_sentence_says_is_withheld_where_it_is_to_be_certified
     with openai_server(*replies(*FIRST), *replies(*REST)) as server:
         plain = kgot_lab(*asking(server, "--trace", "plain.jsonl"))
     with openai_server(*replies(*FIRST), *replies(*REST)) as server:
-        certified = kgot_lab(*asking(server, "--trace", "run.jsonl", "--certify", "--html", "run.html", "--memory", "told.db"))
+        certified = kgot_lab(
+            *asking(server, "--trace", "run.jsonl", "--certify", "--html", "run.html", "--memory", "told.db")
+        )
     assert "Answer: London" in plain.out and "Answer: No answer is given: nothing says" in certified.out
     assert "Certificate: withheld\n    missing: " in certified.out
-    as_json, again = kgot_lab("resume", "run.jsonl", "--json"), kgot_lab("resume", "plain.jsonl", "--certify", "--html", "plain.html")
+    as_json, again = (
+        kgot_lab("resume", "run.jsonl", "--json"),
+        kgot_lab("resume", "plain.jsonl", "--certify", "--html", "plain.html"),
+    )
     assert json.loads(as_json.out)["answer"] is None
     for told in (certified.out, as_json.out, again.out, kgot_lab("certify", "run.jsonl").out):
-        assert "London" not in told, "a withheld answer is not on standard output, whichever way it is asked for"
+        assert "London" not in told, (
+            "a withheld answer is not on standard output, whichever way it is asked for"
+        )
     for page in ("run.html", "plain.html"):
-        assert "No answer is given: nothing says" in Path(page).read_text() and "answer is London" not in Path(page).read_text()
+        assert (
+            "No answer is given: nothing says" in Path(page).read_text()
+            and "answer is London" not in Path(page).read_text()
+        )
 
 
 def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--json"))
     result = json.loads(ran.out)
     assert ran.out.count("\n") == 1 and result["answer"] == "London" and not result["forced"]
-    assert result["evidence"] == ["Ada Lovelace --[born in]--> London"] and result["calls"] == len(server.bodies) == 11
+    assert (
+        result["evidence"] == ["Ada Lovelace --[born in]--> London"]
+        and result["calls"] == len(server.bodies) == 11
+    )
     assert load_run(result["trace"]).finished and "wrote " in ran.err and "voted " in ran.err
 
 
 def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
-    kept_to = ["--trace", "a run.jsonl", "--tape", "tape.jsonl", "--max-calls", "50", "--max-seconds", "900", "--max-dollars", "0"]
+    kept_to = [
+        "--trace",
+        "a run.jsonl",
+        "--tape",
+        "tape.jsonl",
+        "--max-calls",
+        "50",
+        "--max-seconds",
+        "900",
+        "--max-dollars",
+        "0",
+    ]
     with openai_server(*replies(*FIRST), Answer(sleep=AMPLE), *replies(*REST)) as server:
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background is started deaf to it
-        words = [sys.executable, "-c", f"{heard}; from kgot_lab.cli.app import main; main()", *asking(server, *kept_to)]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        words = [
+            sys.executable,
+            "-c",
+            f"{heard}; from kgot_lab.cli.app import main; main()",
+            *asking(server, *kept_to),
+        ]
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
         until(lambda: len(server.bodies) >= 5 or process.poll() is not None, "the fifth request is made")
         kept = load_run("a run.jsonl").events
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: everything in the foreground is told
         out, err = process.communicate(timeout=AMPLE)
         ran = Ran(process.returncode, out, err)
-        assert ran.code == 130 and "Traceback" not in err and "Stopped. Everything so far is in a run.jsonl." in err
+        assert (
+            ran.code == 130
+            and "Traceback" not in err
+            and "Stopped. Everything so far is in a run.jsonl." in err
+        )
         assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)
         assert load_run("a run.jsonl").events == kept
-        assert ran.again[:7] == ["kgot-lab", "resume", "a run.jsonl", "--documents", "my papers", "--model", f"{server.url}#m"]
+        assert ran.again[:7] == [
+            "kgot-lab",
+            "resume",
+            "a run.jsonl",
+            "--documents",
+            "my papers",
+            "--model",
+            f"{server.url}#m",
+        ]
         assert ran.again[7:] == [*kept_to[2:-3], "900.0", "--max-dollars", "0.0"]
         resumed = kgot_lab(*ran.again[1:])
         assert resumed.code == 0 and "Answer: London" in resumed.out
-        assert len(server.bodies) == len(FIRST) + 1 + len(REST)  # only the call that was cut off is made again
+        assert len(server.bodies) == len(FIRST) + 1 + len(
+            REST
+        )  # only the call that was cut off is made again
     assert load_run("a run.jsonl").finished and kgot_lab("verify", "a run.jsonl").code == 0
     assert len(Path("tape.jsonl").read_text().splitlines()) == 1 + len(FIRST) + len(REST)
 
@@ -110,17 +165,39 @@ def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kg
     (here / "notes" / "ada notes.md").write_text(ADA)
     attached = {"calls": [{"tool": "inspect_file", "arguments": {"file": "ada notes.md"}}]}
     with openai_server(*replies(INSERT, INSERT, INSERT, attached, *REST)) as server:
-        options = ["--attach", "notes/ada notes.md", "--model", f"{server.url}#m", "--trace", "run.jsonl", "--html", "run.html", "--json"]
+        options = [
+            "--attach",
+            "notes/ada notes.md",
+            "--model",
+            f"{server.url}#m",
+            "--trace",
+            "run.jsonl",
+            "--html",
+            "run.html",
+            "--json",
+        ]
         ran = kgot_lab("ask", QUESTION, *options, "--max-calls", "4")
-        assert ran.code == 1 and ran.out == "" and "4 of 4 calls are spent" in ran.err and "is in run.jsonl" in ran.err
+        assert (
+            ran.code == 1
+            and ran.out == ""
+            and "4 of 4 calls are spent" in ran.err
+            and "is in run.jsonl" in ran.err
+        )
         forgotten = kgot_lab("resume", "run.jsonl", "--model", f"{server.url}#m")
         assert forgotten.code == 1 and "--attach" in forgotten.err and "ada notes.md" in forgotten.err
         assert ran.again[1:4] == ["resume", "run.jsonl", "--attach"] and len(server.bodies) == 4
         resumed = kgot_lab(*ran.again[1:], "--max-calls", 50)
-        assert json.loads(resumed.out)["answer"] == "London" and Path("run.html").exists() and len(server.bodies) == 4 + len(REST)
+        assert (
+            json.loads(resumed.out)["answer"] == "London"
+            and Path("run.html").exists()
+            and len(server.bodies) == 4 + len(REST)
+        )
 
 
-IN_SPARQL = "INSERT DATA { :Ada_Lovelace :born_in :London }", "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"
+IN_SPARQL = (
+    "INSERT DATA { :Ada_Lovelace :born_in :London }",
+    "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }",
+)
 IN_CYPHER = (
     "MERGE (a:Person {id: 'Ada Lovelace'}) MERGE (b:City {id: 'London'}) MERGE (a)-[:`born in`]->(b)",
     "MATCH (a {id: 'Ada Lovelace'})-[r]->(b) RETURN b.id AS place",
@@ -133,7 +210,9 @@ def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab
     retrieve = {"choice": "RETRIEVE", "text": read}
     rest = [retrieve, retrieve, retrieve, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
     with openai_server(*replies(*FIRST, {"statements": [write]}, *rest)) as server:
-        ran = kgot_lab(*asking(server, "--store", kind, "--at", "graph.log", "--trace", "run.jsonl", "--max-calls", "5"))
+        ran = kgot_lab(
+            *asking(server, "--store", kind, "--at", "graph.log", "--trace", "run.jsonl", "--max-calls", "5")
+        )
         assert ran.code == 1 and "--store" in ran.again and "graph.log" in ran.again
         resumed = kgot_lab(*ran.again[1:], "--max-calls", 50)
         assert "Answer: London" in resumed.out, resumed.err
@@ -146,11 +225,17 @@ def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab
 def test_a_server_that_fails_in_the_middle_costs_nothing_that_was_answered(kgot_lab):
     with openai_server(*replies(*FIRST), refuses(401, "who are you"), *replies(*REST)) as server:
         ran = kgot_lab(*asking(server))
-        assert ran.code == 1 and ran.err.splitlines()[-1].startswith("error: ") and "who are you" in ran.err.splitlines()[-1]
+        assert (
+            ran.code == 1
+            and ran.err.splitlines()[-1].startswith("error: ")
+            and "who are you" in ran.err.splitlines()[-1]
+        )
         assert "Answer: London" in kgot_lab(*ran.again[1:]).out
 
 
-def test_a_run_of_the_command_line_goes_on_at_its_address_and_another_must_name_its_server_again(kgot_lab, server):
+def test_a_run_of_the_command_line_goes_on_at_its_address_and_another_must_name_its_server_again(
+    kgot_lab, server
+):
     kgot_lab(*asking(server, "--max-calls", "4", "--trace", "run.jsonl"))
     lines = without_checks(Path("run.jsonl").read_text()).splitlines(keepends=True)
     head = json.loads(lines[0])
@@ -161,42 +246,106 @@ def test_a_run_of_the_command_line_goes_on_at_its_address_and_another_must_name_
     assert kgot_lab("resume", "run.jsonl", "--max-calls", "50").code == 0
 
 
-@pytest.mark.parametrize("from_the_start", [True, False], ids=["a tape from the start", "a tape from the first stop on"])
-def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(kgot_lab, server, from_the_start):
-    ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--max-calls", "3", *(["--tape", "tape.jsonl"] if from_the_start else [])))
+@pytest.mark.parametrize(
+    "from_the_start", [True, False], ids=["a tape from the start", "a tape from the first stop on"]
+)
+def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(
+    kgot_lab, server, from_the_start
+):
+    ran = kgot_lab(
+        *asking(
+            server,
+            "--trace",
+            "run.jsonl",
+            "--max-calls",
+            "3",
+            *(["--tape", "tape.jsonl"] if from_the_start else []),
+        )
+    )
     stops = 0
     while ran.code == 1:
         stops += 1
-        assert f"{3 * stops} of {3 * stops} calls are spent" in ran.err  # the budget is the run's, so each goes on with more
-        more = ["--max-calls", str(3 * stops + 3), *([] if "--tape" in ran.again else ["--tape", "tape.jsonl"])]
+        assert (
+            f"{3 * stops} of {3 * stops} calls are spent" in ran.err
+        )  # the budget is the run's, so each goes on with more
+        more = [
+            "--max-calls",
+            str(3 * stops + 3),
+            *([] if "--tape" in ran.again else ["--tape", "tape.jsonl"]),
+        ]
         ran = kgot_lab(*ran.again[1:], *more)
     assert ran.code == 0 and stops == 3 and len(server.bodies) == 11
-    again = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "recorded:tape.jsonl", "--trace", "again.jsonl")
+    again = kgot_lab(
+        "ask",
+        QUESTION,
+        "--documents",
+        "my papers",
+        "--model",
+        "recorded:tape.jsonl",
+        "--trace",
+        "again.jsonl",
+    )
     assert again.code == 0 and len(server.bodies) == 11
     assert all(map(same_event, load_run("run.jsonl").events, load_run("again.jsonl").events))
 
 
 def test_a_recording_that_ends_asks_for_a_model_and_never_for_itself(kgot_lab, server):
     kgot_lab(*asking(server, "--trace", "short.jsonl", "--max-calls", "6"))
-    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "recorded:short.jsonl", "--trace", "run.jsonl")
+    ran = kgot_lab(
+        "ask", QUESTION, "--documents", "my papers", "--model", "recorded:short.jsonl", "--trace", "run.jsonl"
+    )
     for _ in range(2):
-        assert ran.code == 1 and "Go on with a model that can answer in place of MODEL: kgot-lab resume run.jsonl" in ran.err
+        assert (
+            ran.code == 1
+            and "Go on with a model that can answer in place of MODEL: kgot-lab resume run.jsonl" in ran.err
+        )
         ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", "recorded:short.jsonl")
-    words = shlex.split(ran.err.strip().partition("in place of MODEL: ")[2].replace("MODEL", f"{server.url}#m"))
+    words = shlex.split(
+        ran.err.strip().partition("in place of MODEL: ")[2].replace("MODEL", f"{server.url}#m")
+    )
     assert "Answer: London" in kgot_lab(*words[1:]).out and len(server.bodies) == 11
 
 
 def test_a_run_goes_on_with_recorded_replies_after_those_it_has_had(kgot_lab, finished_run):
     finished_run.put("whole.jsonl")
-    kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "recorded:whole.jsonl", "--trace", "run.jsonl", "--max-calls", "6")
-    ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", "recorded:whole.jsonl", "--max-calls", "50")
+    kgot_lab(
+        "ask",
+        QUESTION,
+        "--documents",
+        "my papers",
+        "--model",
+        "recorded:whole.jsonl",
+        "--trace",
+        "run.jsonl",
+        "--max-calls",
+        "6",
+    )
+    ran = kgot_lab(
+        "resume",
+        "run.jsonl",
+        "--documents",
+        "my papers",
+        "--model",
+        "recorded:whole.jsonl",
+        "--max-calls",
+        "50",
+    )
     assert ran.code == 0 and len(finished_run.server.bodies) == 11
     assert all(map(same_event, load_run("run.jsonl").events, load_run("whole.jsonl").events))
 
 
 def test_a_budget_that_allows_no_call_at_all_is_not_offered_again(kgot_lab, server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
-    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "openai:gpt-4o-mini", "--max-dollars", "0.000001")
+    ran = kgot_lab(
+        "ask",
+        QUESTION,
+        "--documents",
+        "my papers",
+        "--model",
+        "openai:gpt-4o-mini",
+        "--max-dollars",
+        "0.000001",
+    )
     assert ran.code == 1 and "Go on with a budget that allows the next call in place of MORE: " in ran.err
     assert "--max-dollars MORE" in ran.err and "1e-06" not in ran.err.partition("MORE: ")[2]
 
@@ -208,13 +357,20 @@ def test_two_new_runs_never_have_the_same_name():
 def test_a_finished_run_says_which_options_it_does_not_use(kgot_lab, finished_run):
     finished_run.put()
     ran = kgot_lab("resume", "run.jsonl", "--model", "openai:gpt-4o", "--tape", "tape.jsonl")
-    assert "nothing is left to do, and --model and --tape not used" in ran.err and not Path("tape.jsonl").exists()
+    assert (
+        "nothing is left to do, and --model and --tape not used" in ran.err
+        and not Path("tape.jsonl").exists()
+    )
 
 
 def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, finished_run):
     finished_run.put()
     ran = kgot_lab("resume", "run.jsonl", "--json")
-    assert json.loads(ran.out)["answer"] == "London" and "nothing is left to do" in ran.err and len(finished_run.server.bodies) == 11
+    assert (
+        json.loads(ran.out)["answer"] == "London"
+        and "nothing is left to do" in ran.err
+        and len(finished_run.server.bodies) == 11
+    )
 
 
 def test_a_run_of_the_demo_goes_on_with_the_bundled_passages(here):
@@ -224,23 +380,39 @@ def test_a_run_of_the_demo_goes_on_with_the_bundled_passages(here):
 
 
 def test_a_command_is_quoted_for_the_shell_and_says_only_what_was_given():
-    said = command("resume", Path("a run.jsonl"), documents=None, attach=["x y", "z"], json=True, unsafe=False, execution_model="openai:m")
+    said = command(
+        "resume",
+        Path("a run.jsonl"),
+        documents=None,
+        attach=["x y", "z"],
+        json=True,
+        unsafe=False,
+        execution_model="openai:m",
+    )
     assert said == "kgot-lab resume 'a run.jsonl' --attach 'x y' --attach z --json --execution-model openai:m"
 
 
 def test_two_models_share_the_work(kgot_lab, server):
     with openai_server(*replies(SEARCH, {"needed": False})) as other:
-        server.answers[:] = replies(INSERT, INSERT, INSERT, *(reply for reply in REST if reply != {"needed": False}))
+        server.answers[:] = replies(
+            INSERT, INSERT, INSERT, *(reply for reply in REST if reply != {"needed": False})
+        )
         server.answers.insert(7, replies({"needed": False})[0])
-        ran = kgot_lab(*asking(server, "--execution-model", f"{other.url}#e", "--trace", "run.jsonl", "--max-calls", "3"))
+        ran = kgot_lab(
+            *asking(server, "--execution-model", f"{other.url}#e", "--trace", "run.jsonl", "--max-calls", "3")
+        )
         assert ran.code == 1 and other.url + "#e" in ran.again
-        assert kgot_lab(*ran.again[1:], "--max-calls", 50).code == 0 and [body["model"] for body in other.bodies] == ["e"]
+        assert kgot_lab(*ran.again[1:], "--max-calls", 50).code == 0 and [
+            body["model"] for body in other.bodies
+        ] == ["e"]
 
 
 def run_apart(words: list[object], **options: Any) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own, whose standard error is read."""
     code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()"]
-    return subprocess.run([*code, *map(str, words)], stderr=subprocess.PIPE, text=True, timeout=AMPLE, check=False, **options)
+    return subprocess.run(
+        [*code, *map(str, words)], stderr=subprocess.PIPE, text=True, timeout=AMPLE, check=False, **options
+    )
 
 
 def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
@@ -252,11 +424,16 @@ def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str)
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str
+)
 def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(words, unbuffered):
     with Path("/dev/full").open("w") as full:
         done = run_apart(words, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
-    assert (done.returncode, done.stderr) == (1, "error: the output could not be written: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: the output could not be written: No space left on device\n",
+    )
 
 
 def test_a_reader_that_goes_away_is_told_nothing():
@@ -272,11 +449,16 @@ def test_what_a_library_warns_of_is_a_note_told_once(here):
     with openai_server(*replies(*FIRST, *REST)) as serving:
         done = run_apart(asking(serving), stdout=subprocess.PIPE)
     told = [line for line in done.stderr.splitlines() if "embedding cache" in line]
-    assert done.returncode == 0 and len(told) == 1 and told[0].startswith("note: the embedding cache cannot be used now"), done.stderr
+    assert (
+        done.returncode == 0
+        and len(told) == 1
+        and told[0].startswith("note: the embedding cache cannot be used now")
+    ), done.stderr
     assert "warnings.warn" not in done.stderr and "Warning" not in done.stderr
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------------
+# --- bad input
+# ------------------------------------------------------------------------------------------------------------
 
 
 def without_checks(trace: str) -> str:
@@ -298,8 +480,14 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--model", "openai:m"], ["--documents DIR", "--attach FILE"]),
         (["ask", "Q?", "--documents", "nowhere", "--model", "openai:m"], ["nowhere is not a folder"]),
         (["ask", "Q?", "--documents", "empty", "--model", "openai:m"], ["it is empty"]),
-        (["ask", "Q?", "--documents", "unreadable", "--model", "openai:m"], ["nothing in unreadable could be read", ".bin is not read"]),
-        (["ask", "Q?", "--documents", "my papers", "--model", "opnai:m"], ["unknown model 'opnai'", "did you mean 'openai'"]),
+        (
+            ["ask", "Q?", "--documents", "unreadable", "--model", "openai:m"],
+            ["nothing in unreadable could be read", ".bin is not read"],
+        ),
+        (
+            ["ask", "Q?", "--documents", "my papers", "--model", "opnai:m"],
+            ["unknown model 'opnai'", "did you mean 'openai'"],
+        ),
         (["ask", "Q?", "--documents", "my papers", "--model", "openai"], ["openai:MODEL"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "http://127.0.0.1:1/v1"], ["/v1#MODEL"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
@@ -309,15 +497,42 @@ def one_line(ran: Ran, *words: str) -> None:
             ["no such file" if any(map(find_spec, ENGINES.values())) else "pip install 'kgot_lab[local]'"],
         ),
         (["ask", " ", "--documents", "my papers"], ["the question is empty"]),
-        (["ask", "Q?", "--documents", "my papers", "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
+        (
+            ["ask", "Q?", "--documents", "my papers", "--preset", "lokal"],
+            ["unknown preset", "did you mean 'local'"],
+        ),
         (["ask", "Q?", "--documents", "my papers", "--format", "xml"], ["--format is default or gaia"]),
-        (["ask", "Q?", "--attach", "nothing.md", "--model", "http://127.0.0.1:1/v1#m"], ["not there: nothing.md"]),
+        (
+            ["ask", "Q?", "--attach", "nothing.md", "--model", "http://127.0.0.1:1/v1#m"],
+            ["not there: nothing.md"],
+        ),
         (["ask", "Q?", "--documents", "my papers", "--html", "my papers"], ["cannot write my papers"]),
-        (["ask", "Q?", "--documents", "my papers", "--html", "text.txt/page.html"], ["cannot write text.txt/page.html"]),
-        (["ask", "Q?", "--documents", "my papers", "--trace", "text.txt", "--model", "http://127.0.0.1:1/v1#m"], ["exists already"]),
+        (
+            ["ask", "Q?", "--documents", "my papers", "--html", "text.txt/page.html"],
+            ["cannot write text.txt/page.html"],
+        ),
+        (
+            [
+                "ask",
+                "Q?",
+                "--documents",
+                "my papers",
+                "--trace",
+                "text.txt",
+                "--model",
+                "http://127.0.0.1:1/v1#m",
+            ],
+            ["exists already"],
+        ),
         *[([command, "text.txt"], ["text.txt"]) for command in ("show", "verify", "resume")],
-        *[([command, "nothing.jsonl"], ["cannot read the trace nothing.jsonl"]) for command in ("show", "verify", "resume")],
-        *[([command, "my papers"], ["cannot read the trace my papers"]) for command in ("show", "verify", "resume")],
+        *[
+            ([command, "nothing.jsonl"], ["cannot read the trace nothing.jsonl"])
+            for command in ("show", "verify", "resume")
+        ],
+        *[
+            ([command, "my papers"], ["cannot read the trace my papers"])
+            for command in ("show", "verify", "resume")
+        ],
         *[([command, "head.jsonl"], ["do not begin with Started"]) for command in ("verify", "resume")],
         (["extract", "nowhere", "--model", "http://127.0.0.1:1/v1#m"], ["nowhere is not a folder"]),
         (["extract", "my papers", "--resume"], ["--trace FILE"]),
@@ -356,7 +571,9 @@ def test_bad_input_is_one_clear_line(kgot_lab, here, words, said):
     ids=lambda value: " ".join(value),
 )
 @pytest.mark.parametrize("name", ["ask", "resume"])
-def test_no_file_is_written_over_another_and_no_budget_is_nonsense(kgot_lab, here, stopped_run, name, words, said):
+def test_no_file_is_written_over_another_and_no_budget_is_nonsense(
+    kgot_lab, here, stopped_run, name, words, said
+):
     (here / "mine.html").write_text("my own words\n")
     (here / "my papers" / "page.html").write_text("<p>my own words about Ada</p>\n")
     stopped_run.put()
@@ -364,14 +581,22 @@ def test_no_file_is_written_over_another_and_no_budget_is_nonsense(kgot_lab, her
     if name == "ask":
         one_line(kgot_lab(*asking(stopped_run.server, *words)), *said)
     elif "--trace" in words:
-        option, file = next(pair for pair in zip(words[::2], words[1::2], strict=True) if pair[0] != "--trace")
+        option, file = next(
+            pair for pair in zip(words[::2], words[1::2], strict=True) if pair[0] != "--trace"
+        )
         trace = file if file.endswith(".html") else "run.jsonl"
         Path(trace).write_bytes(Path("run.jsonl").read_bytes())
         before[here / trace] = Path(trace).read_bytes()
-        one_line(kgot_lab("resume", trace, "--documents", "my papers", option, trace), f"trace and {option[2:]} are the same file")
+        one_line(
+            kgot_lab("resume", trace, "--documents", "my papers", option, trace),
+            f"trace and {option[2:]} are the same file",
+        )
     else:
         one_line(kgot_lab("resume", "run.jsonl", "--documents", "my papers", *words), *said)
-    assert before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} and len(stopped_run.server.bodies) == 3
+    assert (
+        before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+        and len(stopped_run.server.bodies) == 3
+    )
 
 
 def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here, finished_run):
@@ -379,8 +604,15 @@ def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here,
     before = Path("run.html").read_bytes()
     one_line(kgot_lab("show", "run.html", "--html", "run.html"), "trace and html are the same file")
     model = ["--model", f"{finished_run.server.url}#m"]
-    one_line(kgot_lab("extract", "my papers", *model, "--out", "g.jsonl", "--trace", "g.jsonl"), "trace and out are the same file")
-    one_line(kgot_lab("extract", "my papers", *model, "--resume", "--trace", "x.jsonl", "--out", "run.html"), "graph file", ".html")
+    one_line(
+        kgot_lab("extract", "my papers", *model, "--out", "g.jsonl", "--trace", "g.jsonl"),
+        "trace and out are the same file",
+    )
+    one_line(
+        kgot_lab("extract", "my papers", *model, "--resume", "--trace", "x.jsonl", "--out", "run.html"),
+        "graph file",
+        ".html",
+    )
     assert Path("run.html").read_bytes() == before and not Path("g.jsonl").exists()
 
 
@@ -392,7 +624,11 @@ def test_more_questions_of_the_demo_are_not_replayed(kgot_lab):
 def test_a_model_that_says_nothing_useful_ends_in_one_line_and_the_run_is_kept(kgot_lab):
     with openai_server(says("lorem ipsum")) as server:
         ran = kgot_lab(*asking(server, "--preset", "local", "--trace", "run.jsonl"))
-    assert ran.code == 1 and "lorem ipsum" in ran.err.splitlines()[-1] and "is in run.jsonl" in ran.err.splitlines()[-1]
+    assert (
+        ran.code == 1
+        and "lorem ipsum" in ran.err.splitlines()[-1]
+        and "is in run.jsonl" in ran.err.splitlines()[-1]
+    )
     assert isinstance(load_run("run.jsonl").events[0], Started)
 
 
@@ -402,12 +638,18 @@ def test_a_server_that_is_not_there_is_tried_in_view_and_then_given_up(kgot_lab,
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", f"{address}#m")
-    assert ran.code == 1 and "after 6 requests" in ran.err.splitlines()[-1] and f"running at {address}" in ran.err
+    assert (
+        ran.code == 1
+        and "after 6 requests" in ran.err.splitlines()[-1]
+        and f"running at {address}" in ran.err
+    )
     assert ran.err.count("of 6, the next in") == 5
 
 
 def test_a_damaged_trace_is_named_with_its_line(kgot_lab, here):
-    (here / "bad.jsonl").write_text('{"trace": 1}\n{"event": "Started", "nonsense": 1}\n{"event": "Nothing"}\n')
+    (here / "bad.jsonl").write_text(
+        '{"trace": 1}\n{"event": "Started", "nonsense": 1}\n{"event": "Nothing"}\n'
+    )
     one_line(kgot_lab("show", "bad.jsonl"), "bad.jsonl, event 1")
 
 
@@ -432,12 +674,18 @@ def test_an_option_that_is_not_there_and_no_command_at_all_show_the_way(kgot_lab
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", kgot_lab("--version").out)
 
 
-# --- recorded runs --------------------------------------------------------------------------------------------------------
+# --- recorded runs
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_the_demo_can_be_replayed_without_a_model(kgot_lab):
     ran = kgot_lab("demo", "--replay")
-    assert ran.code == 0 and "Answer: " in ran.out and "It rests on these facts" in ran.out and "recorded 20" in ran.err
+    assert (
+        ran.code == 0
+        and "Answer: " in ran.out
+        and "It rests on these facts" in ran.out
+        and "recorded 20" in ran.err
+    )
     assert stands_alone(Path("runs/demo.html").read_text())
 
 
@@ -455,14 +703,20 @@ def test_a_demo_whose_page_cannot_be_written_has_shown_its_answer_and_says_so(kg
 
 
 @pytest.mark.parametrize("home", ["run.jsonl", "x" * 300], ids=["below a file", "a name that no disk takes"])
-def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replayed(kgot_lab, monkeypatch, here, home):
+def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replayed(
+    kgot_lab, monkeypatch, here, home
+):
     pytest.importorskip("xllamacpp")
     monkeypatch.delenv(VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / home))
     (here / "run.jsonl").write_text("")
     ran = kgot_lab("demo")
     assert ran.code == 0 and "Answer: Botswana" in ran.out
-    assert [line for line in ran.err.splitlines() if str(here / home) in line and VARIABLE in line and line.startswith("no live model: ")]
+    assert [
+        line
+        for line in ran.err.splitlines()
+        if str(here / home) in line and VARIABLE in line and line.startswith("no live model: ")
+    ]
     ran = kgot_lab("model")
     told = ran.err.strip().splitlines()[-1]
     assert ran.code == 1 and told.startswith("error: ") and str(here / home) in told and VARIABLE in told
@@ -472,7 +726,10 @@ def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
     trace = bundled("traces/winter_storm.jsonl")
     ran = kgot_lab("show", trace, "--html", "storm.html", "--ledger")
     events = load_run(trace).events
-    assert ran.code == 0 and next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
+    assert (
+        ran.code == 0
+        and next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
+    )
     assert f"all             {sum(isinstance(event, Asked) for event in events):6}" in ran.out
     assert stands_alone(Path("storm.html").read_text())
 
@@ -482,7 +739,16 @@ def test_a_question_is_answered_again_from_its_tape_and_from_its_trace_without_t
     asked = len(server.bodies)
     assert first.code == 0 and asked, first.err
     for number, recording in enumerate(("tape.jsonl", "run.jsonl")):
-        ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", f"recorded:{recording}", "--trace", f"again{number}.jsonl")
+        ran = kgot_lab(
+            "ask",
+            QUESTION,
+            "--documents",
+            "my papers",
+            "--model",
+            f"recorded:{recording}",
+            "--trace",
+            f"again{number}.jsonl",
+        )
         assert ran.code == 0 and "Answer: London" in ran.out, ran.err
         assert all(map(same_event, load_run("run.jsonl").events, load_run(f"again{number}.jsonl").events))
     assert len(server.bodies) == asked
@@ -492,7 +758,11 @@ def test_a_question_is_answered_again_from_its_tape_and_from_its_trace_without_t
 
 def test_a_tape_is_of_one_model(kgot_lab, server):
     refused = kgot_lab(*asking(server, "--tape", "tape.jsonl", "--execution-model", "openai:other"))
-    assert refused.code == 1 and "a tape holds the replies of one model" in refused.err and not Path("tape.jsonl").exists()
+    assert (
+        refused.code == 1
+        and "a tape holds the replies of one model" in refused.err
+        and not Path("tape.jsonl").exists()
+    )
 
 
 def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
@@ -502,14 +772,22 @@ def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
 def stands_alone(page: str) -> bool:
     """Whether a page loads nothing, and runs no script but the ones whose hash its own policy names."""
     runs = re.findall(r"<script(?! type=\"application/json\")[^>]*>(.*?)</script>", page, re.DOTALL)
-    hashes = [f"&#x27;sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}&#x27;" for text in runs]
+    hashes = [
+        f"&#x27;sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}&#x27;" for text in runs
+    ]
     head = page[: page.find("</head>")]
-    return references(page, beside=True) == () and all(known in head for known in hashes) and "</html>" in page
+    return (
+        references(page, beside=True) == () and all(known in head for known in hashes) and "</html>" in page
+    )
 
 
 def test_a_page_that_loads_something_would_be_seen():
     assert stands_alone("<!DOCTYPE html><head></head><a href='#a'></html>")
-    for loads in ('<img src="//x.org/a.png">', "<script>alert(1)</script>", '<link rel="stylesheet" href="style.css">'):
+    for loads in (
+        '<img src="//x.org/a.png">',
+        "<script>alert(1)</script>",
+        '<link rel="stylesheet" href="style.css">',
+    ):
         assert not stands_alone(f"<!DOCTYPE html><head></head>{loads}</html>")
 
 
@@ -523,22 +801,38 @@ def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_la
 def test_a_forged_run_is_found_out(kgot_lab, finished_run):
     finished_run.put()
     text = Path("run.jsonl").read_text()
-    Path("forged.jsonl").write_text(text.replace('"rows":[{"subject":"Ada Lovelace"', '"rows":[{"subject":"Eve"'))
+    Path("forged.jsonl").write_text(
+        text.replace('"rows":[{"subject":"Ada Lovelace"', '"rows":[{"subject":"Eve"')
+    )
     assert Path("forged.jsonl").read_text() != text
     one_line(kgot_lab("verify", "forged.jsonl"), "is not as it was written")
     Path("forged.jsonl").write_text(without_checks(Path("forged.jsonl").read_text()))
     one_line(kgot_lab("verify", "forged.jsonl"), "differs", "Eve")
 
 
-# --- a graph without a question -------------------------------------------------------------------------------------------
+# --- a graph without a question
+# -------------------------------------------------------------------------------------------
 
 
 def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
     babbage = {"statements": ['add("Charles Babbage", "designed", "Analytical Engine")']}
     with openai_server(*replies(WRITE), refuses(401, "no"), *replies(babbage)) as server:
-        ran = kgot_lab("extract", "my papers", "--model", f"{server.url}#m", "--out", "out/graph.jsonl", "--trace", "run.jsonl")
+        ran = kgot_lab(
+            "extract",
+            "my papers",
+            "--model",
+            f"{server.url}#m",
+            "--out",
+            "out/graph.jsonl",
+            "--trace",
+            "run.jsonl",
+        )
         assert ran.code == 1 and not Path("out/graph.jsonl").exists()
-        one_line(kgot_lab("resume", "run.jsonl"), "is an extraction", "kgot-lab extract DIR --resume --trace run.jsonl")
+        one_line(
+            kgot_lab("resume", "run.jsonl"),
+            "is an extraction",
+            "kgot-lab extract DIR --resume --trace run.jsonl",
+        )
         one_line(kgot_lab("verify", "run.jsonl"), "is an extraction")
         again = kgot_lab(*ran.again[1:])
         assert again.code == 0, again.err
@@ -547,9 +841,14 @@ def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
     assert {(edge.source, edge.type, edge.target) for edge in graph.edges} == {
         ("Ada Lovelace", "born in", "London"), ("Charles Babbage", "designed", "Analytical Engine"),
     }  # fmt: skip
-    assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0 and stands_alone(Path("page.html").read_text())
+    assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0 and stands_alone(
+        Path("page.html").read_text()
+    )
 
 
 def test_the_run_of_a_question_is_not_taken_for_an_extraction(kgot_lab, finished_run):
     finished_run.put()
-    one_line(kgot_lab("extract", "my papers", "--resume", "--trace", "run.jsonl", "--model", "openai:m"), "is the run of a question")
+    one_line(
+        kgot_lab("extract", "my papers", "--resume", "--trace", "run.jsonl", "--model", "openai:m"),
+        "is the run of a question",
+    )

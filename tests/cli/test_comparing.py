@@ -1,4 +1,6 @@
-"""`kgot-lab bench questions` as a user types it: on a tiny design against a model server on this computer, stopped and gone on with."""
+"""`kgot-lab bench questions` as a user types it: on a tiny design against a model server on this computer,
+stopped and gone on with.
+"""
 
 from __future__ import annotations
 
@@ -42,32 +44,71 @@ def test_it_goes_on_over_several_sittings_and_shows_one_table(bench):
     with answering_server(told_in_brief) as server:
         words = ["--model", f"{server.url}#m", "--folder", "out"]
         code, out, err = bench(*words, "--only", "rag", "--only", "closed-book", "--limit", 1)
-        assert code == 0 and len(receipts()) == 4 and "Systems on all sets" in out and "RAG above the model alone" in out, err
+        assert (
+            code == 0
+            and len(receipts()) == 4
+            and "Systems on all sets" in out
+            and "RAG above the model alone" in out
+        ), err
         assert "right is 'London'" in err and "What is left to answer" in err
         code, out, err = bench(*words, "--minutes", 60)
         assert code == 0 and len(receipts()) == len(list(turns(TINY))) and "still to be given" not in err
-        assert all("Isaac Newton" in body for body in server.repeated) and "follow-few − rag" in out  # he is in both sets
+        assert (
+            all("Isaac Newton" in body for body in server.repeated) and "follow-few − rag" in out
+        )  # he is in both sets
         asked = len(server.answered)
         assert bench(*words)[:2] == (0, out) and len(server.answered) == asked
     assert bench("--folder", "out", "--table")[:2] == (0, out)
-    assert "| rag |" in Path("out/results.md").read_text() and json.loads(Path("out/results.json").read_text())["pairs"]
+    assert (
+        "| rag |" in Path("out/results.md").read_text()
+        and json.loads(Path("out/results.json").read_text())["pairs"]
+    )
     assert Path("out/.gitignore").read_text() == "traces/\n.lock*\n"
 
 
 def test_a_stop_after_some_minutes_says_what_is_left(bench):
     with answering_server(told_in_brief) as server:
-        code, _, err = bench("--model", f"{server.url}#m", "--folder", "out", "--set", "second", "--minutes", 1e-12, "--only", "gold")
-    assert code == 0 and "2 of 2 answers are still to be given. Everything so far is in out" in err and Path("out/plan.json").exists()
-    assert server.answered == [] and "error: no question is answered yet in out" in bench("--folder", "out", "--table")[2]
+        code, _, err = bench(
+            "--model",
+            f"{server.url}#m",
+            "--folder",
+            "out",
+            "--set",
+            "second",
+            "--minutes",
+            1e-12,
+            "--only",
+            "gold",
+        )
+    assert (
+        code == 0
+        and "2 of 2 answers are still to be given. Everything so far is in out" in err
+        and Path("out/plan.json").exists()
+    )
+    assert (
+        server.answered == []
+        and "error: no question is answered yet in out" in bench("--folder", "out", "--table")[2]
+    )
 
 
 def test_the_questions_to_tune_on_have_a_folder_of_their_own(bench, monkeypatch):
-    monkeypatch.setattr(plan, "Design", lambda samples, develop: replace(TINY, samples=samples, develop=develop))
+    monkeypatch.setattr(
+        plan, "Design", lambda samples, develop: replace(TINY, samples=samples, develop=develop)
+    )
     with answering_server(told_in_brief) as server:
         code, out, err = bench("--develop", "--estimate", "--only", "rag")
-        assert code == 0 and "rag on musique" in out and "musique-498" not in out and "runs/graph-pays" not in err
+        assert (
+            code == 0
+            and "rag on musique" in out
+            and "musique-498" not in out
+            and "runs/graph-pays" not in err
+        )
         code, _, err = bench("--develop", "--only", "rag", "--minutes", 1e-12, "--model", f"{server.url}#m")
-    assert code == 0 and Path("runs/graph-pays-develop/plan.json").exists() and not Path("runs/graph-pays").exists(), err
+    assert (
+        code == 0
+        and Path("runs/graph-pays-develop/plan.json").exists()
+        and not Path("runs/graph-pays").exists()
+    ), err
 
 
 def test_what_ended_in_an_error_is_said_and_asked_again(bench):
@@ -81,7 +122,11 @@ def test_what_ended_in_an_error_is_said_and_asked_again(bench):
     words = ["--folder", "out", "--only", "gold", "--set", "first"]
     with answering_server(mostly) as server:
         code, out, err = bench(*words, "--model", f"{server.url}#m")
-        assert code == 1 and "1 answer ended in an error; the same command asks for it again" in err and "Systems on first" in out
+        assert (
+            code == 1
+            and "1 answer ended in an error; the same command asks for it again" in err
+            and "Systems on first" in out
+        )
         refused.clear()
         assert bench(*words, "--model", f"{server.url}#m")[0] == 0 and len(receipts()) == 4
 
@@ -114,9 +159,16 @@ def test_reused_replies_are_counted_and_a_folder_that_is_not_there_is_an_error(b
         assert bench(*words, "--folder", "out")[0] == 0
         asked = len(server.answered)
         code, _, err = bench(*words, "--folder", "two", "--reuse", "outt")
-        assert code == 1 and err == "error: --reuse outt: there is no such folder, so there are no replies to take\n"
+        assert (
+            code == 1
+            and err == "error: --reuse outt: there is no such folder, so there are no replies to take\n"
+        )
         code, _, err = bench(*words, "--folder", "two", "--reuse", "out")
-        assert code == 0 and "3 replies on file in out" in err and "3 replies taken from file instead of asking again" in err
+        assert (
+            code == 0
+            and "3 replies on file in out" in err
+            and "3 replies taken from file instead of asking again" in err
+        )
         Path("empty").mkdir()
         code, _, err = bench(*words, "--folder", "three", "--reuse", "empty", "--limit", 1)
         assert "0 replies on file in empty" in err and "0 replies taken from file" in err
@@ -131,18 +183,30 @@ def test_an_estimate_checks_the_plan_and_a_comparison_of_another_kind_is_named(b
         assert bench(*words, "--estimate")[0] == bench(*words, "--estimate", *model)[0] == 0
         code, _, err = bench(*words, "--estimate", "--model", f"{server.url}#another")
         assert code == 1 and "another plan: model.name is" in err
-        many = {**TINY.systems, "rag": replace(TINY.systems["rag"], passages=3, reads="few", search="follow", questions=7)}
+        many = {
+            **TINY.systems,
+            "rag": replace(TINY.systems["rag"], passages=3, reads="few", search="follow", questions=7),
+        }
         with monkeypatch.context() as patched:
             patched.setattr(plan, "Design", lambda: replace(TINY, systems=many))
             code, _, err = bench(*words, "--estimate")
         assert code == 1 and "another plan: " in err and "and 2 more. A plan is not changed afterwards" in err
         code, _, err = bench("--folder", "out", "--ablate", *model)
-        assert code == 1 and "out: this folder holds what --develop compares; --ablate --develop needs a folder of its own" in err
+        assert (
+            code == 1
+            and "out: this folder holds what --develop compares; --ablate --develop needs a folder of its own"
+            in err
+        )
 
 
 def test_an_estimate_asks_nothing_and_writes_nothing(bench):
     code, out, _ = bench("--estimate", "--folder", "out")
-    assert code == 0 and out.startswith("What is left to answer") and "rag on first" in out and not Path("out").exists()
+    assert (
+        code == 0
+        and out.startswith("What is left to answer")
+        and "rag on first" in out
+        and not Path("out").exists()
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +225,9 @@ def test_an_estimate_asks_nothing_and_writes_nothing(bench):
 def test_what_cannot_be_done_is_said_in_one_line(bench, words, why):
     code, out, err = bench(*words, "--folder", "out")
     lines = [line for line in err.splitlines() if line.strip()]
-    assert code == 1 and not out and len(lines) == 1 and lines[0].startswith("error: ") and why in lines[0], err
+    assert code == 1 and not out and len(lines) == 1 and lines[0].startswith("error: ") and why in lines[0], (
+        err
+    )
     assert not Path("out/plan.json").exists()
 
 
@@ -171,16 +237,26 @@ def test_bench_without_a_name_is_the_recall_benchmark_as_before(monkeypatch, cap
         with pytest.raises(SystemExit) as ended:
             main()
         told = capsys.readouterr().out
-        assert not ended.value.code and "Measure every retrieval system" in told and "kgot-lab bench questions" in told
+        assert (
+            not ended.value.code
+            and "Measure every retrieval system" in told
+            and "kgot-lab bench questions" in told
+        )
 
 
 def test_the_table_says_where_answers_were_lost_and_a_file_of_something_else_stays(bench, monkeypatch):
     for name, questions in TINY.samples.items():
         monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
     with answering_server(told_in_brief) as server:
-        code, out, err = bench("--model", f"{server.url}#m", "--folder", "out", "--only", "rag", "--only", "closed-book")
+        code, out, err = bench(
+            "--model", f"{server.url}#m", "--folder", "out", "--only", "rag", "--only", "closed-book"
+        )
     assert code == 0 and "Where answers were lost" in out and "closed-book on all sets" in out, err
     assert "| closed-book on first |" in Path("out/results.md").read_text() and "out/lost.json" in out
     Path("out/lost.json").write_text("[]")
     code, out, err = bench("--folder", "out", "--table")
-    assert code == 1 and err.startswith("error: out/lost.json does not say where") and Path("out/lost.json").read_text() == "[]"
+    assert (
+        code == 1
+        and err.startswith("error: out/lost.json does not say where")
+        and Path("out/lost.json").read_text() == "[]"
+    )

@@ -21,9 +21,27 @@ def handed(folder, name, **right):
 
 def test_marks_say_who_solved_what_and_that_they_are_no_proof(tmp_path):
     out = tmp_path / "marks.csv"
-    told = CliRunner().invoke(app, ["marks", handed(tmp_path, "Ada", a=True, b=False), handed(tmp_path, "Ida", b=True), "--csv", str(out)])
-    assert told.exit_code == 0 and "Ada" in told.stdout and "not yet" in told.stdout and "not proof against cheating" in told.stderr
-    assert out.read_text(encoding="utf-8").splitlines() == ["name,right,a,b", "Ada,1,try 1,not yet", "Ida,1,,try 1"]
+    told = CliRunner().invoke(
+        app,
+        [
+            "marks",
+            handed(tmp_path, "Ada", a=True, b=False),
+            handed(tmp_path, "Ida", b=True),
+            "--csv",
+            str(out),
+        ],
+    )
+    assert (
+        told.exit_code == 0
+        and "Ada" in told.stdout
+        and "not yet" in told.stdout
+        and "not proof against cheating" in told.stderr
+    )
+    assert out.read_text(encoding="utf-8").splitlines() == [
+        "name,right,a,b",
+        "Ada,1,try 1,not yet",
+        "Ida,1,,try 1",
+    ]
 
 
 def test_a_damaged_file_is_named_and_the_others_are_shown(tmp_path):
@@ -35,17 +53,29 @@ def test_a_damaged_file_is_named_and_the_others_are_shown(tmp_path):
 
 def test_a_file_given_twice_counts_once_and_says_so(tmp_path):
     ada = Path(handed(tmp_path, "Ada", a=True))
-    told = CliRunner().invoke(app, ["marks", str(ada), str(ada), str(ada.parent / "." / ".." / ada.parent.name / ada.name)])
-    assert told.exit_code == 0 and "2 files given again, and counted once" in told.stderr and told.stdout.count("Ada") == 1
+    told = CliRunner().invoke(
+        app, ["marks", str(ada), str(ada), str(ada.parent / "." / ".." / ada.parent.name / ada.name)]
+    )
+    assert (
+        told.exit_code == 0
+        and "2 files given again, and counted once" in told.stderr
+        and told.stdout.count("Ada") == 1
+    )
 
 
-NOT_THERE = {"none.json": "there is no such file", "*.txt": "no file fits it", "": "it is a folder; name the files in it"}
+NOT_THERE = {
+    "none.json": "there is no such file",
+    "*.txt": "no file fits it",
+    "": "it is a folder; name the files in it",
+}
 
 
 @pytest.mark.parametrize(("name", "said"), NOT_THERE.items())
 def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path, name, said):
     alone = CliRunner().invoke(app, ["marks", str(tmp_path / name)])
-    assert alone.exit_code == 1 and isinstance(alone.exception, BadInput) and str(alone.exception).endswith(said)
+    assert (
+        alone.exit_code == 1 and isinstance(alone.exception, BadInput) and str(alone.exception).endswith(said)
+    )
     with_ada = CliRunner().invoke(app, ["marks", str(tmp_path / name), handed(tmp_path, "Ada", a=True)])
     assert said in with_ada.stderr and "Ada" in with_ada.stdout and "1 file of 2" in str(with_ada.exception)
 
@@ -53,4 +83,8 @@ def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path, name, said):
 def test_slides_are_written_beside_each_other(tmp_path):
     tour = Path(__file__).parents[2] / "notebooks" / "00_tour.ipynb"
     told = CliRunner().invoke(app, ["slides", str(tour), "--folder", str(tmp_path)])
-    assert told.exit_code == 0 and "00_tour.slides.html" in told.stdout and (tmp_path / "00_tour.slides.html").exists()
+    assert (
+        told.exit_code == 0
+        and "00_tour.slides.html" in told.stdout
+        and (tmp_path / "00_tour.slides.html").exists()
+    )

@@ -65,7 +65,8 @@ SAID = {
     "folder": "is a folder: name a file in it",
     "pipe.log": "is a pipe, of which nothing was read: name a file",
     "other.sqlite": "is an SQLite file of another program, not a graph, memory or cache of this package: nothing here can check it",
-    "x" * 5_000: "cannot be read (File name too long): see that it may be read by you, and that the disk is sound",
+    "x"
+    * 5_000: "cannot be read (File name too long): see that it may be read by you, and that the disk is sound",
 }
 
 
@@ -75,7 +76,12 @@ def test_what_is_no_file_of_ours_is_named_in_one_sentence_that_says_what_to_do(k
     before = {path: path.read_bytes() for path in strange.iterdir() if path.is_file()}
     told = kgot_lab("doctor", str(strange / name))
     said = told.out + told.err
-    assert told.code == 1 and SAID[name] in " ".join(said.split()) and len(said.strip().splitlines()) == 1 and len(said) < 700
+    assert (
+        told.code == 1
+        and SAID[name] in " ".join(said.split())
+        and len(said.strip().splitlines()) == 1
+        and len(said) < 700
+    )
     assert {path: path.read_bytes() for path in strange.iterdir() if path.is_file()} == before
 
 

@@ -1,4 +1,6 @@
-"""`kgot-lab experts` as a user types it: a marketplace in a folder, from which another computer takes an expert."""
+"""`kgot-lab experts` as a user types it: a marketplace in a folder, from which another computer takes an
+expert.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,13 @@ def here(monkeypatch, tmp_path):
 
 @pytest.fixture
 def market(kgot_lab):
-    ran = kgot_lab("experts", "publish", "expert_cookbook", "market", "--store", "mine.db", "--score", "recall@5=.8")
+    ran = kgot_lab(
+        "experts", "publish", "expert_cookbook", "market", "--store", "mine.db", "--score", "recall@5=.8"
+    )
     assert ran.code == 0 and "sha256" in ran.out, ran.err
-    assert kgot_lab("experts", "list", "--store", "other.db").code == 0  # which begins with the shipped experts
+    assert (
+        kgot_lab("experts", "list", "--store", "other.db").code == 0
+    )  # which begins with the shipped experts
     return Path("market")
 
 
@@ -42,9 +48,18 @@ def held(place):
 
 def test_an_expert_is_published_listed_with_its_scores_and_fetched_elsewhere(kgot_lab, market):
     ran = kgot_lab("experts", "list", market)
-    assert ran.code == 0 and ran.out.startswith("Cookbook: ") and "recall@5 0.8" in ran.out and "1 expert" in ran.err
+    assert (
+        ran.code == 0
+        and ran.out.startswith("Cookbook: ")
+        and "recall@5 0.8" in ran.out
+        and "1 expert" in ran.err
+    )
     (row,) = json.loads(kgot_lab("experts", "list", market, "--json").out)
-    assert row["scores"]["recall@5"] == 0.8 and row["scores"]["citation precision.questions"] == 44 and (market / row["file"]).is_file()
+    assert (
+        row["scores"]["recall@5"] == 0.8
+        and row["scores"]["citation precision.questions"] == 44
+        and (market / row["file"]).is_file()
+    )
     assert kgot_lab("experts", "fetch", "Cookbook", market, "--store", "other.db", "--dry").out == "it fits\n"
     before = held("other.db")
     ran = kgot_lab("experts", "fetch", "Cookbook", market, "--store", "other.db")
@@ -57,12 +72,18 @@ def test_a_tampered_expert_is_refused_and_nothing_is_kept(kgot_lab, market):
     file.write_text(file.read_text() + " ")
     before = held("other.db")
     ran = kgot_lab("experts", "fetch", "Cookbook", market, "--store", "other.db")
-    assert ran.code == 1 and "its hash is another, and nothing was taken over" in ran.err and held("other.db") == before
+    assert (
+        ran.code == 1
+        and "its hash is another, and nothing was taken over" in ran.err
+        and held("other.db") == before
+    )
 
 
 def test_an_expert_whose_graph_is_not_here_is_refused_and_another_graph_may_stand_for_it(kgot_lab, market):
     told = json.loads(next(market.glob("cookbook-*.json")).read_text().replace('"cookbook"', '"theirs"'))
-    published_expert(market, json.dumps({key: value for key, value in told.items() if key != "sha256"} | {"name": "Other"}))
+    published_expert(
+        market, json.dumps({key: value for key, value in told.items() if key != "sha256"} | {"name": "Other"})
+    )
     before = held("other.db")
     ran = kgot_lab("experts", "fetch", "Other", market, "--store", "other.db")
     assert ran.code == 1 and "unknown graph 'theirs'" in ran.err and held("other.db") == before
@@ -98,7 +119,9 @@ def test_an_expert_of_a_marketplace_that_is_not_there_is_said_with_those_that_ar
 
 
 def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_for(kgot_lab):
-    assert kgot_lab("experts", "list", "--store", "mine.db").code == 0  # which begins with the shipped experts
+    assert (
+        kgot_lab("experts", "list", "--store", "mine.db").code == 0
+    )  # which begins with the shipped experts
     tables = open_experts("mine.db")
     for name in ("ada", "bob", "carol"):
         talk = tables.begin("expert_cookbook", name, "a question")
@@ -107,7 +130,10 @@ def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_
     ran = kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db")
     assert ran.code == 0 and "3 of 3 people say it is lower" in ran.out and "cheap" not in ran.out, ran.err
     assert "1 value contradicted of 1" in ran.err
-    assert '"Language model API is cheap now."' in kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--words").out
+    assert (
+        '"Language model API is cheap now."'
+        in kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--words").out
+    )
     (row,) = json.loads(kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db", "--json").out)
     assert (row["dimension"], row["against"], "words" in row) == ("pricing_tier", 3, False)
     assert kgot_lab("experts", "drift", "nobody", "--store", "mine.db").code == 1
@@ -115,7 +141,8 @@ def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_
 
 def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_that_runs(kgot_lab):
     made = [
-        kgot_lab("serve", "--store", "mine.db", "--new-token", name, "--role", role) for name, role in (("ada", "admin"), ("bob", "user"))
+        kgot_lab("serve", "--store", "mine.db", "--new-token", name, "--role", role)
+        for name, role in (("ada", "admin"), ("bob", "user"))
     ]
     ada, bob = (ran.out.strip() for ran in made)
     server = open_experts("mine.db")  # as one that is running holds it
@@ -125,7 +152,11 @@ def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_th
     assert [line.split("  ")[:2] for line in ran.out.splitlines()] == [["ada", "admin"], ["bob", "user"]]
     rows = kgot_lab("experts", "tokens", "--store", "mine.db", "--json").out
     assert [set(row) for row in json.loads(rows)] == [{"tenant", "role", "made"}] * 2
-    assert not any(secret in rows + ran.out for token in (ada, bob) for secret in (token, hashlib.sha256(token.encode()).hexdigest()))
+    assert not any(
+        secret in rows + ran.out
+        for token in (ada, bob)
+        for secret in (token, hashlib.sha256(token.encode()).hexdigest())
+    )
     assert kgot_lab("experts", "revoke", "ada", "--store", "mine.db").out == "1 token of ada withdrawn\n"
     assert tenant_of(server, ada) is None and tenant_of(server, bob).name == "bob"
     server.close()
@@ -136,7 +167,11 @@ def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_th
 def test_tokens_of_a_store_that_is_not_there_are_not_said_to_be_none(kgot_lab):
     for words in (("tokens",), ("revoke", "ada")):
         ran = kgot_lab("experts", *words, "--store", "mistyped.db")
-        assert ran.code == 1 and "no experts are kept in mistyped.db" in ran.err and not Path("mistyped.db").exists()
+        assert (
+            ran.code == 1
+            and "no experts are kept in mistyped.db" in ran.err
+            and not Path("mistyped.db").exists()
+        )
 
 
 @pytest.mark.parametrize(
@@ -166,7 +201,11 @@ def test_a_server_says_at_its_start_that_its_model_is_not_there_and_what_to_do(m
     office = ExpertOffice(tables, GraphFolder(), ExpertModels({"local": lambda: connect("local")}, "local"))
     make_ready(office)
     said = capsys.readouterr().err
-    assert "the model local is not there" in said and "`kgot-lab model` fetches it" in said and str(tmp_path / "cache") in said
+    assert (
+        "the model local is not there" in said
+        and "`kgot-lab model` fetches it" in said
+        and str(tmp_path / "cache") in said
+    )
     assert "all graphs are read" in said
     office.models = ExpertModels({"script": lambda: Scripted([])}, "script")
     make_ready(office)

@@ -16,7 +16,12 @@ def test_another_graph_is_not_lost_when_an_extraction_goes_on(tmp_path):
     out, trace = tmp_path / "graph.jsonl", tmp_path / "run.jsonl"
     (tmp_path / "a.txt").write_text("Ada was born in London.", encoding="utf-8")
     write_snapshot(PropertyGraph.of([Node("of another run")], []), out, variant="networkx")
-    list(record([Started(question="", preset="local", limits={}, dialect="Python", planning="m", execution="m")], trace))
+    list(
+        record(
+            [Started(question="", preset="local", limits={}, dialect="Python", planning="m", execution="m")],
+            trace,
+        )
+    )
     held = out.read_bytes()
     with pytest.raises(BadInput, match="another graph than this extraction made"):
         extract_graph(tmp_path / "a.txt", Configuration(), out, trace, {}, go_on=True)

@@ -1,4 +1,6 @@
-"""What is stopped, and what is done twice on the command line: forks, extractions, graphs and namespaces lose nothing."""
+"""What is stopped, and what is done twice on the command line: forks, extractions, graphs and namespaces lose
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,18 @@ from kgot_lab.types import Edge, Node
 
 pytestmark = pytest.mark.usefixtures("here")
 
-PARIS = [{"statements": ['add("Ada Lovelace", "born in", "Paris")']}, *REST[1:5], {"answer": "Paris"}, {"answer": "Paris"}]
+PARIS = [
+    {"statements": ['add("Ada Lovelace", "born in", "Paris")']},
+    *REST[1:5],
+    {"answer": "Paris"},
+    {"answer": "Paris"},
+]
 
 
 def returned_in(path):
-    return next(number for number, event in enumerate(load_run(path).events) if isinstance(event, ToolReturned))
+    return next(
+        number for number, event in enumerate(load_run(path).events) if isinstance(event, ToolReturned)
+    )
 
 
 def interrupted(*_):
@@ -32,14 +41,23 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-# --- forks ----------------------------------------------------------------------------------------------------------------
+# --- forks
+# ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def forked_from(kgot_lab, server):
     """The words of a fork of a run on file."""
     assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0
-    return ["fork", "run.jsonl", returned_in("run.jsonl"), "--change", "Ada Lovelace was born in Paris.", "--documents", "my papers"]
+    return [
+        "fork",
+        "run.jsonl",
+        returned_in("run.jsonl"),
+        "--change",
+        "Ada Lovelace was born in Paris.",
+        "--documents",
+        "my papers",
+    ]
 
 
 def test_a_fork_that_ctrl_c_stops_keeps_every_reply_and_says_how_to_go_on(kgot_lab, forked_from, monkeypatch):
@@ -54,8 +72,12 @@ def test_a_fork_that_ctrl_c_stops_keeps_every_reply_and_says_how_to_go_on(kgot_l
 
         with monkeypatch.context() as patched:
             patched.setattr(Budgeted, "__call__", stopped_later)
-            ran = kgot_lab(*forked_from, "--model", f"{model.url}#m", "--max-calls", "9", "--out", "fork.jsonl")
-        assert ran.code == 130 and "Everything so far is in fork.jsonl" in ran.err and len(model.bodies) == 2, ran.err
+            ran = kgot_lab(
+                *forked_from, "--model", f"{model.url}#m", "--max-calls", "9", "--out", "fork.jsonl"
+            )
+        assert (
+            ran.code == 130 and "Everything so far is in fork.jsonl" in ran.err and len(model.bodies) == 2
+        ), ran.err
         assert "wrote " in ran.out  # shown while it runs
         resumed = kgot_lab(*ran.again[1:])
         assert resumed.code == 0 and "Answer: Paris" in resumed.out, resumed.err
@@ -75,7 +97,10 @@ def test_of_two_questions_for_one_trace_the_later_is_not_told_to_go_on_with_the_
     from kgot_lab.loop.trace import record
 
     assert kgot_lab(*asking(server, "--trace", "run.jsonl")).code == 0
-    with pytest.raises(TraceTaken) as refused, told_how(Path("run.jsonl"), GoOn("resume", Path("run.jsonl"), {})):
+    with (
+        pytest.raises(TraceTaken) as refused,
+        told_how(Path("run.jsonl"), GoOn("resume", Path("run.jsonl"), {})),
+    ):
         list(record([], "run.jsonl"))  # as when the other file came after it was seen that there is none
     assert "exists already" in str(refused.value) and "Go on with" not in str(refused.value)
 
@@ -97,7 +122,8 @@ def test_a_fork_without_a_model_says_the_command_that_goes_on_with_one(kgot_lab,
     assert resumed.code == 0 and "Answer: Paris" in resumed.out, resumed.err
 
 
-# --- extractions ----------------------------------------------------------------------------------------------------------
+# --- extractions
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_finished_extraction_has_nothing_left_to_do_and_asks_nothing(kgot_lab, here):
@@ -109,12 +135,23 @@ def test_a_finished_extraction_has_nothing_left_to_do_and_asks_nothing(kgot_lab,
         for _ in range(2):
             ran = kgot_lab(*words, "--resume")
             assert ran.code == 0 and "nothing is left to do" in ran.err and "estimate" not in ran.err, ran.err
-        assert len(model.bodies) == 2 and Path("x.jsonl").read_bytes() == before and Path("graph.jsonl").read_bytes() == graph
+        assert (
+            len(model.bodies) == 2
+            and Path("x.jsonl").read_bytes() == before
+            and Path("graph.jsonl").read_bytes() == graph
+        )
 
 
 def test_a_document_in_the_middle_is_gone_on_with_and_only_what_is_left_is_estimated(kgot_lab, here):
-    (here / "my papers" / "ada.md").write_text("# Ada\n\nAda was born in London. Ada knew Babbage. Ada wrote notes.\n")
-    facts = ["Ada | born in | London", "Ada | knew | Babbage", "Ada | wrote | notes", "Charles Babbage | designed | Analytical Engine"]
+    (here / "my papers" / "ada.md").write_text(
+        "# Ada\n\nAda was born in London. Ada knew Babbage. Ada wrote notes.\n"
+    )
+    facts = [
+        "Ada | born in | London",
+        "Ada | knew | Babbage",
+        "Ada | wrote | notes",
+        "Charles Babbage | designed | Analytical Engine",
+    ]
     with openai_server(*replies(*facts)) as model:
         words = ["extract", "my papers", "--model", f"{model.url}#m", "--preset", "local"]
         ran = kgot_lab(*words, "--max-calls", "2", "--trace", "x.jsonl")
@@ -125,35 +162,69 @@ def test_a_document_in_the_middle_is_gone_on_with_and_only_what_is_left_is_estim
     assert len([event for event in load_run("x.jsonl").events if isinstance(event, ToolReturned)]) == 2
 
 
-# --- graphs that outlive a run --------------------------------------------------------------------------------------------
+# --- graphs that outlive a run
+# --------------------------------------------------------------------------------------------
 
 
 SPARQL_WRITE = {"statements": ["INSERT DATA { :Ada_Lovelace :born_in :London }"]}
 SPARQL_READ = {"choice": "RETRIEVE", "text": "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"}
-SPARQL_REST = [SPARQL_WRITE, *[SPARQL_READ] * 3, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+SPARQL_REST = [
+    SPARQL_WRITE,
+    *[SPARQL_READ] * 3,
+    {"needed": False},
+    {"answer": "London"},
+    {"answer": "London"},
+]
 SEARCH_AGAIN = {"calls": [{"tool": "search", "arguments": {"query": "Charles Babbage"}}]}
 SPARQL_MORE = {"statements": ["INSERT DATA { :Ada_Lovelace :knew :Charles_Babbage }"]}
 GRAPH = PropertyGraph.of([Node("Eve"), Node("Paris")], [Edge("Eve", "lives_in", "Paris")])
 
 
 def on_server(oxigraph, namespace, *more):
-    return ["--store", "sparql_server", "--at", oxigraph.query_url, "--namespace", namespace, "--trace", "run.jsonl", *more]
+    return [
+        "--store",
+        "sparql_server",
+        "--at",
+        oxigraph.query_url,
+        "--namespace",
+        namespace,
+        "--trace",
+        "run.jsonl",
+        *more,
+    ]
 
 
 def test_a_run_that_began_with_a_file_goes_on_in_the_namespace_it_was_told(kgot_lab, here, oxigraph_server):
     write_snapshot(GRAPH, "graph.jsonl", variant="networkx")
-    before = kgot_lab("namespaces", oxigraph_server.query_url).out.splitlines()  # other tests leave theirs on the server
+    before = kgot_lab(
+        "namespaces", oxigraph_server.query_url
+    ).out.splitlines()  # other tests leave theirs on the server
     with openai_server(*replies(*FIRST, *SPARQL_REST)) as model:
-        told = on_server(oxigraph_server, "wanted2", "--tool", "search", "--graph", "graph.jsonl", "--max-calls", "6")
+        told = on_server(
+            oxigraph_server, "wanted2", "--tool", "search", "--graph", "graph.jsonl", "--max-calls", "6"
+        )
         assert kgot_lab(*asking(model, *told)).code == 1
         resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
-    assert resumed.code == 0 and "Answer: London" in resumed.out and "the graph grows in the namespace wanted2" in resumed.err, resumed.err
-    listed = "\n".join(line for line in kgot_lab("namespaces", oxigraph_server.query_url).out.splitlines() if line not in before)
+    assert (
+        resumed.code == 0
+        and "Answer: London" in resumed.out
+        and "the graph grows in the namespace wanted2" in resumed.err
+    ), resumed.err
+    listed = "\n".join(
+        line
+        for line in kgot_lab("namespaces", oxigraph_server.query_url).out.splitlines()
+        if line not in before
+    )
     assert "wanted2" in listed and "run-" not in listed
 
 
-def test_a_kill_after_the_first_write_before_its_line_resumes_on_a_server_and_in_a_log(kgot_lab, here, oxigraph_server):
-    for place in (on_server(oxigraph_server, "mine"), ["--store", "in_memory", "--at", "graph.log", "--trace", "run.jsonl"]):
+def test_a_kill_after_the_first_write_before_its_line_resumes_on_a_server_and_in_a_log(
+    kgot_lab, here, oxigraph_server
+):
+    for place in (
+        on_server(oxigraph_server, "mine"),
+        ["--store", "in_memory", "--at", "graph.log", "--trace", "run.jsonl"],
+    ):
         rest = SPARQL_REST if "sparql_server" in place else REST
         with openai_server(*replies(*FIRST, *rest)) as model:
             assert kgot_lab(*asking(model, "--tool", "search", *place)).code == 0
@@ -166,9 +237,16 @@ def test_a_kill_after_the_first_write_before_its_line_resumes_on_a_server_and_in
         Path("run.jsonl").unlink()
 
 
-def test_a_namespace_that_holds_something_else_is_refused_with_options_that_resume_has(kgot_lab, here, oxigraph_server):
+def test_a_namespace_that_holds_something_else_is_refused_with_options_that_resume_has(
+    kgot_lab, here, oxigraph_server
+):
     with openai_server(*replies(*FIRST, *SPARQL_REST)) as model:
-        assert kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "another", "--max-calls", "6"))).code == 1
+        assert (
+            kgot_lab(
+                *asking(model, "--tool", "search", *on_server(oxigraph_server, "another", "--max-calls", "6"))
+            ).code
+            == 1
+        )
         with open_store("sparql_server", at=oxigraph_server.query_url, namespace="another") as store:
             store.apply(store.graph().diff(GRAPH))
         ran = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
@@ -203,12 +281,17 @@ def test_a_run_between_whose_writes_another_command_wrote_still_ends_with_its_an
     apart = f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
     assert number is not None and ran.code == 0 and "Answer: London" in ran.out, ran.err
     assert f"note: both holds something else than this run wrote: {apart}" in ran.err
-    assert f"the page shows the graph of this run up to event {number}" in ran.err and "does not fit" not in ran.err
+    assert (
+        f"the page shows the graph of this run up to event {number}" in ran.err
+        and "does not fit" not in ran.err
+    )
     assert "London" in Path("page.html").read_text() and len(read_snapshot("learnt.jsonl").edges) == 1
     Path("page.html").unlink()
     Path("learnt.jsonl").unlink()
     resumed = kgot_lab("resume", "run.jsonl", "--html", "page.html")
-    assert resumed.code == 0 and Path("page.html").exists() and not read_snapshot("learnt.jsonl").edges, resumed.err
+    assert resumed.code == 0 and Path("page.html").exists() and not read_snapshot("learnt.jsonl").edges, (
+        resumed.err
+    )
     assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0
     exported = kgot_lab("export", "run.jsonl", "--out", "graph.html")
     assert exported.code == 1 and apart in exported.err, exported.err
@@ -216,24 +299,35 @@ def test_a_run_between_whose_writes_another_command_wrote_still_ends_with_its_an
     assert doctor.code == 0 and f"from event {number}" in doctor.out
 
 
-def test_a_run_whose_namespace_was_deleted_under_it_and_that_was_stopped_is_not_said_to_go_on(kgot_lab, here, oxigraph_server):
+def test_a_run_whose_namespace_was_deleted_under_it_and_that_was_stopped_is_not_said_to_go_on(
+    kgot_lab, here, oxigraph_server
+):
     def deleted(_):
         delete_namespace(oxigraph_server.query_url, namespace="gone")
         return replies(INSERT)[0]
 
-    with openai_server(*replies(*FIRST, SPARQL_REST[0]), deleted, *replies(*FIRST[1:3], SEARCH_AGAIN, SPARQL_MORE)) as model:
-        ran = kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "gone", "--max-calls", "10")))
+    with openai_server(
+        *replies(*FIRST, SPARQL_REST[0]), deleted, *replies(*FIRST[1:3], SEARCH_AGAIN, SPARQL_MORE)
+    ) as model:
+        ran = kgot_lab(
+            *asking(model, "--tool", "search", *on_server(oxigraph_server, "gone", "--max-calls", "10"))
+        )
     assert ran.code == 1 and parted_at(load_run("run.jsonl").events) is not None, ran.err
     assert "Everything so far is in run.jsonl." in ran.err and "Go on with" not in ran.err
     resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
-    assert resumed.code == 1 and "run.jsonl cannot be resumed, for another command wrote" in resumed.err, resumed.err
+    assert resumed.code == 1 and "run.jsonl cannot be resumed, for another command wrote" in resumed.err, (
+        resumed.err
+    )
     assert "--namespace NEW" not in resumed.err and "Go on with" not in resumed.err
 
 
 def test_a_run_alone_in_its_store_is_told_nothing(kgot_lab, server, oxigraph_server):
     assert "something else" not in kgot_lab(*asking(server, "--store", "in_memory", "--at", "graph.log")).err
     with openai_server(*replies(*FIRST, *SPARQL_REST)) as model:
-        assert "something else" not in kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "alone"))).err
+        assert (
+            "something else"
+            not in kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "alone"))).err
+        )
 
 
 def test_a_run_killed_before_its_graph_was_saved_saves_it_when_it_is_resumed(kgot_lab, server):
@@ -241,7 +335,11 @@ def test_a_run_killed_before_its_graph_was_saved_saves_it_when_it_is_resumed(kgo
     saved = Path("learnt.jsonl").read_bytes()
     Path("learnt.jsonl").unlink()
     resumed = kgot_lab("resume", "run.jsonl")
-    assert resumed.code == 0 and Path("learnt.jsonl").read_bytes() == saved and "written to learnt.jsonl" in resumed.err
+    assert (
+        resumed.code == 0
+        and Path("learnt.jsonl").read_bytes() == saved
+        and "written to learnt.jsonl" in resumed.err
+    )
     Path("learnt.jsonl").write_bytes(Path("learnt.jsonl").read_bytes().replace(b"London", b"Paris"))
     kgot_lab("resume", "run.jsonl")
     assert b"Paris" in Path("learnt.jsonl").read_bytes()  # what is there is somebody's
@@ -262,7 +360,9 @@ def test_a_saved_graph_and_that_of_a_trace_say_where_their_facts_came_from(kgot_
     assert kgot_lab(*asking(server, "--save-graph", "learnt.jsonl", "--trace", "run.jsonl")).code == 0
     for graph in ("learnt.jsonl", "run.jsonl"):
         with openai_server(*replies({"statement": "result = facts()"}, *REST[4:])) as model:
-            ran = kgot_lab("ask", QUESTION, "--graph", graph, "--model", f"{model.url}#m", "--set", "forced_reads=1")
+            ran = kgot_lab(
+                "ask", QUESTION, "--graph", graph, "--model", f"{model.url}#m", "--set", "forced_reads=1"
+            )
         assert "“Ada Lovelace was born in London in 1815.” [ada.md#1]" in ran.out, ran.out
 
 
@@ -272,7 +372,8 @@ def test_an_extracted_graph_says_where_its_facts_came_from(kgot_lab, here):
     assert [edge.properties["source"] for edge in read_snapshot("graph.jsonl").edges] == ["ada.md#1"]
 
 
-# --- files ----------------------------------------------------------------------------------------------------------------
+# --- files
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_written_over_the_graph_that_a_run_began_with(kgot_lab, here, server):
@@ -283,7 +384,16 @@ def test_nothing_is_written_over_the_graph_that_a_run_began_with(kgot_lab, here,
     assert kgot_lab(*asking(server, *told)).code == 0
     for words in (
         ["fork", "run.jsonl", returned_in("run.jsonl"), "--change", "x", "--out", "run.start.jsonl"],
-        ["extract", "my papers", "--model", f"{server.url}#m", "--trace", "x.jsonl", "--out", "x.start.jsonl"],
+        [
+            "extract",
+            "my papers",
+            "--model",
+            f"{server.url}#m",
+            "--trace",
+            "x.jsonl",
+            "--out",
+            "x.start.jsonl",
+        ],
         ["export", "run.jsonl", "--out", "run.start.jsonl"],
     ):
         ran = kgot_lab(*words)
@@ -304,7 +414,10 @@ def test_the_trace_of_a_baseline_has_no_loop_to_walk_again(kgot_lab, here):
     save_run(zero_shot(Question("1", QUESTION, "London"), Scripted(["London"])), "base.jsonl")
     for words in (["verify"], ["fork", "--list"], ["fork", "--change", "x"], ["resume"]):
         ran = kgot_lab(words[0], "base.jsonl", *words[1:])
-        assert ran.code == 1 and "is the trace of a baseline (zero-shot); there is no loop to walk again" in ran.err, ran.err
+        assert (
+            ran.code == 1
+            and "is the trace of a baseline (zero-shot); there is no loop to walk again" in ran.err
+        ), ran.err
 
 
 def test_a_filled_namespace_is_refused_with_options_that_go_together(kgot_lab, here, oxigraph_server):
@@ -314,7 +427,9 @@ def test_a_filled_namespace_is_refused_with_options_that_go_together(kgot_lab, h
     with openai_server(*replies(*FIRST, *SPARQL_REST)) as model:
         told = ["--tool", "search", *on_server(oxigraph_server, "filled", "--graph", "graph.jsonl")]
         ran = kgot_lab(*asking(model, *told))
-        assert ran.code == 1 and "and no other graph (keep=True, --keep)" in ran.err and "--wipe" in ran.err, ran.err
+        assert (
+            ran.code == 1 and "and no other graph (keep=True, --keep)" in ran.err and "--wipe" in ran.err
+        ), ran.err
         ran = kgot_lab(*asking(model, *told, "--keep"))
         assert ran.code == 1 and "leave one out" in ran.err and not model.bodies, ran.err
 
@@ -327,5 +442,7 @@ def test_a_graph_is_saved_over_the_one_the_run_began_with_and_over_no_other(kgot
     assert ran.code == 0 and len(read_snapshot("graph.jsonl").edges) == 2, ran.err
     with openai_server(*replies(*FIRST, *REST)) as model:
         ran = kgot_lab(*asking(model, "--save-graph", "another.jsonl"))
-        assert ran.code == 1 and "--save-graph another.jsonl is there" in ran.err and not model.bodies, ran.err
+        assert ran.code == 1 and "--save-graph another.jsonl is there" in ran.err and not model.bodies, (
+            ran.err
+        )
     assert read_snapshot("another.jsonl") == GRAPH

@@ -1,4 +1,6 @@
-"""`kgot-lab invest`: one tick, running on until a signal, going on after kill -9, and what is said where nothing can be done."""
+"""`kgot-lab invest`: one tick, running on until a signal, going on after kill -9, and what is said where
+nothing can be done.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ def folder(tmp_path, monkeypatch, kgot_lab):
     """A folder with news of today and a user who holds a share; worked in."""
     monkeypatch.chdir(tmp_path)
     now = datetime.now(UTC)
-    put_on_file(tmp_path / "news.jsonl", *(replace(each, published_at=now - timedelta(hours=9 - hour)) for hour, each in enumerate(ITEMS)))
+    put_on_file(
+        tmp_path / "news.jsonl",
+        *(replace(each, published_at=now - timedelta(hours=9 - hour)) for hour, each in enumerate(ITEMS)),
+    )
     assert kgot_lab("invest", ".", "hold", "ada", "LNTN", "3", "10.5").code == 0
     return tmp_path
 
@@ -54,9 +59,10 @@ def test_what_news_says_between_companies_is_kept(kgot_lab, folder):
         ran = kgot_lab("invest", ".", "run", "--once", "--news", "links.jsonl", "--model", f"{server.url}#m")
     assert ran.code == 0 and "edge type" not in ran.err, ran.err
     with open_places(folder) as places:
-        assert [each.edge.target for each in places.graph.view().edges_from(["Company:lantern devices"], ["supplier"])] == [
-            "Company:orchard chips"
-        ]
+        assert [
+            each.edge.target
+            for each in places.graph.view().edges_from(["Company:lantern devices"], ["supplier"])
+        ] == ["Company:orchard chips"]
 
 
 @posix
@@ -69,9 +75,16 @@ def test_a_run_that_was_killed_while_a_model_answered_is_gone_on_with(kgot_lab, 
         process.communicate(timeout=AMPLE)
         server.release()
         ran = kgot_lab("invest", ".", "run", "--once", "--model", f"{server.url}#m")
-        assert ran.code == 0 and "goes on after a stop" in ran.err and len(server.answered) == 3 and server.repeated == []
+        assert (
+            ran.code == 0
+            and "goes on after a stop" in ran.err
+            and len(server.answered) == 3
+            and server.repeated == []
+        )
     with open_journal(folder / "journal.db") as journal:
-        assert journal.asked() == (3, 4, 3), "one call was under way: it is counted, and may have been paid for"
+        assert journal.asked() == (3, 4, 3), (
+            "one call was under way: it is counted, and may have been paid for"
+        )
 
 
 @posix
@@ -103,7 +116,8 @@ def test_what_cannot_be_done_is_one_line(kgot_lab, tmp_path):
     assert "not financial advice" in help_text or "Nothing here is financial advice" in help_text
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------------
+# --- bad input
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_position_that_is_none_is_one_clear_error_and_makes_no_account(kgot_lab, tmp_path):
@@ -120,39 +134,70 @@ def test_a_position_that_is_none_is_one_clear_error_and_makes_no_account(kgot_la
 
 def test_a_position_by_a_shared_ticker_is_noted_and_says_whose_assets_it_may_mean(kgot_lab, tmp_path):
     with open_places(tmp_path) as places:
-        companies = [investment_node("Company", name=name, ticker="SAL") for name in ("Saltern Airways", "Saltmarch Lithium")]
+        companies = [
+            investment_node("Company", name=name, ticker="SAL")
+            for name in ("Saltern Airways", "Saltmarch Lithium")
+        ]
         assets = [investment_node("Asset", symbol=symbol) for symbol in ("SAL.MD", "SAL.OR")]
         places.graph.write(
-            [*companies, *assets], [Edge(one.id, "issued_by", other.id) for one, other in zip(assets, companies, strict=True)]
+            [*companies, *assets],
+            [Edge(one.id, "issued_by", other.id) for one, other in zip(assets, companies, strict=True)],
         )
     ran = kgot_lab("invest", str(tmp_path), "hold", "ada", "sal", "3")
-    assert ran.code == 0 and "no asset in the graph has the symbol SAL now: it is the ticker of who issued SAL.MD and SAL.OR" in ran.err
+    assert (
+        ran.code == 0
+        and "no asset in the graph has the symbol SAL now: it is the ticker of who issued SAL.MD and SAL.OR"
+        in ran.err
+    )
     assert kgot_lab("invest", str(tmp_path), "hold", "ada", "SAL.MD", "3").err == ""
     assert "once news has named it" in kgot_lab("invest", str(tmp_path), "hold", "ada", "NEW", "3").err
     with open_places(tmp_path) as places:
         assert places.accounts.account("ada").held == {"SAL", "SAL.MD", "NEW"}
 
 
-def test_a_shared_ticker_an_unknown_edge_type_and_news_of_tomorrow_are_said_and_all_else_is_kept(kgot_lab, folder):
+def test_a_shared_ticker_an_unknown_edge_type_and_news_of_tomorrow_are_said_and_all_else_is_kept(
+    kgot_lab, folder
+):
     with open_places(folder) as places:
         places.graph.write(
             investment_node("Company", name=name, ticker=ticker)
-            for name, ticker in (("Saltern Airways", "SAL"), ("Saltmarch Lithium", "SAL"), ("Lantern Devices", "LNTN"))
+            for name, ticker in (
+                ("Saltern Airways", "SAL"),
+                ("Saltmarch Lithium", "SAL"),
+                ("Lantern Devices", "LNTN"),
+            )
         )
     call = {"type": "signal", "summary": "SAL is a hold", "action": "hold", "about": ["SAL"]}
     things = [{"type": "Company", "name": "Lantern Devices"}, {"type": "Asset", "name": "LNTN"}]
-    links = [{"source": "LNTN", "type": type, "target": "Lantern Devices"} for type in ("by", "adores", "issued_by")]
+    links = [
+        {"source": "LNTN", "type": type, "target": "Lantern Devices"}
+        for type in ("by", "adores", "issued_by")
+    ]
     now = datetime.now(UTC)
-    today = replace(LANTERN, text="SAL is a hold. Lantern Devices issued LNTN.", published_at=now - timedelta(hours=1))
-    put_on_file(folder / "odd.jsonl", today, replace(LANTERN, id="later", published_at=now + timedelta(days=1)))
-    with answering_server(lambda _: json.dumps({"things": things, "links": links, "insights": [call]})) as server:
+    today = replace(
+        LANTERN, text="SAL is a hold. Lantern Devices issued LNTN.", published_at=now - timedelta(hours=1)
+    )
+    put_on_file(
+        folder / "odd.jsonl", today, replace(LANTERN, id="later", published_at=now + timedelta(days=1))
+    )
+    with answering_server(
+        lambda _: json.dumps({"things": things, "links": links, "insights": [call]})
+    ) as server:
         ran = kgot_lab("invest", ".", "run", "--once", "--news", "odd.jsonl", "--model", f"{server.url}#m")
     assert ran.code == 0 and "gather: 1 new item, 1 dated later than now, which wait" in ran.err, ran.err
-    for said in ("Saltern Airways", "Saltmarch Lithium", "which is meant is not said", "'adores'", "role 'issuer'"):
+    for said in (
+        "Saltern Airways",
+        "Saltmarch Lithium",
+        "which is meant is not said",
+        "'adores'",
+        "role 'issuer'",
+    ):
         assert said in ran.err, ran.err
     with open_places(folder) as places:
         live = {(each.edge.source, each.edge.type, each.edge.target) for each in places.graph.view().edges()}
-        assert ("Asset:LNTN", "issued_by", "Company:lantern devices") in live and places.graph.view().nodes("Insight") == ()
+        assert ("Asset:LNTN", "issued_by", "Company:lantern devices") in live and places.graph.view().nodes(
+            "Insight"
+        ) == ()
 
 
 def test_a_clock_that_is_behind_the_graph_is_said(kgot_lab, folder):
@@ -161,6 +206,12 @@ def test_a_clock_that_is_behind_the_graph_is_said(kgot_lab, folder):
         places.graph.write([investment_node("Sector", name="Technology")])
     with answering_server(simulated_reader) as server:
         ran = kgot_lab("invest", ".", "run", "--once", "--model", f"{server.url}#m")
-    assert ran.code == 0 and f"the graph was last changed at {ahead.isoformat()}" in ran.err and "set the clock right" in ran.err, ran.err
+    assert (
+        ran.code == 0
+        and f"the graph was last changed at {ahead.isoformat()}" in ran.err
+        and "set the clock right" in ran.err
+    ), ran.err
     with open_places(folder) as places:
-        assert len(places.journal.facts()) == len(places.graph.view().history("Sector:technology")) + 2 == 3, "nothing is lost"
+        assert (
+            len(places.journal.facts()) == len(places.graph.view().history("Sector:technology")) + 2 == 3
+        ), "nothing is lost"

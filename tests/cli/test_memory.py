@@ -1,4 +1,6 @@
-"""`kgot-lab ask --memory FILE` and `kgot-lab memory FILE`: a second question knows what the first one taught, until it is retracted."""
+"""`kgot-lab ask --memory FILE` and `kgot-lab memory FILE`: a second question knows what the first one taught,
+until it is retracted.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from support.waiting import AMPLE
 from kgot_lab.memory.claims.opening import open_claims
 
 pytestmark = pytest.mark.usefixtures("here")
-KNOWING = [RETRIEVE, RETRIEVE, RETRIEVE, *REST[-3:]]  # what the reference preset asks where its graph answers at once
+KNOWING = [
+    RETRIEVE,
+    RETRIEVE,
+    RETRIEVE,
+    *REST[-3:],
+]  # what the reference preset asks where its graph answers at once
 FACT = "Ada Lovelace | born in | London"
 PASSWORD = "secret-71c0"
 
@@ -33,7 +40,10 @@ def asked_once(kgot_lab):
 
 
 def test_the_second_question_reads_what_the_first_one_taught_and_says_what_is_old(kgot_lab, asked_once):
-    assert "new: Ada Lovelace --[born in]--> London" in asked_once.out and "memory: 1 new claim; 1 fact in all" in asked_once.out
+    assert (
+        "new: Ada Lovelace --[born in]--> London" in asked_once.out
+        and "memory: 1 new claim; 1 fact in all" in asked_once.out
+    )
     with openai_server(*replies(*KNOWING)) as server:
         ran = kgot_lab(*asking(server, "--memory", "memory.db", "--json"))
         assert ran.code == 0 and len(server.bodies) == len(KNOWING) < len([*FIRST, *REST]), ran.err
@@ -53,18 +63,39 @@ def test_a_memory_is_looked_into_changed_and_changed_back(kgot_lab, asked_once):
     assert row["id"][:8] in kgot_lab("memory", "memory.db", "facts", "--about", "London").out
     assert kgot_lab("memory", "memory.db", "facts", "--about", "Paris", "--json").out == "[]\n"
     why = json.loads(kgot_lab("memory", "memory.db", "why", row["id"][:8], "--json").out)
-    assert why["holds"] and why["claims"][0]["sentence"] == "Ada Lovelace was born in London in 1815." and why["claims"][0]["said_by"]
+    assert (
+        why["holds"]
+        and why["claims"][0]["sentence"] == "Ada Lovelace was born in London in 1815."
+        and why["claims"][0]["said_by"]
+    )
     assert [(each["question"], each["answer"]) for each in why["answers"]] == [(QUESTION, "London")]
-    assert "ada.md#1 “Ada Lovelace was born in London in 1815.”" in kgot_lab("memory", "memory.db", "why", FACT).out
+    assert (
+        "ada.md#1 “Ada Lovelace was born in London in 1815.”"
+        in kgot_lab("memory", "memory.db", "why", FACT).out
+    )
     retracted = kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1")
-    assert "change 2: 1 fact fell" in retracted.out and f"an answer rested on it: {QUESTION} London" in retracted.out
+    assert (
+        "change 2: 1 fact fell" in retracted.out
+        and f"an answer rested on it: {QUESTION} London" in retracted.out
+    )
     assert "does not hold" in kgot_lab("memory", "memory.db", "why", FACT).out
     undone = json.loads(kgot_lab("memory", "memory.db", "undo", 2, "--json").out)
-    assert undone["risen"] == [{"subject": "Ada Lovelace", "relation": "born in", "object": "London"}] and undone["change"] == 3
+    assert (
+        undone["risen"] == [{"subject": "Ada Lovelace", "relation": "born in", "object": "London"}]
+        and undone["change"] == 3
+    )
     log = json.loads(kgot_lab("memory", "memory.db", "log", "--json").out)
-    assert [(each["action"], each["by"]) for each in log[1:]] == [("retract source", "command line"), ("undo", "command line")]
-    assert log[1]["of"] == ["ada.md#1"] and "retract source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
-    assert log[0]["by"].startswith("run ") and "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
+    assert [(each["action"], each["by"]) for each in log[1:]] == [
+        ("retract source", "command line"),
+        ("undo", "command line"),
+    ]
+    assert (
+        log[1]["of"] == ["ada.md#1"]
+        and "retract source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
+    )
+    assert (
+        log[0]["by"].startswith("run ") and "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
+    )
     then = log[1]["at"]
     assert json.loads(kgot_lab("memory", "memory.db", "facts", "--as-of", then, "--json").out) == []
 
@@ -78,7 +109,11 @@ def test_of_a_document_that_is_named_in_place_of_its_passages_these_are_said(kgo
 def test_what_nothing_was_learnt_from_cannot_be_retracted_and_what_is_near_it_is_said(kgot_lab, asked_once):
     for command in (("retract",), ("erase", "--yes")):
         typed = kgot_lab("memory", "memory.db", *command, "--source", "aba.md#1")
-        assert typed.code == 1 and "nothing was learnt from 'aba.md#1'" in typed.err and "near it is ada.md#1" in typed.err
+        assert (
+            typed.code == 1
+            and "nothing was learnt from 'aba.md#1'" in typed.err
+            and "near it is ada.md#1" in typed.err
+        )
         fact = kgot_lab("memory", "memory.db", *command, "--fact", "Ada Lovelace | born in | Rome")
         assert fact.code == 1 and "nothing is known of Ada Lovelace --[born in]--> Rome" in fact.err
     assert len(json.loads(kgot_lab("memory", "memory.db", "log", "--json").out)) == 1
@@ -88,12 +123,19 @@ def test_what_nothing_was_learnt_from_cannot_be_retracted_and_what_is_near_it_is
 
 
 def test_a_fact_of_which_nothing_is_known_is_not_said_to_be_one_that_fell(kgot_lab, asked_once):
-    assert "nothing is known of it" in kgot_lab("memory", "memory.db", "why", "Ada Lovelace | born in | Rome").out
+    assert (
+        "nothing is known of it"
+        in kgot_lab("memory", "memory.db", "why", "Ada Lovelace | born in | Rome").out
+    )
 
 
 def test_a_retracted_source_is_not_read_by_the_next_question(kgot_lab, asked_once):
     kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1")
-    with openai_server(*replies(*FIRST, {"statements": ["add('Charles Babbage', 'designed', 'Analytical Engine')"]}, *REST[1:])) as server:
+    with openai_server(
+        *replies(
+            *FIRST, {"statements": ["add('Charles Babbage', 'designed', 'Analytical Engine')"]}, *REST[1:]
+        )
+    ) as server:
         ran = kgot_lab(*asking(server, "--memory", "memory.db"))
         asked = "".join(json.dumps(body) for body in server.bodies)
     assert ran.code == 0 and "the question begins with 0 facts" in ran.err, ran.err
@@ -103,7 +145,10 @@ def test_a_retracted_source_is_not_read_by_the_next_question(kgot_lab, asked_onc
 def test_erasing_asks_first_and_leaves_nothing(kgot_lab, asked_once):
     refused = kgot_lab("memory", "memory.db", "erase", "--fact", FACT)
     assert refused.code == 1 and "1815" in Path("memory.db").read_bytes().decode("latin-1")
-    assert "erased: 1 fact, 1 claim, 1 answer" in kgot_lab("memory", "memory.db", "erase", "--fact", FACT, "--yes").out
+    assert (
+        "erased: 1 fact, 1 claim, 1 answer"
+        in kgot_lab("memory", "memory.db", "erase", "--fact", FACT, "--yes").out
+    )
     in_no_id = r"(?<![0-9a-f])1815(?![0-9a-f])"  # four digits may stand by chance in an id
     assert not re.search(in_no_id, Path("memory.db").read_bytes().decode("latin-1"))
     nowhere = kgot_lab("memory", "memory.db", "erase", "--source", "nowhere", "--yes")
@@ -111,7 +156,9 @@ def test_erasing_asks_first_and_leaves_nothing(kgot_lab, asked_once):
 
 
 def test_a_memory_may_be_on_a_server_by_its_address_whose_password_is_shown_to_nobody(kgot_lab, postgres_url):
-    """Asked twice, looked into and erased, as in a file; the address gets a password, which the embedded server does not ask for."""
+    """Asked twice, looked into and erased, as in a file; the address gets a password, which the embedded
+    server does not ask for.
+    """
     where = conninfo_to_dict(postgres_url)
     rest = urlencode({"host": where["host"], "port": where["port"]})
     address = f"postgresql://{where['user']}:{PASSWORD}@/{where['dbname']}?{rest}"
@@ -122,7 +169,9 @@ def test_a_memory_may_be_on_a_server_by_its_address_whose_password_is_shown_to_n
         for kept in ([*FIRST, *REST], KNOWING):
             with openai_server(*replies(*kept)) as server:
                 told.append(kgot_lab(*asking(server, "--memory", address, "--trace", f"{len(told)}.jsonl")))
-        assert "memory: 1 new claim; 1 fact in all" in told[0].out and "known since 20" in told[1].out, told[1].err
+        assert "memory: 1 new claim; 1 fact in all" in told[0].out and "known since 20" in told[1].out, told[
+            1
+        ].err
         with psycopg.connect(postgres_url) as connection:
             assert connection.execute("SELECT count(*) FROM kgot_claims.facts").fetchone() == (1,)
         assert len(json.loads(kgot_lab("memory", address, "facts", "--json").out)) == 1
@@ -131,7 +180,9 @@ def test_a_memory_may_be_on_a_server_by_its_address_whose_password_is_shown_to_n
         erased = kgot_lab("memory", address, "erase", "--fact", FACT, "--yes")
         assert "erased: 1 fact" in erased.out and kgot_lab("memory", address, "facts", "--json").out == "[]\n"
         shown = "".join(f"{ran.out}{ran.err}" for ran in (*told, refused, erased))
-        assert PASSWORD not in shown and PASSWORD not in "".join(path.read_text() for path in Path().glob("*.jsonl"))
+        assert PASSWORD not in shown and PASSWORD not in "".join(
+            path.read_text() for path in Path().glob("*.jsonl")
+        )
     finally:
         with psycopg.connect(postgres_url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA IF EXISTS kgot_claims CASCADE")
@@ -140,13 +191,17 @@ def test_a_memory_may_be_on_a_server_by_its_address_whose_password_is_shown_to_n
 def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_lab, asked_once):
     """The text goes from the memory's files; the trace is the run's, and is found by the name that is told."""
     text = b"was born in London in 1815"
-    assert kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0  # what counts for nothing is erased as well
+    assert (
+        kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0
+    )  # what counts for nothing is erased as well
     ran = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md#1", "--yes", "--json")
     (run,) = json.loads(ran.out)["runs"]
     assert f"may still stand in the traces and tapes of {run}" in ran.err
     assert [path.name for path in Path().glob("memory.db*") if text in path.read_bytes()] == []
     with Path("first.jsonl").open() as trace:
-        assert f"run {json.loads(trace.readline())['run']}" == run and text in Path("first.jsonl").read_bytes()
+        assert (
+            f"run {json.loads(trace.readline())['run']}" == run and text in Path("first.jsonl").read_bytes()
+        )
 
 
 def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):
@@ -188,10 +243,16 @@ def test_two_commands_that_ask_at_once_with_one_file_leave_the_facts_of_both(kgo
     assert [process.returncode for process in both] == [0, 0], ended
     assert all("begins with 0 facts" in err and "memory: 1 new claim" in out for out, err in ended), ended
     facts = json.loads(kgot_lab("memory", "memory.db", "facts", "--json").out)
-    assert [(each["object"], each["sources"]) for each in facts] == [("London", ["ada.md#1"]), (told, ["babbage.md#1"])]
+    assert [(each["object"], each["sources"]) for each in facts] == [
+        ("London", ["ada.md#1"]),
+        (told, ["babbage.md#1"]),
+    ]
     with open_claims("memory.db") as claims:
         assert len({change.by for change in claims.log()}) == len(claims.log()) == 2
-        assert [[each.id for each in claims.answers_on(fact)] for fact in claims.facts()] == [[QUESTION], [question]]
+        assert [[each.id for each in claims.answers_on(fact)] for fact in claims.facts()] == [
+            [QUESTION],
+            [question],
+        ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""`kgot-lab query` as a user types it: forms, filters, folders, several graphs, words, and how a command ends."""
+"""`kgot-lab query` as a user types it: forms, filters, folders, several graphs, words, and how a command
+ends.
+"""
 
 import csv
 import io
@@ -49,7 +51,10 @@ def test_explain_tells_the_score_by_lane(ask):
 
 def test_rows_are_cut_and_filtered(ask):
     assert len(json.loads(ask("rank", "--max-results", "2", "--json").out)["rows"]) == 2
-    assert all(row["score"] >= 0.6 for row in json.loads(ask("want-to", "reduce API costs", "--threshold", "0.6", "--json").out)["rows"])
+    assert all(
+        row["score"] >= 0.6
+        for row in json.loads(ask("want-to", "reduce API costs", "--threshold", "0.6", "--json").out)["rows"]
+    )
     wrong = ask("schema", "--threshold", "1")
     assert wrong.code == 1 and "no score" in wrong.err
 
@@ -78,9 +83,19 @@ def test_a_graph_that_is_none_is_refused_in_one_line(kgot_lab, here, where):
 def test_a_folder_is_read_first_and_only_once(ask, here):
     (here / "code").mkdir()
     (here / "code" / "shop.py").write_text("def buy():\n    pay()\n\n\ndef pay():\n    pass\n")
-    first, second = ask("used-by", "pay", "--json", graph="code"), ask("used-by", "pay", "--json", graph="code")
-    assert json.loads(first.out) == json.loads(second.out) and json.loads(first.out)["rows"][0]["id"] == "shop.buy"
-    assert "1 read now" in first.err and "1 unchanged" in second.err and ask("stats", "--quiet", graph="code").err == ""
+    first, second = (
+        ask("used-by", "pay", "--json", graph="code"),
+        ask("used-by", "pay", "--json", graph="code"),
+    )
+    assert (
+        json.loads(first.out) == json.loads(second.out)
+        and json.loads(first.out)["rows"][0]["id"] == "shop.buy"
+    )
+    assert (
+        "1 read now" in first.err
+        and "1 unchanged" in second.err
+        and ask("stats", "--quiet", graph="code").err == ""
+    )
 
 
 def test_a_dry_run_asks_nothing(ask):
@@ -101,17 +116,26 @@ def test_an_answer_is_written_whole_into_a_file(ask, here):
 
 
 def test_a_batch_answers_all_and_says_that_one_failed(ask, here, monkeypatch):
-    (here / "asked.txt").write_text('want-to "reduce API costs" --limit 1\nnonsense\n{"ask": "rank", "top_k": 2}\n')
+    (here / "asked.txt").write_text(
+        'want-to "reduce API costs" --limit 1\nnonsense\n{"ask": "rank", "top_k": 2}\n'
+    )
     ran = ask("batch", "asked.txt")
     rows = [json.loads(line) for line in ran.out.splitlines()]
-    assert ran.code == 1 and [len(row.get("rows", [])) for row in rows] == [1, 0, 2] and "unknown question" in rows[1]["error"]
+    assert (
+        ran.code == 1
+        and [len(row.get("rows", [])) for row in rows] == [1, 0, 2]
+        and "unknown question" in rows[1]["error"]
+    )
     monkeypatch.setattr("sys.stdin", io.StringIO("rank --top-k 1\n"))
     assert ask("batch", "-").code == 0
 
 
 def test_a_pipeline_tells_the_last_answer_and_the_steps_beside_it(ask):
     ran = ask("pipeline", 'want-to "reduce API costs" | similar-to {2}', "--format", "json")
-    assert json.loads(ran.out)["title"].startswith("similar to goal:reduce_api_costs") and ran.err.count("→") == 2
+    assert (
+        json.loads(ran.out)["title"].startswith("similar to goal:reduce_api_costs")
+        and ran.err.count("→") == 2
+    )
 
 
 def test_a_graph_that_breaks_a_rule_ends_with_its_own_code(ask, here):
@@ -141,7 +165,8 @@ def test_without_a_model_the_context_is_told_as_it_is(ask):
 
 def test_a_model_tells_it_in_words_and_what_it_cites_is_checked(ask, here):
     with openai_server(
-        says("Cache work [cost_strategy:cache_repeated_work] and pray [tool:prayer]."), says("It may be stale [technique:prompt_caching].")
+        says("Cache work [cost_strategy:cache_repeated_work] and pray [tool:prayer]."),
+        says("It may be stale [technique:prompt_caching]."),
     ) as server:
         model = ("--model", f"{server.url}#any")
         ran = ask("ask", "how do I reduce costs?", "--session", "talk.json", *model)
@@ -156,7 +181,10 @@ def test_a_model_tells_it_in_words_and_what_it_cites_is_checked(ask, here):
     assert "no conversation" in ask("ask", "x", "--session", "odd.json").err
 
 
-@pytest.mark.parametrize(("options", "said"), [(["stats", "--csv"], "what is asked"), (["search", "cache", "--json"], "what is asked")])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["stats", "--csv"], "what is asked"), (["search", "cache", "--json"], "what is asked")],
+)
 def test_an_answer_is_not_written_over_the_graph_that_is_asked(file, options, said):
     before = file.read_bytes()
     done = run_here("query", file, *options, "--output", file)
@@ -181,7 +209,9 @@ def test_the_workers_of_an_address_read_a_folder_and_the_answer_is_the_same(tmp_
     (tmp_path / "a.py").write_text("def price():\n    return 1\n\n\ndef total():\n    return price()\n")
     here = run_here("query", "--no-cache", tmp_path, "used-by", "price")
     with local_cluster(processes=False) as cluster:
-        there = run_here("query", "--no-cache", "--dask", cluster.scheduler_address, tmp_path, "used-by", "price")
+        there = run_here(
+            "query", "--no-cache", "--dask", cluster.scheduler_address, tmp_path, "used-by", "price"
+        )
     assert there.code == 0 and there.out == here.out and "a.total" in there.out
 
 
@@ -199,5 +229,11 @@ def test_a_bar_in_quotes_is_no_end_of_a_question(file):
 def test_a_closed_standard_input_is_said(file):
     code = "import os; os.close(0)\nimport sys; sys.stdin = None\nfrom kgot_lab.cli.app import main\nmain()"
     for words in (["query", file, "batch", "-"], ["mcp", file]):
-        done = subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False)
-        assert done.returncode == 1 and "standard input is closed" in done.stderr and "Traceback" not in done.stderr
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False
+        )
+        assert (
+            done.returncode == 1
+            and "standard input is closed" in done.stderr
+            and "Traceback" not in done.stderr
+        )

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.answering_server import BORN, AnsweringServer, answering_server, birthplace_questions, told_birthplaces
+from support.answering_server import (
+    BORN,
+    AnsweringServer,
+    answering_server,
+    birthplace_questions,
+    told_birthplaces,
+)
 from support.command_line import FIRST, REST, Ran, replies, run_here
 from support.openai_server import openai_server, says
 from support.waiting import AMPLE, until
@@ -56,7 +62,9 @@ def server():
 
 @dataclass(frozen=True)
 class Finished:
-    """A run over all questions: how it ended, the server that answered it, which is still there, and the calls it took."""
+    """A run over all questions: how it ended, the server that answered it, which is still there, and the
+    calls it took.
+    """
 
     ran: Ran
     server: AnsweringServer
@@ -101,7 +109,8 @@ def recorded_calls() -> int:
     return count
 
 
-# --- a run ----------------------------------------------------------------------------------------------------------------
+# --- a run
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_every_question_is_answered_scored_and_kept(finished):
@@ -109,24 +118,40 @@ def test_every_question_is_answered_scored_and_kept(finished):
     assert ran.code == 0, ran.err
     assert "lovelace: correct, 'London'; right is 'London'" in ran.err
     lines = receipts()
-    assert {id: row["predicted"] for id, row in lines.items()} == {name.split()[-1].lower(): place for name, place in BORN.items()}
-    assert all(row["correct"] and row["em"] == row["f1"] == 1 and not row["forced"] and not row["error"] for row in lines.values())
-    assert all(row["steps"] == 1 and row["tools"] == {"search": 1} and row["seconds"] > 0 for row in lines.values())
+    assert {id: row["predicted"] for id, row in lines.items()} == {
+        name.split()[-1].lower(): place for name, place in BORN.items()
+    }
+    assert all(
+        row["correct"] and row["em"] == row["f1"] == 1 and not row["forced"] and not row["error"]
+        for row in lines.values()
+    )
+    assert all(
+        row["steps"] == 1 and row["tools"] == {"search": 1} and row["seconds"] > 0 for row in lines.values()
+    )
     assert sum(row["calls"] for row in lines.values()) == finished.calls == recorded_calls()
     assert sum(row["prompt_tokens"] for row in lines.values()) == 1000 * finished.calls
     assert "born, loop" in ran.out and "level 1" in ran.out
     assert all((RUN / "traces" / f"{id}.jsonl").is_file() for id in lines)
-    assert (RUN / ".gitignore").read_text() == "*\n"  # what holds questions of others does not belong in a repository
+    assert (
+        RUN / ".gitignore"
+    ).read_text() == "*\n"  # what holds questions of others does not belong in a repository
 
 
 def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(finished):
     totals, calls = json.loads((RUN / "totals.json").read_text()), finished.calls
     assert totals["questions"] == 4 and totals["errors"] == 0 and totals["all"]["calls"] == calls
-    assert sum(role["calls"] for role in totals["by role"].values()) == calls and totals["by role"]["write"]["calls"] == 4
-    assert totals["all"]["prompt tokens"] == 1000 * calls and totals["all"]["completion tokens"] == 500 * calls
+    assert (
+        sum(role["calls"] for role in totals["by role"].values()) == calls
+        and totals["by role"]["write"]["calls"] == 4
+    )
+    assert (
+        totals["all"]["prompt tokens"] == 1000 * calls and totals["all"]["completion tokens"] == 500 * calls
+    )
     assert totals["tools"]["search"]["calls"] == 4 and totals["tools"]["search"]["seconds"] > 0
     ledger = [json.loads(line) for line in (RUN / "ledger.jsonl").read_text().splitlines()]
-    assert len(ledger) == calls and {entry["run"] for entry in ledger} == {f"traces/{id}" for id in receipts()}
+    assert len(ledger) == calls and {entry["run"] for entry in ledger} == {
+        f"traces/{id}" for id in receipts()
+    }
 
 
 def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, finished):
@@ -136,7 +161,11 @@ def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, finished):
 
 def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, finished):
     ran = kgot_lab("questions", "--plots", RUN)
-    assert ran.code == 0 and ran.out.count("\n") == 10 and "Share of correct answers by level: level 1 1.000 (2 of 2)" in ran.out
+    assert (
+        ran.code == 0
+        and ran.out.count("\n") == 10
+        and "Share of correct answers by level: level 1 1.000 (2 of 2)" in ran.out
+    )
     assert len(list((RUN / "plots").glob("*.svg"))) == len(list((RUN / "plots").glob("*.json"))) == 10
     assert kgot_lab("questions", "--plots", "elsewhere").code == 1
 
@@ -144,10 +173,15 @@ def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, finished):
 def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--system", "zero-shot", "--json", "--sample", ".5", "--seed", 3))
     told = json.loads(ran.out)
-    assert told["by level"]["all"]["questions"] == 2 and told["by level"]["all"]["correct"]["mean"] == 1 and told["folder"] == "run"
+    assert (
+        told["by level"]["all"]["questions"] == 2
+        and told["by level"]["all"]["correct"]["mean"] == 1
+        and told["folder"] == "run"
+    )
 
 
-# --- stopped and gone on with ---------------------------------------------------------------------------------------------
+# --- stopped and gone on with
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
@@ -156,8 +190,13 @@ def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(
     words = [sys.executable, "-m", "kgot_lab", *map(str, asking(server, "--parallel", 3, "--system", system))]
     for most in {"loop": (5, 17, 30), "rag": (1, 3)}[system]:
         server.hold_after(most)
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        until(lambda most=most: server.held and recorded_calls() == most, "every answered call is on file and the next one waits")
+        process = subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        until(
+            lambda most=most: server.held and recorded_calls() == most,
+            "every answered call is on file and the next one waits",
+        )
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait(timeout=AMPLE) == -signal.SIGKILL
         server.release()
@@ -169,7 +208,10 @@ def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(
 
 def test_a_finished_run_asks_nothing_more(kgot_lab, finished):
     again = kgot_lab(*asking(finished.server))
-    assert (again.code, len(finished.server.answered)) == (0, finished.calls) and "4 of 4 questions are answered already" in again.err
+    assert (again.code, len(finished.server.answered)) == (
+        0,
+        finished.calls,
+    ) and "4 of 4 questions are answered already" in again.err
     assert again.out == finished.ran.out
 
 
@@ -177,22 +219,29 @@ def test_a_finished_run_asks_nothing_more(kgot_lab, finished):
 def test_ctrl_c_waits_for_the_calls_under_way_and_says_how_to_go_on(kgot_lab, server):
     server.hold_after(6)
     words = [sys.executable, "-m", "kgot_lab", *map(str, asking(server, "--parallel", 2))]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     until(lambda: server.held == 2, "both questions wait for an answer")
     os.killpg(process.pid, signal.SIGINT)
     server.release()
     _, err = process.communicate(timeout=AMPLE)
-    assert process.returncode == 130 and "Traceback" not in err and "the same command goes on from there" in err
+    assert (
+        process.returncode == 130 and "Traceback" not in err and "the same command goes on from there" in err
+    )
     assert kgot_lab(*asking(server)).code == 0 and server.repeated == []
 
 
-# --- one budget -----------------------------------------------------------------------------------------------------------
+# --- one budget
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
     stopped = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
     assert (
-        stopped.code == 1 and "of 20 calls are spent" in stopped.err and "the same command with a larger --max-calls goes on" in stopped.err
+        stopped.code == 1
+        and "of 20 calls are spent" in stopped.err
+        and "the same command with a larger --max-calls goes on" in stopped.err
     )
     assert len(server.answered) == 20 == recorded_calls()
     still = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
@@ -218,7 +267,8 @@ def test_tokens_are_limited_likewise(kgot_lab, server):
     assert stopped.code == 1 and "tokens are spent" in stopped.err and len(server.answered) * 1500 <= 12_000
 
 
-# --- another plan, errors, bad input --------------------------------------------------------------------------------------
+# --- another plan, errors, bad input
+# --------------------------------------------------------------------------------------
 
 
 def test_a_folder_with_another_plan_is_refused_saying_what_differs(kgot_lab, server):
@@ -230,14 +280,18 @@ def test_a_folder_with_another_plan_is_refused_saying_what_differs(kgot_lab, ser
     ):
         ran = kgot_lab(*asking(server, *more))
         assert ran.code == 1 and said in ran.err and "another plan" in ran.err
-    other = kgot_lab("questions", "born.jsonl", "--limit", 1, "--model", f"{server.url}#other", "--folder", RUN)
+    other = kgot_lab(
+        "questions", "born.jsonl", "--limit", 1, "--model", f"{server.url}#other", "--folder", RUN
+    )
     assert other.code == 1 and "model is" in other.err
     write_set([{**row, "answer": "Paris"} for row in birthplace_questions()])
     changed = kgot_lab(*asking(server, "--limit", 1))
     assert changed.code == 1 and "set_sha256" in changed.err
 
 
-def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_again_the_next_time(kgot_lab, here):
+def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_again_the_next_time(
+    kgot_lab, here
+):
     refusing = [True]
 
     def reply(prompt):
@@ -260,12 +314,21 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
         whole = trace.read_text()
         trace.write_text(whole.replace("Marie", "Maria"))
         ran = kgot_lab(*asking(server))
-        assert ran.code == 1 and "1 question ended in an error; a damaged trace has to be restored or deleted first" in ran.err
+        assert (
+            ran.code == 1
+            and "1 question ended in an error; a damaged trace has to be restored or deleted first" in ran.err
+        )
         trace.write_text(whole)
-        assert kgot_lab(*asking(server)).code == 0 and receipts()["curie"]["correct"] and not receipts()["curie"]["error"]
+        assert (
+            kgot_lab(*asking(server)).code == 0
+            and receipts()["curie"]["correct"]
+            and not receipts()["curie"]["error"]
+        )
 
 
-def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_its_own_and_the_others_are_answered(kgot_lab, here):
+def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_its_own_and_the_others_are_answered(
+    kgot_lab, here
+):
     Path("table.csv").write_text("name,town\nAda Lovelace,London\n")
     told = [{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London."}]
     ask = {"question": "In which town was Ada Lovelace born?", "answer": "London"}
@@ -279,7 +342,12 @@ def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_
 
 
 def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
-    write_set([{"question": f"Question {number}?", "answer": "x", "documents": [{"text": "Some text."}]} for number in range(12)])
+    write_set(
+        [
+            {"question": f"Question {number}?", "answer": "x", "documents": [{"text": "Some text."}]}
+            for number in range(12)
+        ]
+    )
 
     def reply(prompt):
         raise ValueError("out of order")
@@ -303,7 +371,10 @@ def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
         (["questions", "born.jsonl", "--part", "test"], "unknown part 'test'"),
         (["questions", "born.jsonl", "--limit", "0"], "limit must be 1 or more"),
         (["questions", "born.jsonl", "--limit", "3", "--dummy"], "leave --limit out"),
-        (["questions", "simpleqa", "--system", "rag", "--model", "http://127.0.0.1:9/v1#m"], "--documents DIR"),
+        (
+            ["questions", "simpleqa", "--system", "rag", "--model", "http://127.0.0.1:9/v1#m"],
+            "--documents DIR",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(kgot_lab, words, said):
@@ -321,7 +392,10 @@ def test_bad_input_is_one_sentence(kgot_lab, words, said):
         (["--execution-model", "local", "--system", "rag"], "--execution-model means nothing for rag"),
         (["--store", "fused", "--system", "zero-shot"], "--store means nothing for zero-shot"),
         (["--mirror", "nowhere"], "nowhere is not a folder"),
-        (["--max-dollars", "5", "--grader", "judge", "--models", "models.yaml"], "the price of openai:model-x is not known"),
+        (
+            ["--max-dollars", "5", "--grader", "judge", "--models", "models.yaml"],
+            "the price of openai:model-x is not known",
+        ),
     ],
 )
 def test_what_is_refused_leaves_no_plan_behind_and_asks_nothing(kgot_lab, server, monkeypatch, more, said):
@@ -329,31 +403,55 @@ def test_what_is_refused_leaves_no_plan_behind_and_asks_nothing(kgot_lab, server
     Path("models.yaml").write_text("judge:\n  model: openai:model-x\n")
     ran = kgot_lab(*asking(server, *more))
     assert ran.code == 1 and said in ran.err and not (RUN / "plan.json").exists() and server.answered == []
-    assert kgot_lab(*asking(server, "--system", "zero-shot")).code == 0  # the cheapest plan that is another than the one refused
+    assert (
+        kgot_lab(*asking(server, "--system", "zero-shot")).code == 0
+    )  # the cheapest plan that is another than the one refused
 
 
 def test_another_plan_is_refused_before_a_model_is_connected(kgot_lab, server):
     assert kgot_lab(*asking(server, "--limit", 1)).code == 0
-    ran = kgot_lab("questions", "born.jsonl", "--limit", 2, "--model", "local", "--folder", RUN)  # there is none
+    ran = kgot_lab(
+        "questions", "born.jsonl", "--limit", 2, "--model", "local", "--folder", RUN
+    )  # there is none
     assert ran.code == 1 and "selection.limit is 1 there and 2 now" in ran.err
 
 
 def test_a_plan_of_an_earlier_version_goes_on(kgot_lab, finished):
     plan = json.loads((RUN / "plan.json").read_text())
-    (RUN / "plan.json").write_text(json.dumps({name: value for name, value in plan.items() if name not in {"web", "mirror"}}))
+    (RUN / "plan.json").write_text(
+        json.dumps({name: value for name, value in plan.items() if name not in {"web", "mirror"}})
+    )
     assert kgot_lab(*asking(finished.server)).code == 0 and len(finished.server.answered) == finished.calls
 
 
-# --- models by name, limits, tools ----------------------------------------------------------------------------------------
+# --- models by name, limits, tools
+# ----------------------------------------------------------------------------------------
 
 
 def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, server):
-    Path("models.yaml").write_text(f"mine:\n  model: {server.url}#m\n  price: {{prompt: 1.0, completion: 2.0}}\n")
-    words = ["questions", "born.jsonl", "--model", "mine", "--models", "models.yaml", "--folder", RUN, "--set", "steps=2"]
+    Path("models.yaml").write_text(
+        f"mine:\n  model: {server.url}#m\n  price: {{prompt: 1.0, completion: 2.0}}\n"
+    )
+    words = [
+        "questions",
+        "born.jsonl",
+        "--model",
+        "mine",
+        "--models",
+        "models.yaml",
+        "--folder",
+        RUN,
+        "--set",
+        "steps=2",
+    ]
     ran = kgot_lab(*words)
     assert ran.code == 0, ran.err
     plan = json.loads((RUN / "plan.json").read_text())
-    assert plan["model"].endswith(":m") and plan["limits"]["steps"] == 2 and plan["limits"]["preset"] == "reference*"
+    assert (
+        plan["model"].endswith(":m")
+        and plan["limits"]["steps"] == 2
+        and plan["limits"]["preset"] == "reference*"
+    )
     assert all(row["correct"] and row["dollars"] > 0 for row in receipts().values())
     assert "estimate, for 4 questions of 2 turns: about" in ran.err and "$" in ran.err
     assert "estimate" not in kgot_lab(*words).err  # nothing is left to ask
@@ -363,9 +461,23 @@ def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, serve
 def test_a_small_model_gets_few_tools_and_another_all_that_work(kgot_lab, server):
     Path("note.txt").write_text("Ada Lovelace was born in London.")
     write_set([{**row, "attachments": ["note.txt"]} for row in birthplace_questions()])
-    for preset, tools in (("local", ["read_attachment", "search"]), ("reference", ["inspect_file", "llm_query", "python", "search"])):
+    for preset, tools in (
+        ("local", ["read_attachment", "search"]),
+        ("reference", ["inspect_file", "llm_query", "python", "search"]),
+    ):
         folder = Path(f"of-{preset}")
-        kgot_lab("questions", "born.jsonl", "--model", f"{server.url}#m", "--folder", folder, "--preset", preset, "--limit", 1)
+        kgot_lab(
+            "questions",
+            "born.jsonl",
+            "--model",
+            f"{server.url}#m",
+            "--folder",
+            folder,
+            "--preset",
+            preset,
+            "--limit",
+            1,
+        )
         assert json.loads((folder / "plan.json").read_text())["tools"] == tools
 
 
@@ -373,15 +485,27 @@ def test_questions_answered_at_once_look_into_a_folder_that_stands_in_for_the_we
     pages = here / "pages"
     pages.mkdir()
     for name, place in BORN.items():
-        (pages / f"{name.split()[-1]}.html").write_text(f"<title>{name}</title><p>{name} was born in {place}.</p>")
-    write_set([{name: value for name, value in row.items() if name != "documents"} for row in birthplace_questions()])
+        (pages / f"{name.split()[-1]}.html").write_text(
+            f"<title>{name}</title><p>{name} was born in {place}.</p>"
+        )
+    write_set(
+        [
+            {name: value for name, value in row.items() if name != "documents"}
+            for row in birthplace_questions()
+        ]
+    )
 
     def reply(prompt):
         name = next(name for name in BORN if name in str(prompt.messages[1].text))
         if "Moves:" in prompt.messages[1].text:
             searched = len(prompt.messages) > 2
             move = {"move": "answer", "arguments": {"text": f"{name} was born in {BORN[name]}."}}
-            return json.dumps({"thought": "so", **(move if searched else {"move": "web_search", "arguments": {"query": name}})})
+            return json.dumps(
+                {
+                    "thought": "so",
+                    **(move if searched else {"move": "web_search", "arguments": {"query": name}}),
+                }
+            )
         told = told_birthplaces(prompt)
         calls = {"calls": [{"tool": "ask_search_agent", "arguments": {"query": f"Where was {name} born?"}}]}
         return json.dumps(calls) if '"calls"' in told else told
@@ -393,7 +517,9 @@ def test_questions_answered_at_once_look_into_a_folder_that_stands_in_for_the_we
         assert plan["mirror"] == str(pages.resolve()) and plan["web"] is False
         assert plan["tools"] == ["ask_search_agent", "llm_query", "python"]
         assert all(row["correct"] and row["tools"] == {"ask_search_agent": 1} for row in receipts().values())
-        assert sum(row["calls"] for row in receipts().values()) == len(server.answered)  # those of the agent are counted
+        assert sum(row["calls"] for row in receipts().values()) == len(
+            server.answered
+        )  # those of the agent are counted
         moved = kgot_lab(*asking(server))
         assert moved.code == 1 and "mirror is" in moved.err
 
@@ -402,17 +528,25 @@ def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgo
     ids = ["q[/b]", "[red]", "a\x1b[2J"]
     write_set([{**row, "id": id} for row, id in zip(birthplace_questions(), ids, strict=False)])
     ran = kgot_lab(*asking(server, "--system", "zero-shot"))
-    assert ran.code == 0 and set(receipts()) == set(ids) and "q[/b]: correct" in ran.err and "\x1b[2J" not in ran.err
+    assert (
+        ran.code == 0
+        and set(receipts()) == set(ids)
+        and "q[/b]: correct" in ran.err
+        and "\x1b[2J" not in ran.err
+    )
 
 
-# --- which system, which questions, who grades ----------------------------------------------------------------------------
+# --- which system, which questions, who grades
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("system", "calls"), [("rag", 1), ("zero-shot", 1)])
 def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, server, system, calls):
     ran = kgot_lab(*asking(server, "--system", system))
     assert ran.code == 0, ran.err
-    assert len(server.answered) == 4 * calls and all(row["correct"] and row["forced"] is None for row in receipts().values())
+    assert len(server.answered) == 4 * calls and all(
+        row["correct"] and row["forced"] is None for row in receipts().values()
+    )
     assert all(row["tools"] == ({"search": 1} if system == "rag" else {}) for row in receipts().values())
 
 
@@ -421,7 +555,18 @@ def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
         return json.dumps({"answer": "yes"})
 
     with answering_server(reply) as server:
-        words = ["questions", "hotpotqa", "--system", "rag", "--limit", 3, "--model", f"{server.url}#m", "--folder", RUN]
+        words = [
+            "questions",
+            "hotpotqa",
+            "--system",
+            "rag",
+            "--limit",
+            3,
+            "--model",
+            f"{server.url}#m",
+            "--folder",
+            RUN,
+        ]
         assert kgot_lab(*words).code == 0
     assert len(receipts()) == 3 and all(row["tools"] == {"search": 1} for row in receipts().values())
     assert all("Passages:\n[1]" in json.loads(body)["messages"][1]["content"] for body in server.answered)
@@ -429,11 +574,15 @@ def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
 
 def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, server):
     assert kgot_lab(*asking(server, "--system", "zero-shot")).code == 0
-    with answering_server(lambda prompt: "C" if "Curie" in prompt.messages[-1].text else "The grade is A.") as grader:
+    with answering_server(
+        lambda prompt: "C" if "Curie" in prompt.messages[-1].text else "The grade is A."
+    ) as grader:
         graded = kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert graded.code == 0 and "correct given attempted" in graded.out
         assert len(server.answered) == 4 and len(grader.answered) == 4
-        assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"} and receipts()["curie"]["span"] == "C"
+        assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"} and receipts()[
+            "curie"
+        ]["span"] == "C"
         assert "curie: not attempted (the grader said 'C'), 'Warsaw'; right is 'Warsaw'" in graded.err
         kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert len(grader.answered) == 4
@@ -441,29 +590,56 @@ def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, se
 
 
 def test_a_picture_of_a_question_is_seen_by_a_vision_model_of_the_same_budget(kgot_lab, here):
-    look = {"calls": [{"tool": "image_question", "arguments": {"image": "lamp.png", "question": "Where is it?"}}]}
+    look = {
+        "calls": [{"tool": "image_question", "arguments": {"image": "lamp.png", "question": "Where is it?"}}]
+    }
     Path("lamp.png").write_bytes(PNG)
-    write_set([{"question": "What is in the picture?", "answer": "London", "attachments": ["lamp.png"]}], "seen.jsonl")
+    write_set(
+        [{"question": "What is in the picture?", "answer": "London", "attachments": ["lamp.png"]}],
+        "seen.jsonl",
+    )
     with openai_server(*replies(*FIRST[:3], look, "Ada Lovelace in London", *REST)) as server:
-        words = ["questions", "seen.jsonl", "--model", f"{server.url}#m", "--vision-model", f"{server.url}#eye", "--folder", RUN]
+        words = [
+            "questions",
+            "seen.jsonl",
+            "--model",
+            f"{server.url}#m",
+            "--vision-model",
+            f"{server.url}#eye",
+            "--folder",
+            RUN,
+        ]
         ran = kgot_lab(*words, "--max-calls", 30, "--engine", "ddgs")
     (seen,) = [body for body in server.bodies if body["model"] == "eye"]
     assert "data:image/png" in json.dumps(seen), ran.err
     totals = json.loads((RUN / "totals.json").read_text())
-    assert totals["by role"]["inside image_question"]["calls"] == 1 and totals["all"]["calls"] == len(server.bodies)
+    assert totals["by role"]["inside image_question"]["calls"] == 1 and totals["all"]["calls"] == len(
+        server.bodies
+    )
     plan = json.loads((RUN / "plan.json").read_text())
     assert "image_question" in plan["tools"] and plan["vision"].endswith("eye") and plan["engine"] == "ddgs"
-    other = kgot_lab(*[word if "#eye" not in str(word) else f"{server.url}#other" for word in words], "--engine", "ddgs")
+    other = kgot_lab(
+        *[word if "#eye" not in str(word) else f"{server.url}#other" for word in words], "--engine", "ddgs"
+    )
     assert other.code == 1 and "vision is" in other.err
 
 
 def test_a_page_of_yaml_and_single_limits_are_taken_and_printed_back(kgot_lab, server):
-    Path("lab.yaml").write_text("preset: reference\nlimits: {steps: 2}\nstore: {at: somewhere}\ntools: {engine: tavily}\n")
+    Path("lab.yaml").write_text(
+        "preset: reference\nlimits: {steps: 2}\nstore: {at: somewhere}\ntools: {engine: tavily}\n"
+    )
     ran = kgot_lab(*asking(server, "--config", "lab.yaml", "--votes", 3, "--limit", 1))
-    assert ran.code == 0 and "does not use store.at of the configuration" in ran.err and "engine: tavily" in ran.err, ran.err
+    assert (
+        ran.code == 0
+        and "does not use store.at of the configuration" in ran.err
+        and "engine: tavily" in ran.err
+    ), ran.err
     limits = json.loads((RUN / "plan.json").read_text())["limits"]
     assert (limits["steps"], limits["votes"], limits["answer_format"]) == (2, 3, "gaia")
-    assert "unknown search engine 'gogle'" in kgot_lab(*asking(server, "--engine", "gogle", "--folder", "other")).err
+    assert (
+        "unknown search engine 'gogle'"
+        in kgot_lab(*asking(server, "--engine", "gogle", "--folder", "other")).err
+    )
 
 
 def test_dollars_that_a_server_does_not_tell_are_no_zeros_in_the_table(kgot_lab, here):

@@ -1,4 +1,6 @@
-"""`kgot-lab memory FILE review` on a real terminal: a key decides on the claim that is shown, and each decision is on file at once."""
+"""`kgot-lab memory FILE review` on a real terminal: a key decides on the claim that is shown, and each
+decision is on file at once.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def decisions(claims):
 def test_each_key_decides_on_the_claim_that_is_shown_and_the_last_decision_is_taken_back(claims):
     with on_terminal(*REVIEW) as terminal:
         terminal.press("a")
-        terminal.sees(r"1 of 3 .*\nAda --\[lives_in\]--> London\n  “Ada lives in London”\n  from letter, letters 27 to 46")
+        terminal.sees(
+            r"1 of 3 .*\nAda --\[lives_in\]--> London\n  “Ada lives in London”\n  from letter, letters 27 to 46"
+        )
         terminal.press("r")
         terminal.sees(r"change 2: 2 facts began to hold(.*\n)*1 of 2 .*\nAda --\[knows\]--> Mary")
         terminal.press("u")
@@ -49,8 +53,15 @@ def test_each_key_decides_on_the_claim_that_is_shown_and_the_last_decision_is_ta
         terminal.type("0.9", after="another confidence")
         terminal.press("q")
         assert terminal.code() == 0 and "2 decisions on file, 1 claim to decide on" in terminal.shown
-    assert decisions(claims) == [("accept", "Grace"), ("reject", "Grace"), ("undo", "Grace"), ("override", "Grace")]
-    assert claims.confidence(fact("Ada saw Rome")) == pytest.approx(0.9) and claims.holds(fact("Ada lives_in England"))
+    assert decisions(claims) == [
+        ("accept", "Grace"),
+        ("reject", "Grace"),
+        ("undo", "Grace"),
+        ("override", "Grace"),
+    ]
+    assert claims.confidence(fact("Ada saw Rome")) == pytest.approx(0.9) and claims.holds(
+        fact("Ada lives_in England")
+    )
     assert [each.claim for each in ReviewLedger(claims).queue()] == [KNOWS]
 
 
@@ -100,14 +111,20 @@ def test_a_review_that_is_interrupted_has_lost_no_decision_and_made_none(claims,
         else:
             terminal.press({"ctrl-c": "\x03", "end of input": "\x04"}[how])
         assert terminal.code() == code, terminal.shown
-        assert how == "killed" or ("1 decision on file, 2 claims to decide on" in terminal.shown and "Traceback" not in terminal.shown)
+        assert how == "killed" or (
+            "1 decision on file, 2 claims to decide on" in terminal.shown
+            and "Traceback" not in terminal.shown
+        )
     assert decisions(claims) == [("accept", "Grace")]
 
 
 def test_a_review_where_nothing_waits_says_so(here):
     open_claims("memory.db").close()
     with on_terminal(*REVIEW) as terminal:
-        assert terminal.code() == 0 and "Nothing waits. A claim does whose confidence is below 0.7" in terminal.shown
+        assert (
+            terminal.code() == 0
+            and "Nothing waits. A claim does whose confidence is below 0.7" in terminal.shown
+        )
 
 
 def test_what_a_claim_says_cannot_command_the_terminal(here):

@@ -1,4 +1,6 @@
-"""What a command writes over: no file of another program, and nothing that another command wrote in the meantime."""
+"""What a command writes over: no file of another program, and nothing that another command wrote in the
+meantime.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from kgot_lab.types import Edge, Node
 
 pytestmark = pytest.mark.usefixtures("here")
 
-GRAPH = PropertyGraph.of([Node("Ada Lovelace"), Node("London")], [Edge("Ada Lovelace", "born in", "London", {"year": 1815})])
+GRAPH = PropertyGraph.of(
+    [Node("Ada Lovelace"), Node("London")], [Edge("Ada Lovelace", "born in", "London", {"year": 1815})]
+)
 OTHER = PropertyGraph.of([Node("of another command")])
 FOREIGN = {
     "own.ttl": '@prefix ex: <http://example.org/> .\nex:ada ex:name "Ada"@en ; ex:knows ex:charles .\n',
@@ -49,12 +53,23 @@ def another_graph(path: str) -> Callable[[], object]:
 def test_a_graph_is_not_saved_over_the_file_of_another_program(kgot_lab, server, name):
     Path(name).write_text(FOREIGN[name])
     ran = kgot_lab(*asking(server, "--graph", name, "--save-graph", name))
-    assert ran.code == 1 and f"--save-graph {name} is not as this program writes a graph" in ran.err and "name another" in ran.err, ran.err
+    assert (
+        ran.code == 1
+        and f"--save-graph {name} is not as this program writes a graph" in ran.err
+        and "name another" in ran.err
+    ), ran.err
     assert Path(name).read_text() == FOREIGN[name] and not server.bodies
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), [("g.ttl", "turtle"), ("g.graphml", "graphml"), ("g.jsonl", "networkx"), ("g.json", "apoc"), ("g.jsonl", "apoc")]
+    ("name", "form"),
+    [
+        ("g.ttl", "turtle"),
+        ("g.graphml", "graphml"),
+        ("g.jsonl", "networkx"),
+        ("g.json", "apoc"),
+        ("g.jsonl", "apoc"),
+    ],
 )
 def test_a_graph_of_ours_is_saved_over_in_the_form_it_has(kgot_lab, server, name, form):
     write_graph(GRAPH, name, form)
@@ -71,8 +86,13 @@ def test_a_graph_that_came_to_the_place_of_another_in_the_meantime_stays_and_bot
     with openai_server(after(first, another_graph("learnt.jsonl")), *rest) as model:
         ran = kgot_lab(*asking(model, "--save-graph", "learnt.jsonl", "--trace", "run.jsonl"))
         asked = len(model.bodies)
-        assert ran.code == 1 and "learnt.jsonl was written by another command in the meantime" in ran.err, ran.err
-        assert "kgot-lab resume run.jsonl --save-graph learnt-2.jsonl" in ran.err and read_snapshot("learnt.jsonl") == OTHER
+        assert ran.code == 1 and "learnt.jsonl was written by another command in the meantime" in ran.err, (
+            ran.err
+        )
+        assert (
+            "kgot-lab resume run.jsonl --save-graph learnt-2.jsonl" in ran.err
+            and read_snapshot("learnt.jsonl") == OTHER
+        )
         assert kgot_lab("resume", "run.jsonl", "--save-graph", "learnt-2.jsonl").code == 0
         assert len(read_snapshot("learnt-2.jsonl").edges) == 1 and len(model.bodies) == asked
 
@@ -81,22 +101,39 @@ def test_a_graph_that_was_changed_while_a_run_began_with_it_is_not_written_over(
     write_snapshot(GRAPH, "graph.jsonl", variant="networkx")
     first, *rest = replies(*FIRST, *REST)
     with openai_server(after(first, another_graph("graph.jsonl")), *rest) as model:
-        ran = kgot_lab(*asking(model, "--graph", "graph.jsonl", "--save-graph", "graph.jsonl", "--trace", "run.jsonl"))
-    assert ran.code == 1 and "--save-graph graph-2.jsonl" in ran.err and read_snapshot("graph.jsonl") == OTHER, ran.err
+        ran = kgot_lab(
+            *asking(model, "--graph", "graph.jsonl", "--save-graph", "graph.jsonl", "--trace", "run.jsonl")
+        )
+    assert (
+        ran.code == 1 and "--save-graph graph-2.jsonl" in ran.err and read_snapshot("graph.jsonl") == OTHER
+    ), ran.err
     assert "Answer: London" in ran.out
     ran = kgot_lab("resume", "run.jsonl", "--save-graph", "graph-2.jsonl")
     (edge,) = read_snapshot("graph-2.jsonl").edges
-    assert ran.code == 0 and edge.identity == GRAPH.edges[0].identity and edge.properties["year"] == 1815, ran.err
-    assert edge.properties["sentence"], "the run read a sentence that says the fact, which it gained as a support"
+    assert ran.code == 0 and edge.identity == GRAPH.edges[0].identity and edge.properties["year"] == 1815, (
+        ran.err
+    )
+    assert edge.properties["sentence"], (
+        "the run read a sentence that says the fact, which it gained as a support"
+    )
 
 
 def test_a_stopped_run_is_not_saved_over_a_graph_that_came_in_the_meantime(kgot_lab, here):
     with openai_server(*replies(*FIRST, *REST)) as model:
-        assert kgot_lab(*asking(model, "--save-graph", "learnt.jsonl", "--trace", "run.jsonl", "--max-calls", "5")).code == 1
+        assert (
+            kgot_lab(
+                *asking(model, "--save-graph", "learnt.jsonl", "--trace", "run.jsonl", "--max-calls", "5")
+            ).code
+            == 1
+        )
         another_graph("learnt.jsonl")()
         asked = len(model.bodies)
         ran = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
-        assert ran.code == 1 and "--save-graph learnt.jsonl is there and holds another graph" in ran.err and len(model.bodies) == asked
+        assert (
+            ran.code == 1
+            and "--save-graph learnt.jsonl is there and holds another graph" in ran.err
+            and len(model.bodies) == asked
+        )
         assert kgot_lab("resume", "run.jsonl", "--max-calls", "50", "--save-graph", "mine.jsonl").code == 0
     assert read_snapshot("learnt.jsonl") == OTHER and len(read_snapshot("mine.jsonl").edges) == 1
 
@@ -104,7 +141,9 @@ def test_a_stopped_run_is_not_saved_over_a_graph_that_came_in_the_meantime(kgot_
 def test_where_a_resumed_run_is_saved_is_in_the_command_that_goes_on_with_it(kgot_lab, here):
     with openai_server(*replies(*FIRST, *REST)) as model:
         assert kgot_lab(*asking(model, "--trace", "run.jsonl", "--max-calls", "3")).code == 1
-        ran = kgot_lab("resume", "run.jsonl", "--max-calls", "5", "--save-graph", "mine.jsonl", "--snapshots", "snaps")
+        ran = kgot_lab(
+            "resume", "run.jsonl", "--max-calls", "5", "--save-graph", "mine.jsonl", "--snapshots", "snaps"
+        )
     assert ran.code == 1 and "--save-graph mine.jsonl --snapshots snaps" in ran.err, ran.err
 
 
@@ -112,7 +151,11 @@ def test_a_run_is_not_saved_over_the_graph_beside_its_trace(kgot_lab, server):
     write_snapshot(GRAPH, "graph.jsonl", variant="networkx")
     assert kgot_lab(*asking(server, "--graph", "graph.jsonl", "--trace", "run.jsonl")).code == 0
     ran = kgot_lab("resume", "run.jsonl", "--save-graph", "run.start.jsonl")
-    assert ran.code == 1 and "are the same file, run.start.jsonl" in ran.err and read_snapshot("run.start.jsonl") == GRAPH, ran.err
+    assert (
+        ran.code == 1
+        and "are the same file, run.start.jsonl" in ran.err
+        and read_snapshot("run.start.jsonl") == GRAPH
+    ), ran.err
 
 
 def test_a_run_that_has_its_answer_says_that_a_file_holds_another_graph(kgot_lab, server):
@@ -131,7 +174,9 @@ def test_an_extracted_graph_is_not_written_over_one_that_came_in_the_meantime(kg
     first, *rest = replies(WRITE, {"statements": []})
     with openai_server(after(first, another_graph("graph.jsonl")), *rest) as model:
         ran = kgot_lab("extract", "my papers", "--model", f"{model.url}#m", "--trace", "x.jsonl")
-        assert ran.code == 1 and "graph.jsonl was written by another command in the meantime" in ran.err, ran.err
+        assert ran.code == 1 and "graph.jsonl was written by another command in the meantime" in ran.err, (
+            ran.err
+        )
         assert read_snapshot("graph.jsonl") == OTHER and "--out graph-2.jsonl" in ran.err
         asked, again = len(model.bodies), shlex.split(ran.err.strip().split("made by: ")[-1])
         assert "--resume" in again and kgot_lab(*again[1:]).code == 0
@@ -145,7 +190,11 @@ def test_an_extraction_that_goes_on_does_not_lose_edges_that_it_did_not_make(kgo
         more = PropertyGraph.of(made.nodes, [*made.edges, Edge("London", "home of", "Ada Lovelace")])
         write_snapshot(more, "graph.jsonl", variant="networkx")
         ran = kgot_lab("extract", "my papers", "--model", f"{model.url}#m", "--resume", "--trace", "x.jsonl")
-    assert ran.code == 1 and "another graph than this extraction made" in ran.err and read_snapshot("graph.jsonl") == more
+    assert (
+        ran.code == 1
+        and "another graph than this extraction made" in ran.err
+        and read_snapshot("graph.jsonl") == more
+    )
 
 
 def test_snapshots_of_another_run_stay_and_those_of_this_one_are_made_again_elsewhere(kgot_lab, here):
@@ -155,7 +204,10 @@ def test_snapshots_of_another_run_stay_and_those_of_this_one_are_made_again_else
         ran = kgot_lab(*asking(model, "--snapshots", "snaps", "--trace", "run.jsonl"))
         asked = len(model.bodies)
         assert ran.code == 0 and read_snapshot("snaps/snapshot_1.json") == OTHER, ran.err
-        assert "snapshot_1.json is of another run" in ran.err and "kgot-lab resume run.jsonl --snapshots snaps-2" in ran.err
+        assert (
+            "snapshot_1.json is of another run" in ran.err
+            and "kgot-lab resume run.jsonl --snapshots snaps-2" in ran.err
+        )
         assert kgot_lab("resume", "run.jsonl", "--snapshots", "snaps-2").code == 0
         assert len(read_snapshot("snaps-2/snapshot_1.json").edges) == 1 and len(model.bodies) == asked
 

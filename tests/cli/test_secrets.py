@@ -1,4 +1,6 @@
-"""No password or key of an address is printed or written down, by whatever command was given it, in good use and in bad."""
+"""No password or key of an address is printed or written down, by whatever command was given it, in good use
+and in bad.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from kgot_lab.errors import BadInput, LabError, ToolFailed, UnknownName, without
 from kgot_lab.stores import open_store
 
 SECRET = "sw0rdfish"
-MODELS = [f"http://key:{SECRET}@127.0.0.1:9/v1#m", f"http://127.0.0.1:9/v1?api_key={SECRET}#m", f"htp://key:{SECRET}@127.0.0.1:9/v1#m"]
+MODELS = [
+    f"http://key:{SECRET}@127.0.0.1:9/v1#m",
+    f"http://127.0.0.1:9/v1?api_key={SECRET}#m",
+    f"htp://key:{SECRET}@127.0.0.1:9/v1#m",
+]
 STORES = [
     f"bolt://neo4j:{SECRET}@127.0.0.1:9", f"http://key:{SECRET}@127.0.0.1:9/query", f"http://127.0.0.1:9/query?api_key={SECRET}",
     f"postgresql://lab:{SECRET}@127.0.0.1:9/graphs", f"redis://lab:{SECRET}@127.0.0.1:9", f"bolt://neo4j:{SECRET}/x@127.0.0.1:9",
@@ -45,7 +51,9 @@ def refused(words: list[str]) -> list[str]:
 
 def shown(ran) -> str:
     """All that a command printed, without the line breaks of its frames, and all that lies in the folder now."""
-    written = "".join(str(path) + path.read_text(errors="replace") for path in Path().rglob("*") if path.is_file())
+    written = "".join(
+        str(path) + path.read_text(errors="replace") for path in Path().rglob("*") if path.is_file()
+    )
     return "".join((ran.out + ran.err).replace("│", "").split()) + written
 
 
@@ -68,9 +76,23 @@ def test_an_address_that_is_refused_is_told_without_its_password(run, words):
         assert ran.code != 0 and SECRET not in shown(ran), (address, ran.err)
 
 
-def test_a_key_in_the_address_of_a_store_that_is_used_is_on_no_page_and_in_no_file(kgot_lab, here, oxigraph_server, server):
+def test_a_key_in_the_address_of_a_store_that_is_used_is_on_no_page_and_in_no_file(
+    kgot_lab, here, oxigraph_server, server
+):
     at = f"{oxigraph_server.query_url}?api_key={SECRET}"
-    words = asking(server, "--store", "sparql_server", "--at", at, "--namespace", "n", "--trace", "run.jsonl", "--html", "run.html")
+    words = asking(
+        server,
+        "--store",
+        "sparql_server",
+        "--at",
+        at,
+        "--namespace",
+        "n",
+        "--trace",
+        "run.jsonl",
+        "--html",
+        "run.html",
+    )
     ran = kgot_lab(*words, "--max-calls", 4)
     assert ran.code == 1 and "api_key=…" in ran.err and SECRET not in shown(ran)
     lost = kgot_lab(*words[:-6], "--at", at.replace(SECRET, "…"))

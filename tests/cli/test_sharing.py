@@ -31,11 +31,20 @@ def test_the_file_of_a_store_is_exported_and_stays_as_it_is(kgot_lab, tmp_path, 
         store.apply(store.graph().diff(PropertyGraph.of([Node("Ada Lovelace")])))
     before = (tmp_path / name).read_bytes()
     code, out, err = kgot_lab("export", name, "--out", "graph.html")
-    assert code == 0 and "1 node" in out and "Ada Lovelace" in (tmp_path / "graph.html").read_text(encoding="utf-8"), err
-    assert (tmp_path / name).read_bytes() == before and {path.name for path in tmp_path.iterdir()} == {name, "graph.html"}
+    assert (
+        code == 0
+        and "1 node" in out
+        and "Ada Lovelace" in (tmp_path / "graph.html").read_text(encoding="utf-8")
+    ), err
+    assert (tmp_path / name).read_bytes() == before and {path.name for path in tmp_path.iterdir()} == {
+        name,
+        "graph.html",
+    }
 
 
-def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_examined_as_one(kgot_lab, tmp_path):
+def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_examined_as_one(
+    kgot_lab, tmp_path
+):
     whole = bundled("traces/hotpotqa_demo.jsonl")
     (tmp_path / "marked.jsonl").write_bytes("\ufeff".encode() + whole.read_bytes())
     code, out, err = kgot_lab("export", "marked.jsonl", "--out", "graph.html")
@@ -48,7 +57,9 @@ def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):
     (tmp_path / "notes.md").write_text("# notes")
     assert "there is no file nothing.json" in kgot_lab("export", "nothing.json")[2]
     assert "notes.md, line 1: not JSON" in kgot_lab("export", "notes.md")[2]
-    assert "ends in .html" in kgot_lab("export", bundled("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]
+    assert (
+        "ends in .html" in kgot_lab("export", bundled("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"notes.md"}
 
 
@@ -60,11 +71,21 @@ def test_a_run_is_not_written_over_by_its_graph(kgot_lab, tmp_path):
 
 def test_a_notebook_becomes_a_page(kgot_lab, tmp_path):
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# A question?"}]
-    (tmp_path / "one.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    (tmp_path / "one.ipynb").write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
+    )
     code, out, _ = kgot_lab("pages", "one.ipynb", "--folder", "made", "--title", "Two hours")
-    assert code == 0 and "one.html" in out and "A question?" in (tmp_path / "made" / "one.html").read_text(encoding="utf-8")
+    assert (
+        code == 0
+        and "one.html" in out
+        and "A question?" in (tmp_path / "made" / "one.html").read_text(encoding="utf-8")
+    )
     front = (tmp_path / "made" / "index.html").read_text(encoding="utf-8")
-    assert "<h1>Two hours</h1>" in front and '<a href="one.html">A question?</a>' in front and "<script" not in front
+    assert (
+        "<h1>Two hours</h1>" in front
+        and '<a href="one.html">A question?</a>' in front
+        and "<script" not in front
+    )
 
 
 def test_a_notebook_that_is_not_there_is_refused(kgot_lab, tmp_path):

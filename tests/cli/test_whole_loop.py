@@ -1,4 +1,6 @@
-"""The command line on the whole loop: a graph that is there, limits, a page of YAML, models in a file, forks, snapshots, namespaces."""
+"""The command line on the whole loop: a graph that is there, limits, a page of YAML, models in a file, forks,
+snapshots, namespaces.
+"""
 
 from __future__ import annotations
 
@@ -36,24 +38,46 @@ def begun(path):
     return next(event for event in load_run(path).events if isinstance(event, Started))
 
 
-# --- a graph that is there ----------------------------------------------------------------------------------------------------
+# --- a graph that is there
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_graph_in_a_file_is_asked_without_documents_and_stays_as_it_is(kgot_lab, graph):
     before = Path(graph).read_bytes()
     with openai_server(*replies(*READ)) as model:
-        ran = kgot_lab("ask", QUESTION, "--graph", graph, "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl")
-    assert ran.code == 0 and "Answer: London" in ran.out and "begins with a graph of 2 nodes" in ran.out, ran.err
+        ran = kgot_lab(
+            "ask",
+            QUESTION,
+            "--graph",
+            graph,
+            "--model",
+            f"{model.url}#m",
+            "--set",
+            "forced_reads=1",
+            "--trace",
+            "run.jsonl",
+        )
+    assert ran.code == 0 and "Answer: London" in ran.out and "begins with a graph of 2 nodes" in ran.out, (
+        ran.err
+    )
     assert Path(graph).read_bytes() == before and begun("run.jsonl").start == GRAPH
-    assert kgot_lab("verify", "run.jsonl").out.startswith(f"{len(load_run('run.jsonl').events)} events, every one the same")
+    assert kgot_lab("verify", "run.jsonl").out.startswith(
+        f"{len(load_run('run.jsonl').events)} events, every one the same"
+    )
 
 
-def test_the_preset_paths_gets_the_search_alone_and_a_second_question_reads_what_the_first_one_kept(kgot_lab, here):
+def test_the_preset_paths_gets_the_search_alone_and_a_second_question_reads_what_the_first_one_kept(
+    kgot_lab, here
+):
     with answering_server(lambda prompt: "London") as server:
-        ran = kgot_lab(*asking(server, "--preset", "paths", "--save-graph", "learnt.jsonl", "--trace", "first.jsonl"))
+        ran = kgot_lab(
+            *asking(server, "--preset", "paths", "--save-graph", "learnt.jsonl", "--trace", "first.jsonl")
+        )
         assert ran.code == 0 and "Answer: London" in ran.out and "not offered" not in ran.err, ran.err
         assert list(begun("first.jsonl").tools) == ["search"]
-        again = kgot_lab(*asking(server, "--preset", "paths", "--graph", "learnt.jsonl", "--trace", "second.jsonl"))
+        again = kgot_lab(
+            *asking(server, "--preset", "paths", "--graph", "learnt.jsonl", "--trace", "second.jsonl")
+        )
     assert again.code == 0 and "Answer: London" in again.out, again.err
     assert not [event for event in load_run("second.jsonl").events if isinstance(event, ToolReturned)]
 
@@ -65,8 +89,12 @@ def test_what_a_run_learns_is_kept_if_told_and_asked_again(kgot_lab, server):
         edge.identity for edge in read_snapshot("learnt.jsonl").edges
     ]
     with openai_server(*replies(*READ)) as model:
-        ran = kgot_lab("ask", QUESTION, "--graph", "learnt.jsonl", "--model", f"{model.url}#m", "--set", "forced_reads=1")
-    assert "Answer: London" in ran.out and "“Ada Lovelace was born in London in 1815.”" in ran.out  # the sentence of the other run
+        ran = kgot_lab(
+            "ask", QUESTION, "--graph", "learnt.jsonl", "--model", f"{model.url}#m", "--set", "forced_reads=1"
+        )
+    assert (
+        "Answer: London" in ran.out and "“Ada Lovelace was born in London in 1815.”" in ran.out
+    )  # the sentence of the other run
 
 
 @pytest.mark.parametrize("kind", ["a trace", "a log", "a SQLite file", "GraphML"])
@@ -84,7 +112,9 @@ def test_a_graph_is_taken_from_any_file_that_holds_one(kgot_lab, server, here, k
         with open_store(name) as store:
             store.apply(store.graph().diff(GRAPH))
     with openai_server(*replies(*READ)) as model:
-        ran = kgot_lab("ask", QUESTION, "--graph", name, "--model", f"{model.url}#m", "--set", "forced_reads=1")
+        ran = kgot_lab(
+            "ask", QUESTION, "--graph", name, "--model", f"{model.url}#m", "--set", "forced_reads=1"
+        )
     assert ran.code == 0 and "Answer: London" in ran.out, ran.err
 
 
@@ -94,8 +124,20 @@ def test_a_damaged_log_is_begun_with_as_far_as_it_is_whole_and_stays_as_it_is(kg
     Path("graph.log").write_bytes(torn := Path("graph.log").read_bytes() + b"0123456789abcdef {")
     with openai_server(*replies(*READ)) as model:
         for _ in range(2):
-            ran = kgot_lab("ask", QUESTION, "--graph", "graph.log", "--model", f"{model.url}#m", "--set", "forced_reads=1")
-            assert "note: graph.log: it ended in record 2" in ran.err and "begins with a graph of 2 nodes" in ran.out, ran.err
+            ran = kgot_lab(
+                "ask",
+                QUESTION,
+                "--graph",
+                "graph.log",
+                "--model",
+                f"{model.url}#m",
+                "--set",
+                "forced_reads=1",
+            )
+            assert (
+                "note: graph.log: it ended in record 2" in ran.err
+                and "begins with a graph of 2 nodes" in ran.out
+            ), ran.err
     assert Path("graph.log").read_bytes() == torn and not list(here.glob("*damaged*"))
 
 
@@ -103,13 +145,26 @@ def test_a_damaged_log_is_begun_with_as_far_as_it_is_whole_and_stays_as_it_is(kg
 def test_an_empty_file_is_no_graph_to_begin_with_and_becomes_no_store(kgot_lab, server, name):
     Path(name).touch()
     ran = kgot_lab(*asking(server, "--graph", name))
-    assert ran.code == 1 and f"{name} is empty, so it holds no graph" in ran.err and not server.bodies, ran.err
+    assert ran.code == 1 and f"{name} is empty, so it holds no graph" in ran.err and not server.bodies, (
+        ran.err
+    )
     assert not Path(name).stat().st_size
 
 
 def test_a_stopped_run_on_a_graph_resumes(kgot_lab, graph):
     with openai_server(*replies(*READ)) as model:
-        told = ["--graph", graph, "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl", "--max-calls", "2"]
+        told = [
+            "--graph",
+            graph,
+            "--model",
+            f"{model.url}#m",
+            "--set",
+            "forced_reads=1",
+            "--trace",
+            "run.jsonl",
+            "--max-calls",
+            "2",
+        ]
         ran = kgot_lab("ask", QUESTION, *told)
         assert ran.code == 1 and "2 of 2 calls are spent" in ran.err
         resumed = kgot_lab(*ran.again[1:], "--max-calls", "50")
@@ -118,9 +173,21 @@ def test_a_stopped_run_on_a_graph_resumes(kgot_lab, graph):
 
 def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_asked(kgot_lab, oxigraph_server):
     at = oxigraph_server.query_url
-    write, read = "INSERT DATA { :Ada_Lovelace :born_in :London }", "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"
+    write, read = (
+        "INSERT DATA { :Ada_Lovelace :born_in :London }",
+        "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }",
+    )
     retrieve = {"choice": "RETRIEVE", "text": read}
-    answers = [*FIRST, {"statements": [write]}, retrieve, retrieve, retrieve, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+    answers = [
+        *FIRST,
+        {"statements": [write]},
+        retrieve,
+        retrieve,
+        retrieve,
+        {"needed": False},
+        {"answer": "London"},
+        {"answer": "London"},
+    ]
     for name in ("first", "second"):
         with openai_server(*replies(*answers)) as model:
             ran = kgot_lab(*asking(model, "--store", "sparql_server", "--at", at, "--namespace", name))
@@ -130,14 +197,34 @@ def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_ask
     with openai_server(*replies(*FIRST)) as model:
         again = kgot_lab(*asking(model, "--store", "sparql_server", "--at", at, "--namespace", "first"))
         assert not model.bodies
-    assert again.code == 1 and "already holds a graph" in again.err and "--keep" in again.err and "--wipe" in again.err
+    assert (
+        again.code == 1
+        and "already holds a graph" in again.err
+        and "--keep" in again.err
+        and "--wipe" in again.err
+    )
     with openai_server(*replies(*READ)) as model:
-        kept = kgot_lab("ask", QUESTION, "--graph", at, "--namespace", "first", "--model", f"{model.url}#m", "--set", "forced_reads=1")
+        kept = kgot_lab(
+            "ask",
+            QUESTION,
+            "--graph",
+            at,
+            "--namespace",
+            "first",
+            "--model",
+            f"{model.url}#m",
+            "--set",
+            "forced_reads=1",
+        )
     assert kept.code == 0 and "Answer: London" in kept.out, kept.err
-    assert kgot_lab("namespaces", at, "--delete", "first").code == 0 and "first" not in kgot_lab("namespaces", at).out
+    assert (
+        kgot_lab("namespaces", at, "--delete", "first").code == 0
+        and "first" not in kgot_lab("namespaces", at).out
+    )
 
 
-# --- limits, a page of YAML, models in a file -----------------------------------------------------------------------------------
+# --- limits, a page of YAML, models in a file
+# -----------------------------------------------------------------------------------
 
 
 def test_limits_are_set_on_the_command_line(kgot_lab, server):
@@ -157,7 +244,13 @@ def test_limits_are_set_on_the_command_line(kgot_lab, server):
     ]
     ran = kgot_lab(*asking(server, *told, "--trace", "run.jsonl"))
     limits = begun("run.jsonl").limits
-    assert (limits["steps"], limits["votes"], limits["repairs"], limits["temperature"], limits["vote_temperature"]) == (
+    assert (
+        limits["steps"],
+        limits["votes"],
+        limits["repairs"],
+        limits["temperature"],
+        limits["vote_temperature"],
+    ) == (
         3,
         3,
         1,
@@ -181,11 +274,20 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
     Path("lab.yaml").write_text(PAGE)
     Path("models.yaml").write_text(f"planner: {{model: '{server.url}#m', temperature: 0.3}}")
     ran = kgot_lab("ask", QUESTION, "--config", "lab.yaml", "--steps", "4", "--trace", "run.jsonl")
-    assert ran.code == 0 and begun("run.jsonl").limits["steps"] == 4 and begun("run.jsonl").limits["votes"] == 3, ran.err
+    assert (
+        ran.code == 0 and begun("run.jsonl").limits["steps"] == 4 and begun("run.jsonl").limits["votes"] == 3
+    ), ran.err
     Path("again.yaml").write_text("\n".join(line for line in ran.err.splitlines() if line.startswith("  ")))
     told = yaml.safe_load(Path("again.yaml").read_text())
-    assert "  # configuration\n" in ran.err and kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
-    assert told["model"] == "planner" and told["limits"] == {"steps": 4, "votes": 3} and told["budget"] == {"calls": 40}
+    assert (
+        "  # configuration\n" in ran.err
+        and kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
+    )
+    assert (
+        told["model"] == "planner"
+        and told["limits"] == {"steps": 4, "votes": 3}
+        and told["budget"] == {"calls": 40}
+    )
     assert yaml.safe_load(load_run("run.jsonl").about["configuration"]) == told
     assert all(body["temperature"] == 0.3 for body in server.bodies)
 
@@ -245,11 +347,21 @@ def test_keys_are_read_from_a_file_of_the_folder_and_never_printed(kgot_lab, ser
 
 def test_money_is_refused_where_the_price_is_not_known(kgot_lab, server, monkeypatch):
     monkeypatch.setenv("KGOT_LAB_SERVER_KEY", "none")
-    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "https://llm.example.org/v1#m", "--max-dollars", "1")
+    ran = kgot_lab(
+        "ask",
+        QUESTION,
+        "--documents",
+        "my papers",
+        "--model",
+        "https://llm.example.org/v1#m",
+        "--max-dollars",
+        "1",
+    )
     assert ran.code == 1 and "the price of llm.example.org:m is not known" in ran.err
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------------------
+# --- tools
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_larger_model_is_offered_all_that_works_here_and_told_what_does_not_and_why(kgot_lab, server):
@@ -266,21 +378,34 @@ def test_a_folder_of_pages_stands_in_for_the_web(kgot_lab, server, here):
 
 
 def test_one_tool_by_name_and_one_that_cannot_work(kgot_lab, server):
-    assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0 and list(begun("run.jsonl").tools) == ["search"]
+    assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0 and list(
+        begun("run.jsonl").tools
+    ) == ["search"]
     ran = kgot_lab(*asking(server, "--tool", "ask_search_agent"))
-    assert ran.code == 1 and "the tool ask_search_agent cannot work here: the web is not to be asked" in ran.err
-    assert "unknown tool 'serach'; did you mean 'search'?" in kgot_lab(*asking(server, "--tool", "serach")).err
+    assert (
+        ran.code == 1 and "the tool ask_search_agent cannot work here: the web is not to be asked" in ran.err
+    )
+    assert (
+        "unknown tool 'serach'; did you mean 'search'?" in kgot_lab(*asking(server, "--tool", "serach")).err
+    )
 
 
-# --- forks and runs that go on ----------------------------------------------------------------------------------------------------
+# --- forks and runs that go on
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_run_is_forked_on_the_command_line_and_the_fork_verifies(kgot_lab, server):
     kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl"))
-    at = next(number for number, event in enumerate(load_run("run.jsonl").events) if isinstance(event, ToolReturned))
+    at = next(
+        number for number, event in enumerate(load_run("run.jsonl").events) if isinstance(event, ToolReturned)
+    )
     assert f"{at:5}  text" in kgot_lab("fork", "run.jsonl", "--list").out
-    ran = kgot_lab("fork", "run.jsonl", at, "--change", "Ada Lovelace was born in Paris.", "--documents", "my papers")
-    assert ran.code == 0 and "no live model was given" in ran.out and Path(f"run_fork_{at}.jsonl").exists(), ran.err
+    ran = kgot_lab(
+        "fork", "run.jsonl", at, "--change", "Ada Lovelace was born in Paris.", "--documents", "my papers"
+    )
+    assert ran.code == 0 and "no live model was given" in ran.out and Path(f"run_fork_{at}.jsonl").exists(), (
+        ran.err
+    )
     assert kgot_lab("verify", f"run_fork_{at}.jsonl").code == 0
     assert "say what the event is changed to" in kgot_lab("fork", "run.jsonl", at).err
     assert "exists already" in kgot_lab("fork", "run.jsonl", at, "--change", "x").err
@@ -290,7 +415,10 @@ def test_a_truncated_trace_says_so(kgot_lab, server):
     kgot_lab(*asking(server, "--trace", "run.jsonl"))
     lines = Path("run.jsonl").read_text().splitlines(keepends=True)
     Path("run.jsonl").write_text("".join(lines[:5]) + lines[5][:20])
-    assert "this run was stopped before its answer: kgot-lab resume run.jsonl goes on with it" in kgot_lab("show", "run.jsonl").err
+    assert (
+        "this run was stopped before its answer: kgot-lab resume run.jsonl goes on with it"
+        in kgot_lab("show", "run.jsonl").err
+    )
     assert "stopped before its answer" in kgot_lab("verify", "run.jsonl").out
 
 
@@ -305,26 +433,51 @@ def test_a_run_whose_folder_shrank_resumes(kgot_lab, here):
 
 def test_the_answer_is_shown_with_facts_sentences_and_passages(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--tool", "search", "--json"))
-    assert json.loads(ran.out)["supports"] == [[{"document": "ada.md#1", "sentence": "Ada Lovelace was born in London in 1815."}]]
+    assert json.loads(ran.out)["supports"] == [
+        [{"document": "ada.md#1", "sentence": "Ada Lovelace was born in London in 1815."}]
+    ]
 
 
 def test_an_extraction_tells_beforehand_what_it_will_take_and_keeps_to_its_budget(kgot_lab, server):
-    ran = kgot_lab("extract", "my papers", "--model", f"{server.url}#m", "--max-calls", "1", "--out", "all.jsonl")
-    assert "estimate, for all documents: about 2 calls" in ran.err and "1 of 1 calls are spent" in ran.err and "--max-calls MORE" in ran.err
+    ran = kgot_lab(
+        "extract", "my papers", "--model", f"{server.url}#m", "--max-calls", "1", "--out", "all.jsonl"
+    )
+    assert (
+        "estimate, for all documents: about 2 calls" in ran.err
+        and "1 of 1 calls are spent" in ran.err
+        and "--max-calls MORE" in ran.err
+    )
     assert ran.again[:3] == ["kgot-lab", "extract", "my papers"]
 
 
 def test_nothing_is_wiped_before_everything_that_can_be_refused_is_refused(kgot_lab, here):
     with open_store("graph.log") as store:
         store.apply(store.graph().diff(GRAPH))
-    for words in (["--model", "gpt-4o"], ["--model", "openai:m"], ["--tool", "nothing", "--model", "http://127.0.0.1:1/v1#m"]):
-        ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--store", "in_memory", "--at", "graph.log", "--wipe", *words)
+    for words in (
+        ["--model", "gpt-4o"],
+        ["--model", "openai:m"],
+        ["--tool", "nothing", "--model", "http://127.0.0.1:1/v1#m"],
+    ):
+        ran = kgot_lab(
+            "ask",
+            QUESTION,
+            "--documents",
+            "my papers",
+            "--store",
+            "in_memory",
+            "--at",
+            "graph.log",
+            "--wipe",
+            *words,
+        )
         assert ran.code == 1
     with open_store("graph.log") as store:
         assert store.graph() == GRAPH
 
 
-def test_no_limit_in_dollars_is_taken_where_a_price_is_missing_for_any_of_the_models(kgot_lab, server, monkeypatch):
+def test_no_limit_in_dollars_is_taken_where_a_price_is_missing_for_any_of_the_models(
+    kgot_lab, server, monkeypatch
+):
     monkeypatch.setenv("KGOT_LAB_SERVER_KEY", "none")
     ran = kgot_lab(*asking(server, "--execution-model", "https://llm.example.org/v1#m", "--max-dollars", "1"))
     assert ran.code == 1 and "price: {prompt" in ran.err and not server.bodies
@@ -356,7 +509,9 @@ def test_what_would_be_lost_or_means_nothing_is_refused(kgot_lab, server, words,
     before = Path("my papers/ada.md").read_text()
     Path("notes.json").write_text("[1]")
     ran = kgot_lab(*asking(server, *words))
-    assert ran.code == 1 and says in ran.err and "s3cret" not in ran.err and "Traceback" not in ran.err, ran.err
+    assert ran.code == 1 and says in ran.err and "s3cret" not in ran.err and "Traceback" not in ran.err, (
+        ran.err
+    )
     assert Path("my papers/ada.md").read_text() == before and not server.bodies
 
 
@@ -364,7 +519,16 @@ def test_a_resumed_run_is_asked_as_it_began(kgot_lab, here):
     (here / "site").mkdir()
     (here / "site" / "index.html").write_text("<html><body><p>Ada</p></body></html>")
     with openai_server(*replies(*FIRST, *REST)) as model:
-        told = ["--mirror", "site", "--save-graph", "learnt.jsonl", "--trace", "run.jsonl", "--max-calls", "5"]
+        told = [
+            "--mirror",
+            "site",
+            "--save-graph",
+            "learnt.jsonl",
+            "--trace",
+            "run.jsonl",
+            "--max-calls",
+            "5",
+        ]
         assert kgot_lab(*asking(model, *told)).code == 1
         resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
         assert resumed.code == 0 and "Answer: London" in resumed.out, resumed.err
@@ -374,19 +538,42 @@ def test_a_resumed_run_is_asked_as_it_began(kgot_lab, here):
 def test_a_small_model_that_is_given_more_than_documents_is_offered_more(kgot_lab, server, here):
     (here / "a.png").write_bytes(b"\x89PNG\r\n")
     ran = kgot_lab(
-        *asking(server, "--preset", "local", "--vision-model", f"{server.url}#sees", "--attach", "a.png", "--trace", "run.jsonl")
+        *asking(
+            server,
+            "--preset",
+            "local",
+            "--vision-model",
+            f"{server.url}#sees",
+            "--attach",
+            "a.png",
+            "--trace",
+            "run.jsonl",
+        )
     )
     assert "image_question" in begun("run.jsonl").tools, ran.err
 
 
 def test_an_extraction_takes_limits_and_a_page_of_yaml_and_prints_them_back(kgot_lab, here, server):
     Path("lab.yaml").write_text("preset: local\nlimits: {parses: 2, steps: 4}\ntools: {web: true}\n")
-    words = ["extract", "my papers", "--config", "lab.yaml", "--set", "parses=1", "--model", f"{server.url}#m", "--trace", "x.jsonl"]
+    words = [
+        "extract",
+        "my papers",
+        "--config",
+        "lab.yaml",
+        "--set",
+        "parses=1",
+        "--model",
+        f"{server.url}#m",
+        "--trace",
+        "x.jsonl",
+    ]
     ran = kgot_lab(*words, "--max-calls", 1)
     assert "note: kgot-lab extract does not use tools.web of the configuration" in ran.err
     assert "parses: 1" in ran.err and "steps: 4" in ran.err and "preset: local" in ran.err
     limits = begun("x.jsonl").limits
-    assert (limits["parses"], limits["steps"]) == (1, 4) and "parses: 1" in load_run("x.jsonl").about["configuration"]
+    assert (limits["parses"], limits["steps"]) == (1, 4) and "parses: 1" in load_run("x.jsonl").about[
+        "configuration"
+    ]
     assert "--set parses=1" in ran.err and "--config lab.yaml" in ran.err
 
 
@@ -398,27 +585,49 @@ def test_the_graph_of_another_program_is_asked_by_the_names_of_its_nodes(kgot_la
         f'{nodes}{{"type":"relationship","id":"0","label":"BORN_IN","start":{{"id":"0"}},"end":{{"id":"1"}}}}\n'
     )
     with openai_server(*replies(*READ)) as model:
-        told = ["--graph", "neo4j.json", "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl"]
+        told = [
+            "--graph",
+            "neo4j.json",
+            "--model",
+            f"{model.url}#m",
+            "--set",
+            "forced_reads=1",
+            "--trace",
+            "run.jsonl",
+        ]
         ran = kgot_lab("ask", QUESTION, *told)
-    assert ran.code == 0 and ran.err.count("note: neo4j.json: the graph of another program: 2 of 2 nodes by their names") == 1, ran.err
+    assert (
+        ran.code == 0
+        and ran.err.count("note: neo4j.json: the graph of another program: 2 of 2 nodes by their names") == 1
+    ), ran.err
     assert begun("run.jsonl").start.node("Ada Lovelace").properties[SOURCE_ID] == "0"
 
 
-@pytest.mark.parametrize(("ending", "begins"), [(".graphml", b"<?xml"), (".ttl", b"@prefix"), (".json", b'{"type"')])
+@pytest.mark.parametrize(
+    ("ending", "begins"), [(".graphml", b"<?xml"), (".ttl", b"@prefix"), (".json", b'{"type"')]
+)
 def test_a_graph_is_kept_in_the_form_of_its_ending(kgot_lab, server, ending, begins):
     from kgot_lab.stores.files import read_graph
 
     ran = kgot_lab(*asking(server, "--save-graph", f"learnt{ending}"))
     assert ran.code == 0 and Path(f"learnt{ending}").read_bytes().startswith(begins), ran.err
-    assert {edge.identity[:3] for edge in read_graph(f"learnt{ending}").edges} == {("Ada Lovelace", "born in", "London")}
+    assert {edge.identity[:3] for edge in read_graph(f"learnt{ending}").edges} == {
+        ("Ada Lovelace", "born in", "London")
+    }
 
 
 def test_tokens_that_a_server_does_not_tell_are_no_zeros(kgot_lab, here):
     untold = [replace(answer, body={**answer.body, "usage": None}) for answer in replies(*FIRST, *REST)]
     with openai_server(*untold) as model:
         ran = kgot_lab(*asking(model))
-    assert ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out, ran.out
-    assert "dollars not told" in ran.out and "$0.0000" not in ran.out and ran.err.count("does not tell how many tokens") == 1
+    assert (
+        ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out
+    ), ran.out
+    assert (
+        "dollars not told" in ran.out
+        and "$0.0000" not in ran.out
+        and ran.err.count("does not tell how many tokens") == 1
+    )
 
 
 def test_an_empty_graph_is_said_to_be_empty(kgot_lab, server):

@@ -1,4 +1,6 @@
-"""Files that take too long, too much memory or are none: each is named with its reason, and the others are read."""
+"""Files that take too long, too much memory or are none: each is named with its reason, and the others are
+read.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read(convert
 @pytest.mark.skipif(sys.platform != "linux", reason="no such limit there")
 def test_a_file_that_takes_too_much_memory_is_refused_and_the_next_one_is_read(converter):
     converter.limits = ConvertLimits(seconds=AMPLE, memory_mb=16)
-    assert converter.convert(docx("Head", *["a"] * 100_000), ".docx")["error"] == "needs more memory than a file may take"
+    assert (
+        converter.convert(docx("Head", *["a"] * 100_000), ".docx")["error"]
+        == "needs more memory than a file may take"
+    )
     assert converter.convert(PAGE, ".html")["text"] == "# Tea\n\nAt four."
 
 
@@ -63,7 +68,9 @@ def bytes_waiting(pipe) -> int:
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, struct.pack("i", 0)))[0]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="what waits in a pipe is not told at its writing end there")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="what waits in a pipe is not told at its writing end there"
+)
 def test_a_file_that_ends_the_converter_is_named_and_the_next_one_is_read(converter):
     converter.convert(PAGE, ".html")
     process = converter._process
@@ -93,17 +100,25 @@ def test_a_page_has_less_time_than_a_packed_file_and_stops_no_folder(converter, 
     assert limits.time_for(400_000_000, ".htm") == 120 and limits.time_for(400_000_000, ".xlsx") == 300
     converter.limits = ConvertLimits(seconds=1, seconds_a_megabyte=0)
     monkeypatch.setattr("kgot_lab.documents.files.converter_of", lambda _: converter)
-    (tmp_path / "hostile.html").write_text("<a " * 33_000)  # a tag without an end: each is looked at to the end of the page
+    (tmp_path / "hostile.html").write_text(
+        "<a " * 33_000
+    )  # a tag without an end: each is looked at to the end of the page
     (tmp_path / "tea.txt").write_text("At four.")
     library = read_documents(tmp_path)
     assert [document.text for document in library] == ["At four."]
-    assert [str(remark) for remark in library.skipped] == ["hostile.html: takes longer than 0.4 seconds to read"]
+    assert [str(remark) for remark in library.skipped] == [
+        "hostile.html: takes longer than 0.4 seconds to read"
+    ]
 
 
 def left_behind() -> tuple[set[int], set[str], int]:
     """The processes, open files and threads that this process has, but for those of its tests' own."""
     files = {str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
-    return processes_below(os.getpid()), {file for file in files if file.startswith("pipe:")}, threading.active_count()
+    return (
+        processes_below(os.getpid()),
+        {file for file in files if file.startswith("pipe:")},
+        threading.active_count(),
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux lists what a process has")
@@ -117,7 +132,9 @@ def test_a_converter_that_ended_leaves_no_process_no_pipe_and_no_thread(converte
     elif end == "kill":
         os.kill(process.pid, signal.SIGKILL)  # as the system does where memory ends
     else:
-        converter.limits = ConvertLimits(seconds=AMPLE, memory_mb=16) if end == "memory" else ConvertLimits(0.5, 0)
+        converter.limits = (
+            ConvertLimits(seconds=AMPLE, memory_mb=16) if end == "memory" else ConvertLimits(0.5, 0)
+        )
         with suppress(BadInput):
             converter.convert(docx("Head", *["a"] * 100_000), ".docx")
     until(lambda: left_behind() == before, "nothing of it is left")
@@ -140,7 +157,13 @@ assert converter._process.pid == first, "the fork ended it"
 
 @posix
 def test_a_fork_does_not_end_the_converter_of_its_parent():
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=AMPLE, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS],
+        capture_output=True,
+        text=True,
+        timeout=AMPLE,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr
 
 
@@ -186,7 +209,19 @@ def test_what_unpacks_to_far_more_than_it_should_is_not_unpacked(data, why):
 
 
 @pytest.mark.parametrize(
-    "charset", ["no-such", "hex", "rot13", "idna", "undefined", "punycode", "unicode_escape", "utf\x00-8", "é", "x" * 500]
+    "charset",
+    [
+        "no-such",
+        "hex",
+        "rot13",
+        "idna",
+        "undefined",
+        "punycode",
+        "unicode_escape",
+        "utf\x00-8",
+        "é",
+        "x" * 500,
+    ],
 )
 def test_a_character_set_that_is_none_is_passed_over(charset):
     page = b'<meta charset="' + charset.encode() + b'"><p>caf\xe9 au lait'
@@ -200,7 +235,8 @@ def test_a_character_set_whose_bytes_look_like_ascii_goes_first():
     assert text_from("東京".encode("iso-2022-jp"), ".txt", "ISO-2022-JP").text == "東京"
 
 
-# --- what is no file ------------------------------------------------------------------------------------------------------
+# --- what is no file
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -211,7 +247,9 @@ def odd(tmp_path):
     (tmp_path / "folder.txt").mkdir()
     with socket.socket(socket.AF_UNIX) as server:
         here = os.open(tmp_path, os.O_RDONLY)
-        server.bind(f"/proc/self/fd/{here}/socket.txt" if sys.platform == "linux" else str(tmp_path / "socket.txt"))
+        server.bind(
+            f"/proc/self/fd/{here}/socket.txt" if sys.platform == "linux" else str(tmp_path / "socket.txt")
+        )
         os.close(here)
         yield tmp_path
 

@@ -53,7 +53,17 @@ def test_every_kind_of_file_is_read(tmp_path):
     assert texts["c.html#1"] == "Served at **four**."  # the heading is the title
     assert texts["e.pdf#1"] == "Rivers run to the sea."
     assert "The board met on Monday." in texts["f.docx#1"]
-    assert [document.title for document in library] == ["a", "Moon", "Tea & cake", "Tea & cake", "e", "Minutes", "g", "h", "I"]
+    assert [document.title for document in library] == [
+        "a",
+        "Moon",
+        "Tea & cake",
+        "Tea & cake",
+        "e",
+        "Minutes",
+        "g",
+        "h",
+        "I",
+    ]
     assert (library.skipped, library.doubtful) == ((), ())
 
 
@@ -85,7 +95,9 @@ def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kep
         "other.docx": "a zip file without a Word document in it",
         "picture.png": ".png is not read",
     }
-    assert repr(library).startswith("<Library: 1 passages from 1 files, 9 skipped>\n  skipped binary.txt: binary, not text")
+    assert repr(library).startswith(
+        "<Library: 1 passages from 1 files, 9 skipped>\n  skipped binary.txt: binary, not text"
+    )
 
 
 def test_a_file_over_50_megabytes_is_not_opened(tmp_path):
@@ -105,7 +117,11 @@ def test_a_file_over_50_megabytes_is_not_opened(tmp_path):
         (codecs.BOM_UTF32_BE + "caf\u00e9".encode("utf-32-be"), "caf\u00e9", ""),
         (codecs.BOM_UTF16_BE + "caf\u00e9".encode("utf-16-be"), "caf\u00e9", ""),
         ("caf\u00e9".encode("cp1252"), "caf\u00e9", "not UTF-8; read as cp1252"),
-        (b"a long enough line of text \x81\xff", "a long enough line of text \ufffd\ufffd", "not UTF-8; 2 characters were replaced"),
+        (
+            b"a long enough line of text \x81\xff",
+            "a long enough line of text \ufffd\ufffd",
+            "not UTF-8; 2 characters were replaced",
+        ),
     ],
 )
 def test_text_that_is_not_utf_8_is_read_and_reported(tmp_path, data, text, remark):
@@ -162,10 +178,18 @@ def test_links_are_not_followed_and_those_that_leave_the_folder_are_named(tmp_pa
 
 def test_a_link_to_nothing_and_one_to_itself_are_named_as_what_they_are(tmp_path):
     folder = folder_of(tmp_path, a_DOT_txt=b"A.")
-    for name, target in ("gone.txt", "nothing.txt"), ("away.txt", "/no/such/place"), ("through.txt", "a.txt/b"), ("round.txt", "round.txt"):
+    for name, target in (
+        ("gone.txt", "nothing.txt"),
+        ("away.txt", "/no/such/place"),
+        ("through.txt", "a.txt/b"),
+        ("round.txt", "round.txt"),
+    ):
         (folder / name).symlink_to(target)
     reasons = {remark.path: remark.reason for remark in read_documents(folder).skipped}
-    assert reasons.pop("round.txt") in {"a link that leads back to itself", "cannot be opened (Too many levels of symbolic links)"}
+    assert reasons.pop("round.txt") in {
+        "a link that leads back to itself",
+        "cannot be opened (Too many levels of symbolic links)",
+    }
     assert reasons == dict.fromkeys(["gone.txt", "away.txt", "through.txt"], "a link to what is not there")
 
 
@@ -224,7 +248,10 @@ def test_a_long_paragraph_is_cut_at_sentences_and_a_heading_stays_with_what_foll
     assert max(len(words(piece)) for piece in pieces) <= 150 and len(pieces) == 3
 
 
-@pytest.mark.parametrize("text", ["word " * 1000, "x" * 10_000, "東京は日本にある。" * 500, "a\n" * 1000, "a,b\r\n" * 1000, "", " \n\n "])
+@pytest.mark.parametrize(
+    "text",
+    ["word " * 1000, "x" * 10_000, "東京は日本にある。" * 500, "a\n" * 1000, "a,b\r\n" * 1000, "", " \n\n "],
+)
 def test_any_text_is_cut_into_pieces_that_fit(text):
     pieces = passages(text)
     assert all(len(words(piece)) <= 150 and 0 < len(piece) <= 1500 for piece in pieces)
@@ -240,14 +267,35 @@ def test_the_first_heading_is_found():
 
 @pytest.mark.parametrize(
     "unit",
-    ["`", "```\n", "```\n~~~\n", "~", "#", "# a\n", "# ", "word ", "x", " ", "\n ", "a.\n", "a. ", '. "', '{"a":1},', "a,b\n", "。", "\r"],
+    [
+        "`",
+        "```\n",
+        "```\n~~~\n",
+        "~",
+        "#",
+        "# a\n",
+        "# ",
+        "word ",
+        "x",
+        " ",
+        "\n ",
+        "a.\n",
+        "a. ",
+        '. "',
+        '{"a":1},',
+        "a,b\n",
+        "。",
+        "\r",
+    ],
 )
 @pytest.mark.parametrize("end", ["", "x`\n"])
 def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
     text = unit * (400_000 // len(unit)) + end
     begun = time.process_time()
     first_heading(text), passages(without_heading(text))
-    assert time.process_time() - begun < 10, "seconds of work, of which a search from each letter to the end takes hundreds"
+    assert time.process_time() - begun < 10, (
+        "seconds of work, of which a search from each letter to the end takes hundreds"
+    )
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~~", "```sh", "   ```"])
@@ -259,7 +307,16 @@ def test_a_comment_in_a_block_of_code_is_no_heading(fence):
     assert first_heading("```inline``` code\n# Title\n```") == "Title"
 
 
-@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF8 + b" \n"])
+@pytest.mark.parametrize(
+    "mark",
+    [
+        codecs.BOM_UTF8,
+        codecs.BOM_UTF16_LE,
+        codecs.BOM_UTF16_BE,
+        codecs.BOM_UTF32_LE,
+        codecs.BOM_UTF8 + b" \n",
+    ],
+)
 def test_a_file_with_nothing_but_a_mark_of_its_encoding_is_empty(tmp_path, mark):
     with pytest.raises(BadInput, match=r"^empty$"):
         text_of(folder_of(tmp_path, a_DOT_txt=mark) / "a.txt")

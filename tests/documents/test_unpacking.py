@@ -64,7 +64,11 @@ def test_two_files_that_would_be_one_are_refused(unpack, names):
 @pytest.mark.parametrize(
     ("data", "limits", "message"),
     [
-        (zip_of({f"{n}.txt": b"x" for n in range(11)}), UnpackLimits(files=10), "holds 11 files; the most is 10"),
+        (
+            zip_of({f"{n}.txt": b"x" for n in range(11)}),
+            UnpackLimits(files=10),
+            "holds 11 files; the most is 10",
+        ),
         (zip_of({"a": bytes(600), "b": bytes(600)}), UnpackLimits(total_bytes=1000), "unpacks to more than"),
         (zip_of({"zeros": bytes(3_000_000)}), USUAL, "far more than it should"),
         (lying_zip(700_001, 10), UnpackLimits(total_bytes=1000), "cannot be unpacked|far more|damaged"),

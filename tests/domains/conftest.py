@@ -26,7 +26,11 @@ def ticking() -> Iterator[datetime]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" in metafunc.fixturenames:
-        metafunc.parametrize("world", ENGINES if "layers" in Path(str(metafunc.definition.path)).parent.name else GRAPHS, indirect=True)
+        metafunc.parametrize(
+            "world",
+            ENGINES if "layers" in Path(str(metafunc.definition.path)).parent.name else GRAPHS,
+            indirect=True,
+        )
 
 
 @pytest.fixture
@@ -35,9 +39,13 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NpcWorld]:
     if request.param == "sqlite":
         opened = open_world(tmp_path / "town.db", now=lambda: next(clock))
     elif request.param == "postgres":
-        opened = at_postgres(request.getfixturevalue("postgres_url"), f"town {next(number)}", now=lambda: next(clock))
+        opened = at_postgres(
+            request.getfixturevalue("postgres_url"), f"town {next(number)}", now=lambda: next(clock)
+        )
     else:
-        opened = at_bolt(request.getfixturevalue("bolt_server"), f"town {next(number)}", now=lambda: next(clock))
+        opened = at_bolt(
+            request.getfixturevalue("bolt_server"), f"town {next(number)}", now=lambda: next(clock)
+        )
     with opened as world:
         yield world
 
@@ -46,7 +54,10 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NpcWorld]:
 def fields(postgres_url: str) -> Iterator[dict[str, NpcWorld]]:
     """A world on each engine in which many are planted, one after the other."""
     clock = datetime(2026, 1, 1, tzinfo=UTC)
-    worlds = {"sqlite": open_world(now=lambda: clock), "postgres": at_postgres(postgres_url, f"field {next(number)}", now=lambda: clock)}
+    worlds = {
+        "sqlite": open_world(now=lambda: clock),
+        "postgres": at_postgres(postgres_url, f"field {next(number)}", now=lambda: clock),
+    }
     yield worlds
     for world in worlds.values():
         world.close()

@@ -1,4 +1,6 @@
-"""The picture of an answer: question, facts and answer at one glance, whatever a model wrote, and no line through a box not its end."""
+"""The picture of an answer: question, facts and answer at one glance, whatever a model wrote, and no line
+through a box not its end.
+"""
 
 import random
 import re
@@ -30,7 +32,11 @@ def run_of(question, answer, facts, *, evidence=None, forced=False):
     ends = dict.fromkeys(end for edge in facts for end in (edge.source, edge.target))
     wrote = Wrote(statement="…", diff=Diff(added_nodes=tuple(map(Node, ends)), added_edges=tuple(facts)))
     read = facts if evidence is None else evidence
-    return [Started(question=question), wrote, Answered(text=answer, forced=forced, evidence=tuple(map(fact_of, read)))]
+    return [
+        Started(question=question),
+        wrote,
+        Answered(text=answer, forced=forced, evidence=tuple(map(fact_of, read))),
+    ]
 
 
 def texts(svg):
@@ -59,7 +65,10 @@ def boxes_and_lines(markup):
             (ax, ay, bx, by, x1, y1), shares = rest, [step / 60 for step in range(61)]
             level = [(x0 + (turn - x0) * t, y0) for t in shares]
             curve = [
-                tuple((1 - t) ** 3 * p + 3 * t * (1 - t) ** 2 * a + 3 * t * t * (1 - t) * b + t**3 * q for p, a, b, q in parts)
+                tuple(
+                    (1 - t) ** 3 * p + 3 * t * (1 - t) ** 2 * a + 3 * t * t * (1 - t) * b + t**3 * q
+                    for p, a, b, q in parts
+                )
                 for t in shares
                 for parts in [((turn, ax, bx, x1), (y0, ay, by, y1))]
             ]
@@ -79,7 +88,12 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
         "Ayesha Quraishi --[born in]--> Botswana",
     ]
     said = " ".join(texts(picture.svg))
-    assert said.index("What landlocked country") < said.index("born in") < said.index("ANSWER") < said.index("born 8 July 1981 in Botswana")
+    assert (
+        said.index("What landlocked country")
+        < said.index("born in")
+        < said.index("ANSWER")
+        < said.index("born 8 July 1981 in Botswana")
+    )
     assert (told.hub, told.hub_is_answer) == ("Botswana", True) and "no label" not in said
     strong = [word for word, known in told.pieces() if known]
     assert strong == ["landlocked", "country", "located", "Southern", "Africa", "Ayesha"]
@@ -103,7 +117,9 @@ def test_a_fact_that_no_path_joins_to_the_answer_is_not_drawn():
     own, other = Edge("Ada", "born in", "London"), Edge("Bob", "born in", "Rome")
     told = grounds(run_of("Where was Ada born?", "London", [own, other]))
     assert (told.telling, told.beside) == ((own,), ())
-    assert "Not drawn: 1." in " ".join(texts(answer_picture(run_of("Where was Ada born?", "London", [own, other])).svg))
+    assert "Not drawn: 1." in " ".join(
+        texts(answer_picture(run_of("Where was Ada born?", "London", [own, other])).svg)
+    )
 
 
 def test_a_fact_without_a_sentence_takes_the_one_of_its_passage():
@@ -112,7 +128,9 @@ def test_a_fact_without_a_sentence_takes_the_one_of_its_passage():
     events.insert(1, ToolReturned(call=ToolCall("search"), text="", sources=(passage,)))
     assert grounds(events).quoted == ()  # the answer names no passage
     events[-1] = Answered(text="London", forced=False, evidence=events[-1].evidence, passages=("p1",))
-    assert [(one.sentence, one.title) for one in grounds(events).quoted] == [("Ada was born in London in 1815.", "Ada")]
+    assert [(one.sentence, one.title) for one in grounds(events).quoted] == [
+        ("Ada was born in London in 1815.", "Ada")
+    ]
 
 
 def test_a_guess_is_called_one_and_a_run_without_answer_is_refused():
@@ -126,7 +144,10 @@ def test_the_table_lists_the_facts_and_the_words_say_the_answer():
     picture = answer_picture(load_run(bundled("traces/hotpotqa_demo.jsonl")))
     (sheet,) = picture.table().sheets
     assert ("Ayesha Quraishi", "born in", "Botswana", "yes") in sheet.rows and sheet.total == 8
-    assert "Answer: Botswana." in picture.alt and "Ayesha Quraishi born in Botswana" in picture.alt.partition("It rests on: ")[2]
+    assert (
+        "Answer: Botswana." in picture.alt
+        and "Ayesha Quraishi born in Botswana" in picture.alt.partition("It rests on: ")[2]
+    )
 
 
 # --- how it is drawn ---
@@ -134,17 +155,26 @@ def test_the_table_lists_the_facts_and_the_words_say_the_answer():
 
 def random_facts(seed):
     chance = random.Random(seed)
-    names = [f"{LONG[:size]} {number}" for number, size in enumerate(chance.choices([3, 10, 40, 90], k=chance.randint(2, 9)))]
-    ends = chance.choices(list(combinations(names, 2)) + [(name, name) for name in names], k=chance.randint(1, 12))
+    names = [
+        f"{LONG[:size]} {number}"
+        for number, size in enumerate(chance.choices([3, 10, 40, 90], k=chance.randint(2, 9)))
+    ]
+    ends = chance.choices(
+        list(combinations(names, 2)) + [(name, name) for name in names], k=chance.randint(1, 12)
+    )
     types = ["is", "is located in", LONG]
-    return names, [Edge(one, chance.choice(types), other, key=str(number)) for number, (one, other) in enumerate(ends)]
+    return names, [
+        Edge(one, chance.choice(types), other, key=str(number)) for number, (one, other) in enumerate(ends)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(seed):
     names, facts = random_facts(seed)
     ends = {end for edge in facts for end in (edge.source, edge.target)}
-    graph = fact_graph(ToldFacts(facts, {name: name for name in names}, facts[0].source, facts[:2], is_answer=True))
+    graph = fact_graph(
+        ToldFacts(facts, {name: name for name in names}, facts[0].source, facts[:2], is_answer=True)
+    )
     boxes, lines = boxes_and_lines(graph.markup)
     assert set(boxes) == ends and len(lines) == len(graph.drawn)
     for (_, one), (_, other) in combinations(boxes.items(), 2):
@@ -153,19 +183,30 @@ def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(s
         for name, (left, top, right, bottom) in boxes.items():
             if name not in (edge.source, edge.target):
                 assert not any(left < x < right and top < y < bottom for x, y in points)
-    assert all(0 <= x <= graph.width + 0.1 and -0.1 <= y <= graph.height + 0.1 for _, points in lines for x, y in points)
+    assert all(
+        0 <= x <= graph.width + 0.1 and -0.1 <= y <= graph.height + 0.1
+        for _, points in lines
+        for x, y in points
+    )
 
 
-@pytest.mark.parametrize("name", ["Ada", LONG, EVIL, "WWWW MMMM " * 9, "农民在田里撒鸟粪粮食长得更多" * 8, "x" * 400])
+@pytest.mark.parametrize(
+    "name", ["Ada", LONG, EVIL, "WWWW MMMM " * 9, "农民在田里撒鸟粪粮食长得更多" * 8, "x" * 400]
+)
 def test_every_caption_stays_within_the_frame(name):
-    facts = [Edge(name, f"is {name}", "Botswana", {"sentence": f"It is said of {name}."}), Edge("Botswana", "r", f"{name} again")]
+    facts = [
+        Edge(name, f"is {name}", "Botswana", {"sentence": f"It is said of {name}."}),
+        Edge("Botswana", "r", f"{name} again"),
+    ]
     picture = answer_picture(run_of(f"What of {name}?", f"Botswana {name}", facts))
     root = ET.fromstring(picture.svg)
     width, height = float(root.get("width")), float(root.get("height"))
     for text, x, y in moved(root):
         if text.tag != f"{SVG}text":
             continue
-        wide = line_width("".join(text.itertext()), float(text.get("font-size")), bold=text.get("font-weight") == "bold")
+        wide = line_width(
+            "".join(text.itertext()), float(text.get("font-size")), bold=text.get("font-weight") == "bold"
+        )
         left = x + float(text.get("x")) - (wide / 2 if text.get("text-anchor") == "middle" else 0)
         assert left >= 0 and left + wide <= width + 1 and 0 < y + float(text.get("y")) <= height
 

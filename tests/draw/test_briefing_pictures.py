@@ -1,4 +1,6 @@
-"""Pictures of the investment demo: a briefing with its paths, what expires when, and curves that say that they are simulated."""
+"""Pictures of the investment demo: a briefing with its paths, what expires when, and curves that say that
+they are simulated.
+"""
 
 from __future__ import annotations
 
@@ -66,14 +68,19 @@ def test_paths_that_share_hops_share_boxes_and_all_hops_are_drawn(market):
     briefing = told(market, EQUITIES)
     shown = texts(briefing_picture(briefing).svg)
     assert {"LNTN (held), 0.44", "ORCH (watched), 0.44"} <= set(shown)
-    assert shown.count("Equities") == shown.count("Technology") == 1 and not any("Not drawn" in line for line in shown)
+    assert shown.count("Equities") == shown.count("Technology") == 1 and not any(
+        "Not drawn" in line for line in shown
+    )
 
 
 def test_a_hop_that_has_no_place_between_columns_is_counted_and_stands_in_the_table(market):
     briefing = told(market, LANTERN, held=("LNTN", "LNTN-31"))
     share_path = next(each for each in briefing.reached if each.symbol == "LNTN").path
     bond = next(each for each in briefing.reached if each.symbol == "LNTN-31")
-    through = PathHop(share_path[0].source, "about", TECHNOLOGY, True, None), PathHop(TECHNOLOGY, "in_sector", LANTERN, False, None)
+    through = (
+        PathHop(share_path[0].source, "about", TECHNOLOGY, True, None),
+        PathHop(TECHNOLOGY, "in_sector", LANTERN, False, None),
+    )
     detour = replace(briefing, reached=(briefing.reached[0], replace(bond, path=(*through, bond.path[-1]))))
     drawn = briefing_picture(detour)
     assert "Not drawn: 1 hop; the table lists all." in texts(drawn.svg)
@@ -89,8 +96,16 @@ def test_a_briefing_hides_whose_it_is_and_takes_no_orders_from_its_words(market)
 def test_the_front_door_shows_a_briefing_and_plots_what_expires_when(market):
     briefing = told(market, LANTERN)
     assert lab.show(briefing).svg == briefing_picture(briefing).svg
-    assert lab.plot("lifelines", market.view().nodes(), at=NOW).alt == lifelines(market.view().nodes(), at=NOW).alt
-    assert "simulated reader" in lab.plot("briefing_curves", [BriefingCurve("missed", (BriefingPoint(0.0, *[share(8, 8)] * 2, {}),))]).svg
+    assert (
+        lab.plot("lifelines", market.view().nodes(), at=NOW).alt
+        == lifelines(market.view().nodes(), at=NOW).alt
+    )
+    assert (
+        "simulated reader"
+        in lab.plot(
+            "briefing_curves", [BriefingCurve("missed", (BriefingPoint(0.0, *[share(8, 8)] * 2, {}),))]
+        ).svg
+    )
 
 
 def test_lifelines_show_what_expires_next_and_count_what_does_not(market):
@@ -99,14 +114,23 @@ def test_lifelines_show_what_expires_next_and_count_what_does_not(market):
     drawn = lifelines(nodes, at=NOW)
     assert [row["type"] for row in drawn.numbers] == ["Insight", "MarketEvent"]
     assert drawn.numbers[0]["days left"] == 14 and drawn.numbers[0]["node"] == briefing.summary
-    assert drawn.alt.startswith(f"2 of {len(nodes)} nodes are live at 2026-02-06 and expire later, {len(nodes) - 2} never")
+    assert drawn.alt.startswith(
+        f"2 of {len(nodes)} nodes are live at 2026-02-06 and expire later, {len(nodes) - 2} never"
+    )
     later = lifelines(nodes, at=NOW + timedelta(days=20), limit=1)
-    assert len(later.numbers) == 1 and later.numbers[0]["days left"] == -6 and later.alt.startswith(f"1 of {len(nodes)}")
+    assert (
+        len(later.numbers) == 1
+        and later.numbers[0]["days left"] == -6
+        and later.alt.startswith(f"1 of {len(nodes)}")
+    )
     assert "none of these nodes expires" in lifelines(market.view().nodes("Company"), at=NOW).alt
 
 
 def test_curves_of_a_simulated_reader_say_so_and_leave_out_what_nobody_was_told():
-    points = (BriefingPoint(0.0, share(8, 8), share(8, 8), {"right": 8.0}), BriefingPoint(0.5, share(0, 0), share(2, 8), {"not told": 6.0}))
+    points = (
+        BriefingPoint(0.0, share(8, 8), share(8, 8), {"right": 8.0}),
+        BriefingPoint(0.5, share(0, 0), share(2, 8), {"not told": 6.0}),
+    )
     drawn = briefing_curves([BriefingCurve("missed", points)])
     assert drawn.alt.startswith("A simulated reader") and drawn.svg.count("simulated reader") >= 2
     assert [(row["measure"], row["rate"], row["mean"]) for row in drawn.numbers] == [

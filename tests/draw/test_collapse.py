@@ -1,4 +1,6 @@
-"""Graphs too large to draw become communities that can be opened: nothing is lost, and what is not shown is said."""
+"""Graphs too large to draw become communities that can be opened: nothing is lost, and what is not shown is
+said.
+"""
 
 import sys
 
@@ -51,7 +53,12 @@ CLIQUE = of_columns(300, np.argwhere(np.triu(np.ones((300, 300)), 1)))
 
 def edges_of(view):
     """All edges of the graph, counted by what is drawn of them."""
-    return len(view.edges) + sum(bundle.count for bundle in view.bundles) + sum(each.edges for each in view.communities) + view.left_out
+    return (
+        len(view.edges)
+        + sum(bundle.count for bundle in view.bundles)
+        + sum(each.edges for each in view.communities)
+        + view.left_out
+    )
 
 
 def drawn(view):
@@ -87,7 +94,12 @@ def test_communities_divide_as_well_as_those_of_networkx():
         ("isolated", 50, [(0, 1)], [48, 2]),
         ("star", 60, [(0, row) for row in range(1, 60)], [60]),
         ("complete", 30, [(a, b) for a in range(30) for b in range(a)], [30]),
-        ("pairs", 200, [(row, row + 1) for row in range(0, 200, 2)], [2] * (MOST_COMMUNITIES - 1) + [200 - 2 * (MOST_COMMUNITIES - 1)]),
+        (
+            "pairs",
+            200,
+            [(row, row + 1) for row in range(0, 200, 2)],
+            [2] * (MOST_COMMUNITIES - 1) + [200 - 2 * (MOST_COMMUNITIES - 1)],
+        ),
     ],
 )
 def test_a_graph_without_structure_has_few_communities_too(name, size, ends, sizes):
@@ -104,7 +116,10 @@ def test_a_long_path_has_few_communities_of_like_size():
 def test_many_small_parts_do_not_force_a_large_one_into_a_single_community():
     tree = [(row // 2, row) for row in range(1, 1000)]
     found = communities(of_columns(1300, [*tree, *((row, row + 1) for row in range(1000, 1300, 2))]))
-    assert len(set(found.of[:1000].tolist())) > 10 and len(set(found.of[1000:].tolist())) >= MOST_COMMUNITIES // 5
+    assert (
+        len(set(found.of[:1000].tolist())) > 10
+        and len(set(found.of[1000:].tolist())) >= MOST_COMMUNITIES // 5
+    )
     assert found.kinds[-1] == "of the smallest groups" and len(found) == MOST_COMMUNITIES
 
 
@@ -173,21 +188,34 @@ def test_connected_parts_are_those_of_networkx():
 def test_without_the_package_labels_or_connected_parts_make_the_communities_and_the_note_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "sknetwork.clustering", None)
     two = of_columns(10, [(row, row + 1) for row in (0, 1, 3, 4)])
-    assert np.bincount(communities(two).of).tolist() == [4, 3, 3] and communities(two).kinds == ("without edges", "", "")
+    assert np.bincount(communities(two).of).tolist() == [4, 3, 3] and communities(two).kinds == (
+        "without edges",
+        "",
+        "",
+    )
     view = collapsed(LARGE)
     assert [(each.size, each.labels[0][0]) for each in view.communities] == [(1029, "Person"), (1028, "City")]
-    assert "by first label, not by the Louvain method: this needs scikit-network: pip install 'kgot_lab[lab]'" in view.note
+    assert (
+        "by first label, not by the Louvain method: this needs scikit-network: pip install 'kgot_lab[lab]'"
+        in view.note
+    )
 
 
 # --- a view ---
 
 
 def test_a_graph_of_few_nodes_is_drawn_whole():
-    graph = PropertyGraph.of([Node("Ada"), Node("Byron")], [Edge("Byron", "father of", "Ada"), Edge("Ada", "is", "Ada")])
+    graph = PropertyGraph.of(
+        [Node("Ada"), Node("Byron")], [Edge("Byron", "father of", "Ada"), Edge("Ada", "is", "Ada")]
+    )
     view = collapsed(graph)
     assert view.nodes == tuple(graph.nodes) and view.edges == tuple(graph.edges)
-    assert (view.bundles, view.communities, view.note, view.left_out) == ((), (), "", 0) and view.drawn_as("Ada") == "Ada"
-    assert collapsed(PropertyGraph.of()).nodes == () and collapsed(PropertyGraph.of([Node("alone")])).nodes == (Node("alone"),)
+    assert (view.bundles, view.communities, view.note, view.left_out) == ((), (), "", 0) and view.drawn_as(
+        "Ada"
+    ) == "Ada"
+    assert collapsed(PropertyGraph.of()).nodes == () and collapsed(
+        PropertyGraph.of([Node("alone")])
+    ).nodes == (Node("alone"),)
     assert repr(view) == "<View: 2 of 2 nodes, 0 super nodes, 2 edges, 0 bundles>"
 
 
@@ -198,7 +226,11 @@ def test_a_large_graph_is_drawn_as_its_communities_and_says_so():
         view.note
         == "2,057 nodes are more than 2,000: drawn as 11 communities, found by the Louvain method; 82% of the edges lie within one."
     )
-    assert sum(each.size for each in view.communities) == 2057 and edges_of(view) == 284_178 and view.left_out == 0
+    assert (
+        sum(each.size for each in view.communities) == 2057
+        and edges_of(view) == 284_178
+        and view.left_out == 0
+    )
 
 
 def test_a_community_is_named_by_what_is_in_it():
@@ -209,9 +241,14 @@ def test_a_community_is_named_by_what_is_in_it():
     inside, all_ends = np.bincount(ends[at_home], minlength=2057), np.bincount(ends, minlength=2057)
     mine = sorted(np.flatnonzero(of == 0).tolist(), key=lambda row: -(inside[row] ** 2) / all_ends[row])
     best = f"n{mine[0]}, n{mine[1]}"
-    assert first.title == f"187 nodes: Person 94, City 93; e.g. {best}" and first.labels == (("Person", 94), ("City", 93))
+    assert first.title == f"187 nodes: Person 94, City 93; e.g. {best}" and first.labels == (
+        ("Person", 94),
+        ("City", 93),
+    )
     assert first.name == f"{best} (187 nodes, mostly Person)"
-    assert view.nodes[0] == Node(first.id, (), {"text": first.title, "nodes": 187, "edges inside": first.edges})
+    assert view.nodes[0] == Node(
+        first.id, (), {"text": first.title, "nodes": 187, "edges inside": first.edges}
+    )
 
 
 def test_a_bundle_says_how_many_edges_go_which_way_and_of_which_types():
@@ -223,23 +260,35 @@ def test_a_bundle_says_how_many_edges_go_which_way_and_of_which_types():
 
 def test_every_node_is_drawn_or_in_a_community_and_every_edge_is_counted_once():
     view = collapsed(MIDDLE)
-    for step in (view, opened(view, "community 2"), revealed(view, ["n5", "n77"]), opened(revealed(view, ["n5", "n77"]), "community 1")):
+    for step in (
+        view,
+        opened(view, "community 2"),
+        revealed(view, ["n5", "n77"]),
+        opened(revealed(view, ["n5", "n77"]), "community 1"),
+    ):
         assert edges_of(step) == 9_000
         assert {step.drawn_as(id) for id in MIDDLE.ids} == drawn(step)
         assert sum(each.hidden for each in step.communities) + len(step.shown) == 2400
-        assert {end for line in (*step.edges, *step.bundles) for end in (line.source, line.target)} <= drawn(step)
+        assert {end for line in (*step.edges, *step.bundles) for end in (line.source, line.target)} <= drawn(
+            step
+        )
 
 
 def test_a_hub_of_a_star_is_drawn_beside_the_community_of_its_leaves():
     view = collapsed(of_columns(5000, [(0, row) for row in range(1, 5000)]))
     assert "n0" in drawn(view) and len(view.communities) == 1
     (bundle,) = view.bundles
-    assert {bundle.source, bundle.target} == {"n0", "community 1"} and bundle.forward == bundle.count == 4999 - len(view.edges)
+    assert {bundle.source, bundle.target} == {
+        "n0",
+        "community 1",
+    } and bundle.forward == bundle.count == 4999 - len(view.edges)
 
 
 def test_many_isolated_nodes_are_one_community_that_says_so():
     view = collapsed(of_columns(3000, []))
-    assert [each.title for each in view.communities] == ["3,000 nodes without edges; e.g. n0, n1"] and len(view.nodes) == 1
+    assert [each.title for each in view.communities] == ["3,000 nodes without edges; e.g. n0, n1"] and len(
+        view.nodes
+    ) == 1
 
 
 def test_a_community_of_one_is_that_node():
@@ -248,7 +297,9 @@ def test_a_community_of_one_is_that_node():
 
 
 def test_the_communities_of_a_view_are_not_called_as_a_node_is():
-    graph = PropertyGraph.of((Node(f"community {number}") for number in range(10)), [Edge("community 1", "is", "community 2")])
+    graph = PropertyGraph.of(
+        (Node(f"community {number}") for number in range(10)), [Edge("community 1", "is", "community 2")]
+    )
     view = collapsed(graph, most=4)
     assert not {each.id for each in view.communities} & set(graph.ids)
     assert {view.drawn_as(id) for id in graph.ids} == drawn(view)
@@ -275,18 +326,26 @@ def test_an_opened_community_shows_its_nodes_and_the_others_stay_collapsed():
     wider = opened(view, "community 3")
     assert len(wider.shown) == 187 and len(wider.nodes) == 187 + 10 and "community 3" not in drawn(wider)
     assert {view.community_of(node.id) for node in wider.nodes[:187]} == {"community 3"}
-    assert "187 nodes are drawn by themselves." in wider.note and closed(wider, "community 3").nodes == view.nodes
+    assert (
+        "187 nodes are drawn by themselves." in wider.note
+        and closed(wider, "community 3").nodes == view.nodes
+    )
 
 
 def test_what_does_not_fit_is_counted_and_the_best_connected_are_drawn():
     view = collapsed(MIDDLE, most=150)
     wider = opened(view, "community 1")
     size = wider.communities[0].size
-    assert len(wider.nodes) == 150 and f"{wider.communities[0].hidden} of {size} nodes of community 1 found no room" in wider.note
+    assert (
+        len(wider.nodes) == 150
+        and f"{wider.communities[0].hidden} of {size} nodes of community 1 found no room" in wider.note
+    )
     degree = {id: MIDDLE.degree(id) for id in MIDDLE.ids if view.community_of(id) == "community 1"}
     least = min(degree[node.id] for node in wider.nodes if node.id in degree)
     assert least >= max(degree[id] for id in degree if wider.drawn_as(id) != id)
-    assert wider.communities[0].title.startswith(f"{wider.communities[0].hidden} more of {size} nodes: Person")
+    assert wider.communities[0].title.startswith(
+        f"{wider.communities[0].hidden} more of {size} nodes: Person"
+    )
     full = opened(wider, "community 2")
     assert full.nodes == wider.nodes and "close another community first" in full.note
 
@@ -295,8 +354,15 @@ def test_all_communities_can_be_opened_as_far_as_there_is_room():
     view = collapsed(MIDDLE)
     for community in view.communities:
         view = opened(view, community.id)
-    assert len(view.nodes) == 2000 and len(view.edges) + len(view.bundles) == MOST_LINES and edges_of(view) == 9_000
-    assert f"{view.left_out:,} edges are left out: at most 5,000 lines are drawn, some of each node's." in view.note
+    assert (
+        len(view.nodes) == 2000
+        and len(view.edges) + len(view.bundles) == MOST_LINES
+        and edges_of(view) == 9_000
+    )
+    assert (
+        f"{view.left_out:,} edges are left out: at most 5,000 lines are drawn, some of each node's."
+        in view.note
+    )
 
 
 def test_a_node_that_was_looked_for_is_drawn():
@@ -310,12 +376,18 @@ def test_nodes_drawn_before_give_way_to_what_is_looked_for_and_too_many_are_coun
     view = opened(collapsed(MIDDLE, most=150), "community 1")
     other = next(id for id in MIDDLE.ids if view.community_of(id) == "community 5")
     wider = revealed(view, [other])
-    assert wider.drawn_as(other) == other and len(wider.nodes) <= 150 and "drawn before gave way" in wider.note
+    assert (
+        wider.drawn_as(other) == other and len(wider.nodes) <= 150 and "drawn before gave way" in wider.note
+    )
     crowd = revealed(view, MIDDLE.ids[:400])
     assert len(crowd.nodes) <= 150 and "of the 400 nodes asked for found no room" in crowd.note
 
 
-@pytest.mark.parametrize("graph", [MIDDLE, of_columns(1700, [(row // 2, row) for row in range(1, 1200)])], ids=["dense", "a tree and dust"])
+@pytest.mark.parametrize(
+    "graph",
+    [MIDDLE, of_columns(1700, [(row // 2, row) for row in range(1, 1200)])],
+    ids=["dense", "a tree and dust"],
+)
 def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_and_out_again(graph):
     top = collapsed(graph, most=150)
     waiting, seen = [(top, each.id) for each in top.communities], set()
@@ -325,10 +397,19 @@ def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_a
         outside = {inner.whole.ids[number] for number in inner.whole.outside}
         rows = set(view.whole.members[view.whole.number(id)].tolist())
         assert len(inner.nodes) <= READ_AT_ONCE + 7 and inner.note.startswith("Inside “")
-        assert {inner.drawn_as(name) for name in graph.ids} == drawn(inner) and set(inner.shown.tolist()) <= rows
-        assert not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles) and shut(inner) is view
+        assert {inner.drawn_as(name) for name in graph.ids} == drawn(inner) and set(
+            inner.shown.tolist()
+        ) <= rows
+        assert (
+            not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles)
+            and shut(inner) is view
+        )
         seen |= set(inner.shown.tolist())
-        waiting += [(inner, each.id) for each in inner.communities if each.hidden and each.id not in outside and len(inner.shown) == 0]
+        waiting += [
+            (inner, each.id)
+            for each in inner.communities
+            if each.hidden and each.id not in outside and len(inner.shown) == 0
+        ]
         if 0 < len(inner.shown) < len(rows):
             again = entered(inner, id)
             assert not set(again.shown.tolist()) & set(inner.shown.tolist()), "the next ones"
@@ -363,7 +444,9 @@ def test_unknown_names_are_refused():
 
 def test_of_too_many_edges_each_node_keeps_some():
     view = collapsed(CLIQUE)
-    ends = np.unique([end for edge in view.edges for end in (edge.source, edge.target)], return_counts=True)[1]
+    ends = np.unique([end for edge in view.edges for end in (edge.source, edge.target)], return_counts=True)[
+        1
+    ]
     assert len(view.edges) == MOST_LINES and len(ends) == 300 and ends.min() > 10 and ends.max() < 80
     assert view.left_out == 300 * 299 / 2 - MOST_LINES and view.note.startswith("39,850 edges are left out")
 
@@ -371,7 +454,9 @@ def test_of_too_many_edges_each_node_keeps_some():
 def test_marked_edges_are_drawn_first():
     last = [edge.identity for edge in CLIQUE.edges[-20:]]
     left = next(edge.identity for edge in CLIQUE.edges if edge not in collapsed(CLIQUE).edges)
-    view = collapsed(CLIQUE, marked=[*last, left, ("n1", "no such type", "n2", ""), ("nobody", "is", "n2", "")])
+    view = collapsed(
+        CLIQUE, marked=[*last, left, ("n1", "no such type", "n2", ""), ("nobody", "is", "n2", "")]
+    )
     assert {*last, left} <= {edge.identity for edge in view.edges} and len(view.edges) == MOST_LINES
     assert "the marked ones and some of each node's" in view.note
 
@@ -379,7 +464,9 @@ def test_marked_edges_are_drawn_first():
 def test_a_thousand_parallel_edges_leave_room_for_the_others():
     ends = [(0, 1)] * (2 * MOST_LINES) + [(row, row + 1) for row in range(1, 100)]
     view = collapsed(of_columns(101, ends))
-    assert len(view.edges) == MOST_LINES and {edge.source for edge in view.edges} == {f"n{row}" for row in range(100)}
+    assert len(view.edges) == MOST_LINES and {edge.source for edge in view.edges} == {
+        f"n{row}" for row in range(100)
+    }
 
 
 # --- a graph that grows ---
@@ -387,7 +474,9 @@ def test_a_thousand_parallel_edges_leave_room_for_the_others():
 
 def test_a_node_stays_in_its_community_when_the_graph_grows():
     before = opened(collapsed(MIDDLE), "community 2")
-    more = PropertyGraph.of([*MIDDLE.nodes, Node("new"), Node("stranger")], [*MIDDLE.edges, Edge("new", "is", "n0")])
+    more = PropertyGraph.of(
+        [*MIDDLE.nodes, Node("new"), Node("stranger")], [*MIDDLE.edges, Edge("new", "is", "n0")]
+    )
     after = collapsed(more, before=before)
     assert all(after.community_of(id) == before.community_of(id) for id in MIDDLE.ids)
     assert after.community_of("new") == before.community_of("n0") and edges_of(after) == 9_001
@@ -403,4 +492,6 @@ def test_a_graph_that_changed_altogether_has_new_communities():
 def test_isolated_nodes_that_found_an_edge_are_no_longer_called_isolated():
     before = collapsed(of_columns(50, [(0, 1)]), most=20)
     after = collapsed(of_columns(50, [(0, 1), (2, 3)]), most=20, before=before)
-    assert [each.kind for each in before.communities] == ["without edges", ""] and {each.kind for each in after.communities} == {""}
+    assert [each.kind for each in before.communities] == ["without edges", ""] and {
+        each.kind for each in after.communities
+    } == {""}

@@ -1,7 +1,9 @@
-"""Nothing is said by colour alone: what has the same shape, sign, dash or hatch has colours that every reader tells apart.
+"""Nothing is said by colour alone: what has the same shape, sign, dash or hatch has colours that every reader
+tells apart.
 
-How a colour looks to readers with a colour deficiency follows G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A
-Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE TVCG 15 (6), 2009, table 1, severity 1.0, on linear RGB.
+How a colour looks to readers with a colour deficiency follows G. M. Machado, M. M. Oliveira and L. A. F.
+Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE TVCG 15 (6), 2009,
+table 1, severity 1.0, on linear RGB.
 """
 
 from __future__ import annotations
@@ -14,7 +16,17 @@ import pytest
 
 from kgot_lab.draw.graph.shapes import COLOURS, MARKS, ROUND, look_of, styles
 from kgot_lab.draw.plots.deltas import PENS
-from kgot_lab.draw.plots.figure import _LINES, BASELINE_COLOUR, BEST, FAINT, INK, MUTED, Pen, bar_pen, line_pen
+from kgot_lab.draw.plots.figure import (
+    _LINES,
+    BASELINE_COLOUR,
+    BEST,
+    FAINT,
+    INK,
+    MUTED,
+    Pen,
+    bar_pen,
+    line_pen,
+)
 from kgot_lab.draw.plots.outcomes import ENDS, EXACT, OUTCOMES, WORDS
 from kgot_lab.draw.plots.recall import LOST, WON
 from kgot_lab.draw.plots.runs import BALLOTS, EDGES, NODES, USES
@@ -24,14 +36,28 @@ from kgot_lab.viz.hits_picture import LANE_COLOURS as LANES
 from kgot_lab.viz.live import script, style
 
 EYES = {
-    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
-    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
     "full colour": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "grey": ((0.2126729, 0.7151522, 0.0721750),) * 3,
 }
 IN_COLOUR = tuple(eye for eye in EYES if eye != "grey")
-TO_XYZ = np.array([(0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041)])
+TO_XYZ = np.array(
+    [(0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041)]
+)
 WHITE = TO_XYZ.sum(axis=1)  # D65
 ENOUGH = 15.0  # CIE76; a just noticeable difference is about 2.3 (Mahy, Van Eycken and Oosterlinck 1994)
 ENOUGH_IN_GREY = 8.0  # of lightness L*, from 0 to 100
@@ -86,14 +112,20 @@ def test_white_black_and_grey_are_what_the_standards_say():
     assert seen("#FF0000", "full colour") == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
     assert contrast("#000000") == pytest.approx(21) and contrast("#767676") == pytest.approx(4.54, abs=0.01)
     for eye, grey in product(EYES, ("#000000", "#777777", "#FFFFFF")):
-        assert distance(grey, grey, eye) == 0 and seen(grey, eye) == pytest.approx(seen(grey, "full colour"), abs=0.05)
+        assert distance(grey, grey, eye) == 0 and seen(grey, eye) == pytest.approx(
+            seen(grey, "full colour"), abs=0.05
+        )
 
 
 def test_a_bad_palette_is_found_bad():
     red_green = {"up": ("#7A6A00", ""), "down": ("#C00000", "")}
     assert confused(red_green, IN_COLOUR) == [("up", "down", "deuteranopia")]
-    assert confused({"one": ("#0072B2", ""), "two": ("#008B8B", "")}, IN_COLOUR) == [("one", "two", "tritanopia")]
-    assert confused({"one": ("#CC6677", ""), "two": ("#888888", "")}, ("protanopia", "full colour")) == [("one", "two", "protanopia")]
+    assert confused({"one": ("#0072B2", ""), "two": ("#008B8B", "")}, IN_COLOUR) == [
+        ("one", "two", "tritanopia")
+    ]
+    assert confused({"one": ("#CC6677", ""), "two": ("#888888", "")}, ("protanopia", "full colour")) == [
+        ("one", "two", "protanopia")
+    ]
     assert confused({"one": ("#E69F00", ""), "two": ("#56B4E9", "")}) == [("one", "two", "grey")]
     assert confused({name: (colour, name) for name, (colour, _) in red_green.items()}) == []
     assert contrast("#F0E442") < VISIBLE < contrast("#888888") < READABLE
@@ -157,18 +189,27 @@ def test_lanes_are_told_apart_in_colour_and_by_their_pattern():
 def test_lines_of_a_plot_are_told_apart_by_marker_and_stand_out_from_the_paper():
     pens = [*map(line_pen, range(8)), BASELINE_COLOUR, BEST]
     assert confused({number: (pen.colour, pen.marker) for number, pen in enumerate(pens)}) == []
-    assert all(contrast(colour) >= VISIBLE for colour in (*_LINES, BASELINE_COLOUR.colour, BEST.colour, FAINT, WON, LOST))
+    assert all(
+        contrast(colour) >= VISIBLE
+        for colour in (*_LINES, BASELINE_COLOUR.colour, BEST.colour, FAINT, WON, LOST)
+    )
     assert contrast(INK) >= READABLE and contrast(MUTED) >= READABLE
     assert NODES.marker != EDGES.marker and NODES.dashes != EDGES.dashes
     assert EXACT.marker != WORDS.marker and len({pen.marker for pen in PENS.values()}) == len(PENS)
 
 
 @pytest.mark.parametrize(
-    "pens", [dict(enumerate(map(bar_pen, range(8)))), BALLOTS, USES, OUTCOMES, ENDS], ids=["parts", "ballots", "uses", "outcomes", "ends"]
+    "pens",
+    [dict(enumerate(map(bar_pen, range(8)))), BALLOTS, USES, OUTCOMES, ENDS],
+    ids=["parts", "ballots", "uses", "outcomes", "ends"],
 )
 def test_parts_of_a_bar_are_told_apart_by_hatch_and_have_a_rim(pens):
     assert confused(of_pens(pens)) == []
-    assert all(contrast(pen.fill["edgecolor"], pen.colour) >= VISIBLE for pen in pens.values() if isinstance(pen, Pen))
+    assert all(
+        contrast(pen.fill["edgecolor"], pen.colour) >= VISIBLE
+        for pen in pens.values()
+        if isinstance(pen, Pen)
+    )
 
 
 def test_many_parts_of_a_bar_differ_in_colour_where_their_hatch_is_the_same():
@@ -181,4 +222,9 @@ def test_many_parts_of_a_bar_differ_in_colour_where_their_hatch_is_the_same():
 def test_the_words_of_a_structure_view_can_be_read_and_its_two_measures_told_apart():
     inks = (structure_picture._INK, structure_picture._MUTED, structure_gauge.MORE, structure_gauge.LESS)
     assert all(contrast(ink) >= READABLE for ink in inks)
-    assert confused({"texts": (structure_gauge._TEXTS, ""), "skeletons": (structure_gauge.SKELETONS, "")}, IN_COLOUR) == []
+    assert (
+        confused(
+            {"texts": (structure_gauge._TEXTS, ""), "skeletons": (structure_gauge.SKELETONS, "")}, IN_COLOUR
+        )
+        == []
+    )

@@ -44,11 +44,22 @@ def test_a_right_answer_is_right_plain_and_under_a_seal(answer, right):
 
 @pytest.mark.parametrize(
     ("answer", "right"),
-    [(0.3, 0.25), ("looms", "loom"), (["a"], ["a", "b"]), (["a", "a"], ["a"]), (True, 1), ("1", 1), ("", "loom"), (1, len)],
+    [
+        (0.3, 0.25),
+        ("looms", "loom"),
+        (["a"], ["a", "b"]),
+        (["a", "a"], ["a"]),
+        (True, 1),
+        ("1", 1),
+        ("", "loom"),
+        (1, len),
+    ],
 )
 def test_a_wrong_answer_is_not_yet_with_the_hint_plain_and_under_a_seal(answer, right):
     assert repr(exercise(answer, right, hint="count again")).startswith("not yet: ")
-    assert callable(right) or repr(exercise(answer, sealed(right), hint="count again")) == "not yet: count again"
+    assert (
+        callable(right) or repr(exercise(answer, sealed(right), hint="count again")) == "not yet: count again"
+    )
 
 
 def test_an_answer_that_is_none_is_said_to_be_one_with_the_hint_unless_it_is_right():

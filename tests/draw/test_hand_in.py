@@ -1,4 +1,6 @@
-"""What is handed in: one small file that says what was tried, and marks from files that anybody could have written."""
+"""What is handed in: one small file that says what was tried, and marks from files that anybody could have
+written.
+"""
 
 import json
 
@@ -33,7 +35,10 @@ def test_tries_are_counted_to_the_first_right_answer_and_dots_and_repetitions_ar
 def test_none_is_no_try_unless_it_is_right(tmp_path):
     tried(None, "card", None, "loom")
     exercise(None, sealed(None), name="10.2")
-    assert [(each.answer, each.tries) for each in hand_in("Ada", folder=tmp_path).attempts] == [("loom", 2), ("None", 1)]
+    assert [(each.answer, each.tries) for each in hand_in("Ada", folder=tmp_path).attempts] == [
+        ("loom", 2),
+        ("None", 1),
+    ]
 
 
 def test_a_list_with_a_number_in_it_is_another_answer_than_the_number(tmp_path):
@@ -42,7 +47,9 @@ def test_a_list_with_a_number_in_it_is_another_answer_than_the_number(tmp_path):
     exercise([5], 5, name="10.9")
     exercise(5, 5, name="10.9")
     handed = hand_in("Ada", folder=tmp_path).attempts
-    assert [each.answer for each in handed] == ["[5]", "(5, a)", "{5, b}", "[[5]]", "5", "5"] and handed[-1].tries == 2
+    assert [each.answer for each in handed] == ["[5]", "(5, a)", "{5, b}", "[[5]]", "5", "5"] and handed[
+        -1
+    ].tries == 2
 
 
 def test_two_exercises_of_one_name_are_refused_even_with_dots_and_one_run_again_is_not():
@@ -57,9 +64,18 @@ def test_the_file_says_who_and_what_and_nothing_of_the_computer(tmp_path):
     tried("loom")
     handed = hand_in("Ada Lovelace", folder=tmp_path)
     told = json.loads(handed.path.read_text(encoding="utf-8"))
-    assert handed.path.name == "ada-lovelace_10.json" and set(told) == {"handed in", "name", "attempts", "note", "digest"}
+    assert handed.path.name == "ada-lovelace_10.json" and set(told) == {
+        "handed in",
+        "name",
+        "attempts",
+        "note",
+        "digest",
+    }
     assert "no proof" in told["note"] and str(tmp_path) not in handed.path.read_text(encoding="utf-8")
-    assert repr(handed).splitlines() == ["ada-lovelace_10.json: Ada Lovelace, 1 of 1 exercise right", "  10.1  right, 1 try"]
+    assert repr(handed).splitlines() == [
+        "ada-lovelace_10.json: Ada Lovelace, 1 of 1 exercise right",
+        "  10.1  right, 1 try",
+    ]
     assert read_hand_in(handed.path).attempts == handed.attempts
 
 
@@ -77,7 +93,11 @@ def test_a_name_with_parts_of_a_path_leads_nowhere_else(tmp_path, name):
     tried("loom")
     (folder := tmp_path / "mine").mkdir()
     handed = hand_in(name, folder=folder)
-    assert handed.path.parent == folder and [path.name for path in tmp_path.iterdir()] == ["mine"] and "\x1b" not in repr(handed)
+    assert (
+        handed.path.parent == folder
+        and [path.name for path in tmp_path.iterdir()] == ["mine"]
+        and "\x1b" not in repr(handed)
+    )
 
 
 @pytest.mark.parametrize("name", ["", "  ", "..", "/", "x" * 81, "\u202e", 7])
@@ -104,7 +124,9 @@ def test_nothing_tried_is_nothing_to_hand_in(tmp_path):
 def test_whatever_is_answered_can_be_handed_in(tmp_path):
     endless = []
     endless.append(endless)
-    for number, answer in enumerate([endless, 10**5000, object(), "\x1b[31m" * 99, {"a", 1}, {"k": "/root/secret"}, list(range(999)), len]):
+    for number, answer in enumerate(
+        [endless, 10**5000, object(), "\x1b[31m" * 99, {"a", 1}, {"k": "/root/secret"}, list(range(999)), len]
+    ):
         exercise(answer, 7, name=f"20.{number}")
     text = hand_in("Ada", folder=tmp_path).path.read_text(encoding="utf-8")
     assert len(text) < 4000 and " at 0x" not in text and "/root" not in text
@@ -128,10 +150,14 @@ def test_marks_are_a_line_for_each_reader_and_a_column_for_each_exercise(tmp_pat
 def test_files_of_one_name_are_put_together_only_where_they_are_about_other_exercises(tmp_path):
     tour, steps = handed(tmp_path, "Ada", "00.1"), handed(tmp_path, "Ada", "10.1")
     assert gathered_marks([tour, steps]).rows() == [("Ada", "2", "try 2", "try 2")]
-    twice = gathered_marks([handed(tmp_path, "Ada", "00.1", file="a.json"), handed(tmp_path, "Ada", "00.1", file="b.json")])
+    twice = gathered_marks(
+        [handed(tmp_path, "Ada", "00.1", file="a.json"), handed(tmp_path, "Ada", "00.1", file="b.json")]
+    )
     assert [row[0] for row in twice.rows()] == ["Ada (a.json)", "Ada (b.json)"]
     (elsewhere := tmp_path / "x").mkdir()
-    assert len(gathered_marks([handed(tmp_path, "Ada", "00.1"), handed(elsewhere, "Ada", "00.1")]).rows()) == 2
+    assert (
+        len(gathered_marks([handed(tmp_path, "Ada", "00.1"), handed(elsewhere, "Ada", "00.1")]).rows()) == 2
+    )
 
 
 def test_a_spreadsheet_gets_no_formula(tmp_path):
@@ -142,7 +168,11 @@ def sealed_up(content):
     return json.dumps({**content, "digest": digest_of(content)})
 
 
-GOOD = {"handed in": 1, "name": "Ada", "attempts": [{"exercise": "00.1", "answer": "x", "right": True, "tries": 1}]}
+GOOD = {
+    "handed in": 1,
+    "name": "Ada",
+    "attempts": [{"exercise": "00.1", "answer": "x", "right": True, "tries": 1}],
+}
 BAD = {
     "cut": sealed_up(GOOD)[:40],
     "changed": sealed_up(GOOD).replace("Ada", "Ida"),
@@ -152,8 +182,12 @@ BAD = {
     "a future version": sealed_up({**GOOD, "handed in": 2}),
     "no name": sealed_up({**GOOD, "name": None}),
     "no attempts": sealed_up({**GOOD, "attempts": 7}),
-    "a strange attempt": sealed_up({**GOOD, "attempts": [{"exercise": "00.1", "answer": "x", "right": "yes", "tries": 1}]}),
-    "minus one try": sealed_up({**GOOD, "attempts": [{"exercise": "00.1", "answer": "x", "right": True, "tries": -1}]}),
+    "a strange attempt": sealed_up(
+        {**GOOD, "attempts": [{"exercise": "00.1", "answer": "x", "right": "yes", "tries": 1}]}
+    ),
+    "minus one try": sealed_up(
+        {**GOOD, "attempts": [{"exercise": "00.1", "answer": "x", "right": True, "tries": -1}]}
+    ),
     "an exercise twice": sealed_up({**GOOD, "attempts": GOOD["attempts"] * 2}),
     "too large": " " * 1_000_001,
 }

@@ -1,11 +1,21 @@
-"""Where nodes go: within the picture, apart from each other, near their neighbours, and always at the place where they were."""
+"""Where nodes go: within the picture, apart from each other, near their neighbours, and always at the place
+where they were.
+"""
 
 import numpy as np
 import pytest
 from draw.test_collapse import EVIL, LARGE, MIDDLE, of_columns, planted
 
 from kgot_lab.draw.graph.collapse import closed, collapsed, opened, revealed
-from kgot_lab.draw.graph.layout import force_layout, free_places, packed, rounded_points, scattered, spread, sunflower
+from kgot_lab.draw.graph.layout import (
+    force_layout,
+    free_places,
+    packed,
+    rounded_points,
+    scattered,
+    spread,
+    sunflower,
+)
 from kgot_lab.draw.graph.places import places, places_of
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
@@ -16,7 +26,9 @@ ODD = {
     "nothing": PropertyGraph.of(),
     "one": PropertyGraph.of([Node("alone")]),
     "two": PropertyGraph.of([Node("Ada"), Node("Byron")], [Edge("Byron", "father of", "Ada")]),
-    "a loop and parallel edges": PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "x", "a"), Edge("a", "x", "b"), Edge("b", "y", "a")]),
+    "a loop and parallel edges": PropertyGraph.of(
+        [Node("a"), Node("b")], [Edge("a", "x", "a"), Edge("a", "x", "b"), Edge("b", "y", "a")]
+    ),
     "hostile": PropertyGraph.of([Node(EVIL, (EVIL,)), Node("a")], [Edge(EVIL, EVIL, "a")]),
     "isolated": of_columns(400, []),
     "star": of_columns(400, [(0, row) for row in range(1, 400)]),
@@ -50,7 +62,9 @@ def test_the_same_graph_and_seed_give_the_same_places_and_another_seed_others(gr
     assert places(graph) == places(graph) != places(graph, seed=1)
 
 
-@pytest.mark.parametrize("graph", [TREE, BLOCKS, ODD["star"], ODD["two parts"]], ids=["tree", "blocks", "star", "two parts"])
+@pytest.mark.parametrize(
+    "graph", [TREE, BLOCKS, ODD["star"], ODD["two parts"]], ids=["tree", "blocks", "star", "two parts"]
+)
 def test_the_unit_square_is_used_well(graph):
     points = array_of(places(graph), graph.ids)
     assert (points.max(axis=0) - points.min(axis=0) > 0.85).all()
@@ -72,7 +86,9 @@ def test_communities_lie_apart():
 
 
 def test_a_large_loose_community_is_laid_out_by_its_own_communities():
-    graph = of_columns(2600, [(row // 3, row) for row in range(1, 600)] + [(row, row + 1) for row in range(600, 2599)])
+    graph = of_columns(
+        2600, [(row // 3, row) for row in range(1, 600)] + [(row, row + 1) for row in range(600, 2599)]
+    )
     view = opened(collapsed(graph, most=2000), collapsed(graph).community_of("n5"))
     points = {id: np.array(place) for id, place in places_of(view).items()}
     shown = [graph.ids[row] for row in view.shown.tolist()]
@@ -86,7 +102,9 @@ def test_a_large_loose_community_is_laid_out_by_its_own_communities():
 @pytest.mark.parametrize("graph", [TREE, BLOCKS], ids=["tree", "blocks"])
 def test_a_node_stays_where_it_was_to_the_last_digit(graph):
     before = places(graph)
-    grown = PropertyGraph.of([*graph.nodes, Node("new"), Node("stranger")], [*graph.edges, Edge("new", "is", "n7")])
+    grown = PropertyGraph.of(
+        [*graph.nodes, Node("new"), Node("stranger")], [*graph.edges, Edge("new", "is", "n7")]
+    )
     after = places(grown, positions=before)
     assert {id: after[id] for id in graph.ids} == before and set(after) == {*graph.ids, "new", "stranger"}
     assert np.hypot(*np.subtract(after["new"], after["n7"])) < 0.1
@@ -106,7 +124,10 @@ def test_many_new_nodes_find_free_places_near_their_neighbours():
     apart = distances(points) + np.eye(600)
     assert apart.min(axis=1)[300:].min() > 0.005
     new = np.maximum(BLOCKS.sources, BLOCKS.targets) >= 300
-    assert np.linalg.norm(points[BLOCKS.sources[new]] - points[BLOCKS.targets[new]], axis=1).mean() < 0.8 * distances(points).mean()
+    assert (
+        np.linalg.norm(points[BLOCKS.sources[new]] - points[BLOCKS.targets[new]], axis=1).mean()
+        < 0.8 * distances(points).mean()
+    )
 
 
 def test_a_new_part_without_links_to_the_old_ones_is_placed_too():
@@ -123,9 +144,15 @@ def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
     first = places_of(view)
     assert set(first) >= {each.id for each in view.communities}
     known = dict(first)
-    for step in (opened(view, "community 2"), revealed(view, ["n5", "n77"]), opened(revealed(view, ["n5"]), "community 1")):
+    for step in (
+        opened(view, "community 2"),
+        revealed(view, ["n5", "n77"]),
+        opened(revealed(view, ["n5"]), "community 1"),
+    ):
         placed = places_of(step)
-        assert all(known.get(id, place) == place for id, place in placed.items()) and {node.id for node in step.nodes} <= set(placed)
+        assert all(known.get(id, place) == place for id, place in placed.items()) and {
+            node.id for node in step.nodes
+        } <= set(placed)
         known |= placed
     assert places_of(closed(opened(view, "community 3"), "community 3")) == first
 
@@ -145,14 +172,22 @@ def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_
     view = opened(collapsed(of_columns(9_000, planted(9_000, 30_000, 4, 0.9)[0])), "community 1")
     placed = places_of(view)
     middle = np.array(placed["community 1"])
-    away = np.linalg.norm((array_of(placed, [view.graph.ids[row] for row in view.shown]) - middle) * (1.5, 1), axis=1)
-    assert away.min() > 0.04 and (away > away.max() / 2).mean() > 0.6  # the first are spread over all of the disc
+    away = np.linalg.norm(
+        (array_of(placed, [view.graph.ids[row] for row in view.shown]) - middle) * (1.5, 1), axis=1
+    )
+    assert (
+        away.min() > 0.04 and (away > away.max() / 2).mean() > 0.6
+    )  # the first are spread over all of the disc
 
 
 def test_a_view_of_a_grown_graph_keeps_all_places():
     before = opened(collapsed(MIDDLE), "community 2")
     placed = places_of(before)
-    friend = next(node.id for node in before.nodes if node.id in MIDDLE and before.community_of(node.id) == "community 2")
+    friend = next(
+        node.id
+        for node in before.nodes
+        if node.id in MIDDLE and before.community_of(node.id) == "community 2"
+    )
     more = PropertyGraph.of([*MIDDLE.nodes, Node("new")], [*MIDDLE.edges, Edge("new", "is", friend)])
     after = revealed(collapsed(more, before=before), ["new"])
     again = places_of(after, positions=placed)
@@ -167,13 +202,19 @@ def test_a_view_of_few_nodes_is_placed_as_the_graph_is():
 # --- geometry ---
 
 
-@pytest.mark.parametrize("sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str
+)
 @pytest.mark.parametrize("aspect", [0.5, 1.5, 3])
 def test_discs_lie_apart_and_inside(sizes, aspect):
-    middles, radii = packed(np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0)
+    middles, radii = packed(
+        np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0
+    )
     apart = distances(middles) + 9 * np.eye(len(sizes))
     assert (apart >= radii[:, None] + radii).all() and (radii > 0.01).all()
-    assert (middles - radii[:, None] >= -1e-9).all() and (middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)).all()
+    assert (middles - radii[:, None] >= -1e-9).all() and (
+        middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)
+    ).all()
 
 
 def test_a_large_community_has_the_larger_disc():
@@ -197,7 +238,9 @@ def test_the_first_of_scattered_points_are_spread_as_far_as_all():
 def test_a_square_is_rounded_into_the_disc():
     side = np.linspace(0, 1, 21)
     square = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    assert np.hypot(*rounded_points(square).T).max() == pytest.approx(1) and rounded_points(np.array([[0.5, 0.5]])) == pytest.approx(0)
+    assert np.hypot(*rounded_points(square).T).max() == pytest.approx(1) and rounded_points(
+        np.array([[0.5, 0.5]])
+    ) == pytest.approx(0)
 
 
 def test_free_places_are_near_and_each_is_taken_once_until_all_are():
@@ -209,10 +252,16 @@ def test_free_places_are_near_and_each_is_taken_once_until_all_are():
 
 
 def test_the_forces_are_those_of_the_formula():
-    """Fruchterman and Reingold 1991, a node at a time: k squared over the distance apart, the distance squared over k along an edge."""
+    """Fruchterman and Reingold 1991, a node at a time: k squared over the distance apart, the distance
+    squared over k along an edge.
+    """
     from kgot_lab.draw.graph.layout import _forces
 
-    points, pairs, ideal = np.random.default_rng(2).random((12, 2)), np.array([(0, 1), (1, 2), (5, 9), (0, 1)]), 0.2
+    points, pairs, ideal = (
+        np.random.default_rng(2).random((12, 2)),
+        np.array([(0, 1), (1, 2), (5, 9), (0, 1)]),
+        0.2,
+    )
     expected = np.zeros((12, 2))
     for one in range(12):
         for other in range(12):

@@ -1,4 +1,6 @@
-"""What a page fetches from outside is found however it is written, what it does not fetch is left alone, and a browser agrees."""
+"""What a page fetches from outside is found however it is written, what it does not fetch is left alone, and
+a browser agrees.
+"""
 
 import base64
 import html
@@ -161,7 +163,11 @@ def test_a_real_browser_fetches_what_is_found_and_nothing_else():
         program = find_chromium()
     except LabError as error:
         pytest.skip(str(error))
-    cases = [text.replace("e.example", f"e{number}.example") for number, text in enumerate([*AT_ONCE, *NEVER]) if "e.example" in text]
+    cases = [
+        text.replace("e.example", f"e{number}.example")
+        for number, text in enumerate([*AT_ONCE, *NEVER])
+        if "e.example" in text
+    ]
     body = "".join(f'<iframe srcdoc="{html.escape(text)}"></iframe>' for text in cases)
     asked = set()
 
@@ -201,7 +207,9 @@ def test_files_beside_the_page_are_told_on_request():
 
 def test_css_is_read_as_css_even_where_it_holds_a_picture():
     text = 'a { background: url("data:image/svg+xml,<svg></svg>") } b { background: url(//e.example/a) }'
-    assert references(text) == ("//e.example/a",) and references("@import 'http://e.example/a.css'") == ("http://e.example/a.css",)
+    assert references(text) == ("//e.example/a",) and references("@import 'http://e.example/a.css'") == (
+        "http://e.example/a.css",
+    )
 
 
 def test_texts_within_texts_are_read_to_a_depth_and_beyond_it_reported():
@@ -215,8 +223,20 @@ def test_texts_within_texts_are_read_to_a_depth_and_beyond_it_reported():
 
 
 def test_damaged_addresses_are_no_trouble():
-    assert references('<img src="data:text/html;base64,%%%"><img src="data:text/html"><img src="data:;base64,A">') == ()
-    assert references("") == references("<") == references("<>") == references("</") == references("<a b='") == ()
+    assert (
+        references(
+            '<img src="data:text/html;base64,%%%"><img src="data:text/html"><img src="data:;base64,A">'
+        )
+        == ()
+    )
+    assert (
+        references("")
+        == references("<")
+        == references("<>")
+        == references("</")
+        == references("<a b='")
+        == ()
+    )
 
 
 def test_our_own_outputs_fetch_nothing():
@@ -225,12 +245,16 @@ def test_our_own_outputs_fetch_nothing():
         assert references(made, beside=True) == ()
 
 
-# --- notebooks --------------------------------------------------------------------------------------------------------
+# --- notebooks
+# --------------------------------------------------------------------------------------------------------
 
 
 def notebook(tmp_path, *cells, **metadata):
     path = tmp_path / "some.ipynb"
-    path.write_text(json.dumps({"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -252,10 +276,19 @@ def test_what_a_notebook_would_fetch_is_told_with_its_place(tmp_path):
         tmp_path,
         {
             "cell_type": "markdown",
-            "source": ["![a](https://a.example/a.png) and [a link](https://l.example)\n", "![b][c]\n\n[c]: //c.example/c.png"],
+            "source": [
+                "![a](https://a.example/a.png) and [a link](https://l.example)\n",
+                "![b][c]\n\n[c]: //c.example/c.png",
+            ],
         },
-        code({"text/plain": "<img src=//e.example>"}, {"text/html": ["<img src=", "//d.example>"], "text/plain": "d"}),
-        code({"image/svg+xml": "<svg><image href='//f.example'/></svg>"}, {"application/javascript": "import('https://g.example')"}),
+        code(
+            {"text/plain": "<img src=//e.example>"},
+            {"text/html": ["<img src=", "//d.example>"], "text/plain": "d"},
+        ),
+        code(
+            {"image/svg+xml": "<svg><image href='//f.example'/></svg>"},
+            {"application/javascript": "import('https://g.example')"},
+        ),
     )
     assert [str(found) for found in notebook_references(path)] == [
         "cell 1, text: https://a.example/a.png",
@@ -268,8 +301,13 @@ def test_what_a_notebook_would_fetch_is_told_with_its_place(tmp_path):
 
 def test_widgets_are_told_too(tmp_path):
     view, state = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
-    found = notebook_references(notebook(tmp_path, code({view: {"model_id": "1"}, "text/plain": "View()"}), widgets={state: {}}))
-    assert [str(each) for each in found] == [f"metadata, widget state: {state}", f"cell 1, output 1, widget view: {view}"]
+    found = notebook_references(
+        notebook(tmp_path, code({view: {"model_id": "1"}, "text/plain": "View()"}), widgets={state: {}})
+    )
+    assert [str(each) for each in found] == [
+        f"metadata, widget state: {state}",
+        f"cell 1, output 1, widget view: {view}",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"worksheets": []}', '{"cells": 3}', "\udcff"])

@@ -1,4 +1,6 @@
-"""Plots: one style, readable in grey, with words and numbers beside them; drawn here from real runs, receipts and edges."""
+"""Plots: one style, readable in grey, with words and numbers beside them; drawn here from real runs, receipts
+and edges.
+"""
 
 import gzip
 import json
@@ -37,7 +39,10 @@ TESTED_ELSEWHERE = {"spans", "lane_ranks", "cell_shares"} | {  # in test_spans, 
     "answer_scores", "evidence_scores", "likelihood_trust", "paired_differences", "stages_lost", "review_reliability",
     "briefing_curves", "lifelines",
 }  # fmt: skip
-TRACES = {name: load_run(bundled("traces") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
+TRACES = {
+    name: load_run(bundled("traces") / f"{name}.jsonl")
+    for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")
+}
 HOPS = TRACES["hotpotqa_two_hops"]
 
 
@@ -60,7 +65,10 @@ def delta_edges() -> tuple[list[Edge], Thresholds]:
     """The delta edges between the passages of MuSiQue, and the thresholds they passed."""
     with gzip.open(bundled("musique-train-100/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as lines:
         head, *rows = map(json.loads, lines)
-    edges = [Edge(row["source"], "delta", row["target"], {"raw": row["raw"], "skeleton": row["skeleton"]}) for row in rows]
+    edges = [
+        Edge(row["source"], "delta", row["target"], {"raw": row["raw"], "skeleton": row["skeleton"]})
+        for row in rows
+    ]
     return edges, Thresholds(head["thresholds"]["skeleton"], head["thresholds"]["delta"])
 
 
@@ -86,7 +94,8 @@ def toy(systems: dict[str, str]) -> Report:
     return report(runs, data, Plan(next(iter(systems)), rounds=200))
 
 
-# --- the style --------------------------------------------------------------------------------------------------------
+# --- the style
+# --------------------------------------------------------------------------------------------------------
 
 
 def every_plot(musique: Report, edges: list[Edge]) -> dict[str, plots.Plot]:
@@ -112,13 +121,20 @@ def test_every_plot_is_a_picture_with_words_and_numbers_that_asks_for_nothing(re
         root = ET.fromstring(drawn.svg)
         assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", drawn.alt), name
         assert len(drawn.alt) > 40 and repr(drawn) == drawn.alt and drawn.numbers
-        assert "http" not in drawn.svg and not re.search(r"url\((?!#)|href=\"(?!#)|<style|<metadata|<script", drawn.svg)
+        assert "http" not in drawn.svg and not re.search(
+            r"url\((?!#)|href=\"(?!#)|<style|<metadata|<script", drawn.svg
+        )
         assert drawn._repr_svg_().count("http") == 1 and len(drawn.svg) < 60_000
-        assert drawn._repr_html_().startswith('<img src="data:image/svg+xml;base64,') and "alt=" in drawn._repr_html_()
+        assert (
+            drawn._repr_html_().startswith('<img src="data:image/svg+xml;base64,')
+            and "alt=" in drawn._repr_html_()
+        )
 
 
 def test_every_id_in_a_plot_is_referred_to_and_the_other_way_round(spent):
-    assert set(re.findall(r' id="([^"]+)"', spent.svg)) == set(re.findall(r"#([mhp]\w{10})", spent.svg)) != set()
+    assert (
+        set(re.findall(r' id="([^"]+)"', spent.svg)) == set(re.findall(r"#([mhp]\w{10})", spent.svg)) != set()
+    )
 
 
 def test_a_table_with_the_numbers_stands_beside_a_plot(spent):
@@ -134,7 +150,14 @@ def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_th
         "from kgot_lab.bundled import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
         "sys.stdout.write(plots.costs(load_run(bundled('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
-    there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, encoding="utf-8", timeout=600).stdout
+    there = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=600,
+    ).stdout
     assert there == spent.svg
 
 
@@ -162,8 +185,20 @@ def test_whatever_a_name_says_it_stays_text():
     made = toy({EVIL: "acb", "_hidden": "ab", "$x$ and $y$": "ba"})
     for drawn in (plots.recall_curves(made), plots.scatter(made, second="$x$ and $y$"), plots.pace(made)):
         root = ET.fromstring(drawn.svg)
-        assert {node.tag for node in root.iter()} <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "pattern"}
-        assert not {name for node in root.iter() for name in node.attrib if name.startswith("on") or name == "src"}
+        assert {node.tag for node in root.iter()} <= {
+            "svg",
+            "g",
+            "path",
+            "defs",
+            "use",
+            "text",
+            "clipPath",
+            "rect",
+            "pattern",
+        }
+        assert not {
+            name for node in root.iter() for name in node.attrib if name.startswith("on") or name == "src"
+        }
         assert "<script" not in drawn._repr_html_() and "\u202e" not in drawn.alt
     said = texts(plots.recall_curves(made))
     assert " _hidden" in said and any(text.startswith("$x$ and $y$") for text in said)
@@ -175,25 +210,40 @@ def test_whatever_a_name_says_it_stays_text():
 @pytest.mark.parametrize("name", ["漢" * 300, "_"], ids=["long and wide", "underscore"])
 def test_a_name_of_any_length_and_script_leaves_room_for_the_picture(name):
     call, usage = ToolCall(name), Usage(10, 5, 1.0, 0.01)
-    said = [happened.Asked(role=f"{name}{number}", model="m", prompt=Prompt((), None), reply="", usage=usage) for number in range(9)]
+    said = [
+        happened.Asked(role=f"{name}{number}", model="m", prompt=Prompt((), None), reply="", usage=usage)
+        for number in range(9)
+    ]
     vote = happened.Voted(choice=name, inserts=1, retrieves=0, invalid=0, possible=3)
     write = happened.Wrote(statement="", diff=Diff((Node("a"),)))
     run = [*said, vote, happened.ToolReturned(call=call, text=""), write]
     many = {f"{number}{name}": run for number in range(4)}
-    made = [verb(run) for verb in (plots.speed, plots.ballots, plots.tool_use)] + [plots.costs(many), plots.growth(many)]
+    made = [verb(run) for verb in (plots.speed, plots.ballots, plots.tool_use)] + [
+        plots.costs(many),
+        plots.growth(many),
+    ]
     answers = [{"em": 0, "f1": 0.5, "answer": "a", "steps": 1}] * 2
-    made += [plots.outcomes({name: answers}), plots.steps({name: answers, "other": answers}), plots.scatter(toy({name: "ab", "b": "ba"}))]
+    made += [
+        plots.outcomes({name: answers}),
+        plots.steps({name: answers, "other": answers}),
+        plots.scatter(toy({name: "ab", "b": "ba"})),
+    ]
     for drawn in made:
         assert ET.fromstring(drawn.svg).tag == "svg" and max(len(text) for text in texts(drawn)) <= 60
 
 
 def test_where_there_is_nothing_to_draw_the_picture_says_so():
     drawn = nothing("the well is dry")
-    assert "the well is dry" in texts(drawn) and drawn.alt == "Nothing to draw: the well is dry" and not drawn.numbers
+    assert (
+        "the well is dry" in texts(drawn)
+        and drawn.alt == "Nothing to draw: the well is dry"
+        and not drawn.numbers
+    )
     assert "0 rows" in repr(drawn.table())
 
 
-# --- recall -----------------------------------------------------------------------------------------------------------
+# --- recall
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_curves_hold_recall_and_its_interval_at_each_depth(report_on_musique):
@@ -204,7 +254,10 @@ def test_curves_hold_recall_and_its_interval_at_each_depth(report_on_musique):
         own = report_on_musique.row(system, "recall@5", "all")
         at_five = by_place[system, 5]
         assert at_five["recall"] == pytest.approx(own.mean, abs=1e-5) and at_five["questions"] == own.n
-        assert (at_five["low"], at_five["high"]) == (pytest.approx(own.low, abs=1e-5), pytest.approx(own.high, abs=1e-5))
+        assert (at_five["low"], at_five["high"]) == (
+            pytest.approx(own.low, abs=1e-5),
+            pytest.approx(own.high, abs=1e-5),
+        )
         means = [by_place[system, k]["recall"] for k in range(1, 21)]
         assert means == sorted(means)
     assert "At 5: follow, sentences .7" in drawn.alt and "convex (baseline)" in texts(drawn)
@@ -235,20 +288,29 @@ def test_a_scatter_counts_the_questions_each_system_wins(report_on_musique):
 
 def test_pace_leaves_untimed_runs_out_and_says_so(report_on_musique):
     drawn = plots.pace(report_on_musique)
-    assert {row["system"] for row in drawn.numbers} == {run.system for run in report_on_musique.runs} and "5 of 5 systems" in drawn.alt
+    assert {row["system"] for row in drawn.numbers} == {
+        run.system for run in report_on_musique.runs
+    } and "5 of 5 systems" in drawn.alt
     bare = replace(
-        report_on_musique, runs=tuple(replace(run, latency=Latency(float("nan"), float("nan"))) for run in report_on_musique.runs)
+        report_on_musique,
+        runs=tuple(
+            replace(run, latency=Latency(float("nan"), float("nan"))) for run in report_on_musique.runs
+        ),
     )
     assert plots.pace(bare).alt == "Nothing to draw: no run of the report on musique holds times"
 
 
-# --- runs -------------------------------------------------------------------------------------------------------------
+# --- runs
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_costs_add_up_by_step_and_role_to_what_the_ledger_says(spent):
     total = ledger(HOPS.events).total
     assert sum(row["seconds"] for row in spent.numbers) == pytest.approx(total.seconds, rel=1e-4)
-    assert sum(row["tokens read"] + row["tokens written"] for row in spent.numbers) == total.prompt_tokens + total.completion_tokens
+    assert (
+        sum(row["tokens read"] + row["tokens written"] for row in spent.numbers)
+        == total.prompt_tokens + total.completion_tokens
+    )
     assert {"step 1", "step 2", "write", "vote", "calls", "seconds", "tokens"} <= set(texts(spent))
     assert "US dollars" not in texts(spent) and "no price" in spent.alt
     assert plots.costs(ledger(HOPS.events)).svg == spent.svg == plots.costs(iter(HOPS.events)).svg
@@ -257,7 +319,11 @@ def test_costs_add_up_by_step_and_role_to_what_the_ledger_says(spent):
 def test_costs_of_calls_with_a_price_show_dollars():
     paid = Ledger(tuple(replace(entry, cost=0.001) for entry in ledger(HOPS.events).entries))
     drawn = plots.costs(paid)
-    assert "US dollars" in texts(drawn) and "0.019 US dollars" in drawn.alt and "US dollars a call" in texts(plots.speed(paid))
+    assert (
+        "US dollars" in texts(drawn)
+        and "0.019 US dollars" in drawn.alt
+        and "US dollars a call" in texts(plots.speed(paid))
+    )
 
 
 def test_costs_of_several_runs_have_a_bar_for_each():
@@ -265,23 +331,33 @@ def test_costs_of_several_runs_have_a_bar_for_each():
     assert TRACES.keys() <= set(texts(drawn)) and "3 runs: 46 calls" in drawn.alt
     asked = [event for event in HOPS.events if isinstance(event, happened.Asked)][:1]
     many = plots.costs({f"run {number:02}": asked for number in range(40)})
-    assert "the first 30 are drawn" in many.alt and len(many.numbers) == 40 and "run 29" in texts(many) and "run 30" not in texts(many)
+    assert (
+        "the first 30 are drawn" in many.alt
+        and len(many.numbers) == 40
+        and "run 29" in texts(many)
+        and "run 30" not in texts(many)
+    )
 
 
 def test_speed_tells_the_mean_the_least_and_the_most_of_a_call():
     drawn = plots.speed(HOPS)
     write = next(row for row in drawn.numbers if row["role"] == "write")
     seconds = [entry.seconds for entry in ledger(HOPS.events).entries if entry.role == "write"]
-    assert write["calls"] == len(seconds) and write["seconds a call, mean"] == pytest.approx(sum(seconds) / len(seconds), rel=1e-4)
+    assert write["calls"] == len(seconds) and write["seconds a call, mean"] == pytest.approx(
+        sum(seconds) / len(seconds), rel=1e-4
+    )
     assert write["seconds a call, least"] < write["seconds a call, mean"] < write["seconds a call, most"]
 
 
 def test_ballots_show_how_each_vote_fell_and_what_share_agreed():
     drawn = plots.ballots(HOPS)
-    assert [(row["step"], row["RETRIEVE"], row["INSERT"], row["not asked"], row["agreement"]) for row in drawn.numbers] == [
-        (2, 2, 0, 1, 1.0)
-    ]
-    assert {"after step 2", "RETRIEVE, 100% agreed", "not asked"} <= set(texts(drawn)) and "2 turns went on without a vote" in drawn.alt
+    assert [
+        (row["step"], row["RETRIEVE"], row["INSERT"], row["not asked"], row["agreement"])
+        for row in drawn.numbers
+    ] == [(2, 2, 0, 1, 1.0)]
+    assert {"after step 2", "RETRIEVE, 100% agreed", "not asked"} <= set(
+        texts(drawn)
+    ) and "2 turns went on without a vote" in drawn.alt
 
 
 def test_ballots_of_several_runs_are_gathered_by_outcome():
@@ -299,7 +375,10 @@ def test_growth_ends_at_the_size_of_the_graph():
 
 
 def test_growth_of_many_writes_names_some_of_them_and_of_refusals_alone_shows_these():
-    writes = [happened.Wrote(step=number // 3, statement="", diff=Diff((Node(f"{number}"),))) for number in range(30)]
+    writes = [
+        happened.Wrote(step=number // 3, statement="", diff=Diff((Node(f"{number}"),)))
+        for number in range(30)
+    ]
     drawn = plots.growth(writes)
     assert drawn.numbers[-1]["nodes"] == 30 and sum(text.startswith("step ") for text in texts(drawn)) <= 12
     refused = plots.growth([happened.Refused(step=1, statement="", reason="no", writing=True)])
@@ -308,7 +387,9 @@ def test_growth_of_many_writes_names_some_of_them_and_of_refusals_alone_shows_th
 
 def test_calls_that_took_no_time_can_be_drawn():
     free = [happened.Asked(role="", model="", prompt=Prompt((), None), reply="")]
-    assert plots.costs(free).numbers[0]["seconds"] == 0 == plots.speed(free).numbers[0]["tokens a second, mean"]
+    assert (
+        plots.costs(free).numbers[0]["seconds"] == 0 == plots.speed(free).numbers[0]["tokens a second, mean"]
+    )
 
 
 def test_growth_of_several_runs_has_a_line_for_each_and_of_many_a_median():
@@ -319,10 +400,21 @@ def test_growth_of_several_runs_has_a_line_for_each_and_of_many_a_median():
 
 def test_tools_are_counted_with_what_failed_and_what_was_not_called_again():
     call = ToolCall("search", {"query": "Ada"})
-    events = [happened.ToolReturned(call=call, text="x", failed=True), happened.Chose(calls=(), skipped=(call, ToolCall("zip")))]
+    events = [
+        happened.ToolReturned(call=call, text="x", failed=True),
+        happened.Chose(calls=(), skipped=(call, ToolCall("zip"))),
+    ]
     drawn = plots.tool_use([*HOPS.events, *events])
-    assert drawn.numbers[0] == {"tool": "search", "returned": 3, "failed": 1, "asked for again, not called": 1, "runs": 1}
-    assert drawn.numbers[1]["tool"] == "zip" and {"returned", "failed", "asked for again, not called"} <= set(texts(drawn))
+    assert drawn.numbers[0] == {
+        "tool": "search",
+        "returned": 3,
+        "failed": 1,
+        "asked for again, not called": 1,
+        "runs": 1,
+    }
+    assert drawn.numbers[1]["tool"] == "zip" and {"returned", "failed", "asked for again, not called"} <= set(
+        texts(drawn)
+    )
     assert "7 in 3 of 3 runs" in texts(plots.tool_use(TRACES))
 
 
@@ -342,26 +434,36 @@ def test_what_is_no_run_is_refused_with_what_would_do(verb):
 
 
 def test_runs_go_by_the_name_of_their_trace():
-    assert list(runs_of(TRACES.values())) == [trace.run for trace in TRACES.values()] and runs_of(HOPS.events) == {"": HOPS.events}
+    assert list(runs_of(TRACES.values())) == [trace.run for trace in TRACES.values()] and runs_of(
+        HOPS.events
+    ) == {"": HOPS.events}
 
 
-# --- outcomes ---------------------------------------------------------------------------------------------------------
+# --- outcomes
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_outcomes_follow_from_the_receipts():
     drawn = plots.outcomes(RECEIPTS)
     for path, row in zip(RECEIPTS, drawn.numbers, strict=True):
         system, rows = read_answers(path)
-        assert row["system"] == system and row["questions"] == len(rows) == sum(row[kind] for kind in OUTCOMES)
+        assert row["system"] == system and row["questions"] == len(rows) == sum(
+            row[kind] for kind in OUTCOMES
+        )
         assert row["right"] + row["right, forced"] == sum(each["em"] for each in rows)
-        assert row["exact, low"] < row["exact"] < row["exact, high"] and row["F1, low"] < row["F1 of words"] < row["F1, high"]
+        assert (
+            row["exact, low"] < row["exact"] < row["exact, high"]
+            and row["F1, low"] < row["F1 of words"] < row["F1, high"]
+        )
         assert row["F1 of words"] == pytest.approx(sum(each["f1"] for each in rows) / len(rows), rel=1e-5)
     assert {"kgot_local", "partly right", "wrong, forced"} <= set(texts(drawn))
 
 
 def test_outcomes_by_type_have_a_bar_for_each_type():
     drawn = plots.outcomes(RECEIPTS, by="type")
-    assert {"rag, bridge", "rag, comparison"} <= set(texts(drawn)) and sum(row["questions"] for row in drawn.numbers) == 30 * len(RECEIPTS)
+    assert {"rag, bridge", "rag, comparison"} <= set(texts(drawn)) and sum(
+        row["questions"] for row in drawn.numbers
+    ) == 30 * len(RECEIPTS)
     with pytest.raises(UnknownName, match="unknown field 'level'"):
         plots.outcomes(RECEIPTS, by="level")
 
@@ -377,12 +479,18 @@ def test_an_answer_has_one_of_six_outcomes():
     ]
     assert [outcome(row) for row, _ in told] == [kind for _, kind in told] == list(OUTCOMES)
     [row] = plots.outcomes({"ours": [row for row, _ in told]}).numbers
-    assert row["right of attempted"] == pytest.approx(2 / 5) and row["harmonic mean of both"] == pytest.approx(2 * 2 / (6 + 5), rel=1e-5)
+    assert row["right of attempted"] == pytest.approx(2 / 5) and row[
+        "harmonic mean of both"
+    ] == pytest.approx(2 * 2 / (6 + 5), rel=1e-5)
 
 
 def test_one_answer_alone_still_makes_a_picture_and_none_says_so():
     assert plots.outcomes({"ours": [{"em": 1, "f1": 1, "answer": "a"}]}).numbers[0]["exact"] == 1.0
-    assert plots.outcomes({"ours": []}).alt == plots.outcomes([]).alt == "Nothing to draw: there are no answers to judge"
+    assert (
+        plots.outcomes({"ours": []}).alt
+        == plots.outcomes([]).alt
+        == "Nothing to draw: there are no answers to judge"
+    )
     assert "only those of the loop do" in plots.steps([path for path in RECEIPTS if "rag" in path.name]).alt
 
 
@@ -404,25 +512,33 @@ def test_a_receipt_that_is_none_is_refused_by_name(tmp_path):
         plots.outcomes([RESULTS / "hotpotqa_test_rag.jsonl", RESULTS / "hotpotqa_develop_rag.jsonl"])
 
 
-# --- bands ------------------------------------------------------------------------------------------------------------
+# --- bands
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_bands_count_the_delta_edges_of_musique(delta_edges):
     edges, thresholds = delta_edges
     drawn = plots.bands(edges, thresholds=thresholds)
-    counts = per_band(Pair("", "", edge.properties["raw"], edge.properties["skeleton"]).band for edge in edges)
+    counts = per_band(
+        Pair("", "", edge.properties["raw"], edge.properties["skeleton"]).band for edge in edges
+    )
     assert sum(row["pairs"] for row in drawn.numbers) == len(edges) == 2165 and len(drawn.numbers) < 400
-    assert all(f"{name} " in " ".join(texts(drawn)) and f"{count:,} {name}" in drawn.alt for name, count in counts.items())
-    assert any("area of a mark" in text for text in texts(drawn)) and any("skeletons ≥ .799" in text for text in texts(drawn))
+    assert all(
+        f"{name} " in " ".join(texts(drawn)) and f"{count:,} {name}" in drawn.alt
+        for name, count in counts.items()
+    )
+    assert any("area of a mark" in text for text in texts(drawn)) and any(
+        "skeletons ≥ .799" in text for text in texts(drawn)
+    )
 
 
 def test_a_few_pairs_are_drawn_one_by_one_and_vetoed_ones_are_hollow():
     pairs = [Pair("a", "b", 0.1, 0.5), Pair("c", "d", 0.6, 0.5), Pair("a", "d", 0.3, 0.31)]
     vetoed = Edge("a", "delta", "c", {"raw": 0.2, "skeleton": 0.3, "veto": "roles are turned around"})
     drawn = plots.bands([*pairs, vetoed])
-    assert [row["band"] for row in drawn.numbers] == ["negative", "low", "middle", "high"] and [row["pairs"] for row in drawn.numbers] == [
-        1
-    ] * 4
+    assert [row["band"] for row in drawn.numbers] == ["negative", "low", "middle", "high"] and [
+        row["pairs"] for row in drawn.numbers
+    ] == [1] * 4
     assert "hollow: vetoed, 1" in texts(drawn) and {"0", ".05", ".15"} <= set(texts(drawn))
     assert "hollow: vetoed, 1" not in texts(plots.bands(pairs))
 

@@ -1,4 +1,6 @@
-"""The ten plots of a run of questions, drawn from receipts and traces; a set without levels, steps, tools or grades says so."""
+"""The ten plots of a run of questions, drawn from receipts and traces; a set without levels, steps, tools or
+grades says so.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from dataclasses import asdict
 import pytest
 
 from kgot_lab.draw.plots.question_costs import role_costs
-from kgot_lab.draw.plots.question_ends import ends_by_level, graded_ends, graded_success, steps_of_people, success_by_level
+from kgot_lab.draw.plots.question_ends import (
+    ends_by_level,
+    graded_ends,
+    graded_success,
+    steps_of_people,
+    success_by_level,
+)
 from kgot_lab.draw.plots.question_run import TEN_PLOTS, save_ten_plots
 from kgot_lab.draw.plots.question_tools import (
     category_of,
@@ -29,20 +37,58 @@ from kgot_lab.types import Message, Prompt, Usage
 WEB, CODE = ("A web browser", "a search engine"), ("Python",)
 RUN = [
     QuestionReceipt("a", correct=True, level="level 1", human_steps=2, human_tools=WEB, tools={"search": 2}),
-    QuestionReceipt("b", correct=False, close=True, level="level 1", human_steps=4, human_tools=(*WEB, *CODE), tools={"search": 1}),
-    QuestionReceipt("c", correct=False, out_of_steps=True, level="level 2", human_steps=4, human_tools=CODE, tools={"search": 1}),
-    QuestionReceipt("d", correct=True, forced=True, level="level 2", human_steps=4, human_tools=CODE, tools={"python": 1, "search": 1}),
-    QuestionReceipt("e", error="the model did not answer", level="level 2", human_steps=9, human_tools=("a camera for photos",)),
+    QuestionReceipt(
+        "b",
+        correct=False,
+        close=True,
+        level="level 1",
+        human_steps=4,
+        human_tools=(*WEB, *CODE),
+        tools={"search": 1},
+    ),
+    QuestionReceipt(
+        "c",
+        correct=False,
+        out_of_steps=True,
+        level="level 2",
+        human_steps=4,
+        human_tools=CODE,
+        tools={"search": 1},
+    ),
+    QuestionReceipt(
+        "d",
+        correct=True,
+        forced=True,
+        level="level 2",
+        human_steps=4,
+        human_tools=CODE,
+        tools={"python": 1, "search": 1},
+    ),
+    QuestionReceipt(
+        "e",
+        error="the model did not answer",
+        level="level 2",
+        human_steps=9,
+        human_tools=("a camera for photos",),
+    ),
 ]
 BARE = [QuestionReceipt("a", correct=True), QuestionReceipt("b", correct=False)]
 GRADED = [
-    with_grade(QuestionReceipt(str(number), type="Art" if number % 2 else "Sports"), Grade(grade, "A"), "judge")
+    with_grade(
+        QuestionReceipt(str(number), type="Art" if number % 2 else "Sports"), Grade(grade, "A"), "judge"
+    )
     for number, grade in enumerate(["correct"] * 6 + ["incorrect"] * 2 + ["not attempted"] * 2)
 ]
 
 
 def asked(role: str, cost: float = 0.01) -> Asked:
-    return Asked(role=role, model="m", prompt=Prompt((Message("user", role),)), reply="x", usage=Usage(900, 100, 2.0, cost))
+    return Asked(
+        role=role,
+        model="m",
+        prompt=Prompt((Message("user", role),)),
+        reply="x",
+        usage=Usage(900, 100, 2.0, cost),
+    )
 
 
 def test_a_close_call_is_shown_and_not_counted_as_success():
@@ -64,7 +110,10 @@ def test_steps_of_people_are_counted_for_all_and_for_correct_questions():
 
 
 def test_grades_are_drawn_with_the_five_measures():
-    assert "correct .600, not attempted .200, incorrect .200, correct given attempted .750, F .667" in graded_ends(GRADED).alt
+    assert (
+        "correct .600, not attempted .200, incorrect .200, correct given attempted .750, F .667"
+        in graded_ends(GRADED).alt
+    )
     assert [row["group"] for row in graded_success(GRADED).numbers] == ["Art", "Sports", "all"]
 
 
@@ -83,7 +132,9 @@ def test_a_tool_of_ours_and_one_of_a_persons_belong_to_a_kind(tool, kind):
 
 
 def test_coverage_is_the_share_of_the_kinds_a_person_used():
-    assert [tool_coverage(receipt) for receipt in RUN] == [1.0, 0.5, 0.0, 1.0, 0.0] and tool_coverage(BARE[0]) is None
+    assert [tool_coverage(receipt) for receipt in RUN] == [1.0, 0.5, 0.0, 1.0, 0.0] and tool_coverage(
+        BARE[0]
+    ) is None
 
 
 def test_tools_are_matched_followed_to_success_and_counted_once_a_question():
@@ -92,15 +143,24 @@ def test_tools_are_matched_followed_to_success_and_counted_once_a_question():
     }  # fmt: skip
     flows = {(row["tools"], row["answer"]): row["questions"] for row in tool_choice_flow(RUN).numbers}
     assert flows == {("all of them", "correct"): 2, ("half", "not correct"): 1, ("less", "not correct"): 2}
-    assert {row["tool"]: row["questions"] for row in tools_in_questions(RUN).numbers} == {"search": 4, "python": 1}
-    kinds = {row["kind of tool"]: (row["correct"], row["not correct"]) for row in category_success(RUN).numbers}
+    assert {row["tool"]: row["questions"] for row in tools_in_questions(RUN).numbers} == {
+        "search": 4,
+        "python": 1,
+    }
+    kinds = {
+        row["kind of tool"]: (row["correct"], row["not correct"]) for row in category_success(RUN).numbers
+    }
     assert kinds == {"code and numbers": (1, 2), "search and web": (1, 1), "images": (0, 1)}
 
 
 def test_costs_are_by_role_with_their_rates():
     drawn = role_costs(ledger([asked("vote"), asked("vote"), asked("write", 0.05)]))
     rows = {row["role"]: row for row in drawn.numbers}
-    assert rows["vote"]["calls"] == 2 and rows["vote"]["tokens a second"] == 500 and rows["write"]["US dollars a million tokens"] == 50
+    assert (
+        rows["vote"]["calls"] == 2
+        and rows["vote"]["tokens a second"] == 500
+        and rows["write"]["US dollars a million tokens"] == 50
+    )
     assert "3 calls" in drawn.alt
 
 
@@ -124,13 +184,20 @@ def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path)
     assert [path.stem for path in drawn] == list(TEN_PLOTS) and len(drawn) == 10
     for path in drawn:
         summary = json.loads(path.with_suffix(".json").read_text())
-        assert path.read_text().startswith("<svg") and summary["plot"] == path.stem and summary["numbers"] and summary["told"]
+        assert (
+            path.read_text().startswith("<svg")
+            and summary["plot"] == path.stem
+            and summary["numbers"]
+            and summary["told"]
+        )
 
 
 @pytest.mark.parametrize("kind", ["png", "pdf"])
 def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
     append_receipt(tmp_path / "receipts.jsonl", RUN[0])
-    assert all(path.suffix == f".{kind}" and path.stat().st_size > 1000 for path, _ in save_ten_plots(tmp_path, kind))
+    assert all(
+        path.suffix == f".{kind}" and path.stat().st_size > 1000 for path, _ in save_ten_plots(tmp_path, kind)
+    )
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

@@ -18,7 +18,9 @@ def test_the_curve_shows_the_share_that_was_accepted_and_rises():
                 claims.learn(claim)
                 (ledger.accept if good else ledger.reject)(claim.id)
         drawn = plot_named("review_reliability", ledger)
-        rows = [(row["confidence"], row["share accepted"], row["isotonic"], row["n"]) for row in drawn.numbers]
+        rows = [
+            (row["confidence"], row["share accepted"], row["isotonic"], row["n"]) for row in drawn.numbers
+        ]
         assert rows == [(0.25, 0.125, 0.125, 8), (0.45, 0.75, 0.625, 8), (0.65, 0.5, 0.625, 8)]
         assert "24 in all: 12% of 8 at about 0.25" in drawn.alt
         with pytest.raises(BadInput, match="relation"):

@@ -1,4 +1,6 @@
-"""Reports side by side, and two lanes' ranks: the numbers behind the pictures are those of the reports and of the rankings."""
+"""Reports side by side, and two lanes' ranks: the numbers behind the pictures are those of the reports and of
+the rankings.
+"""
 
 import xml.etree.ElementTree as ET
 
@@ -23,8 +25,13 @@ DATA = Dataset(
 
 
 def made(data, **found):
-    hits = {name: {query.id: tuple(Hit(id, -n) for n, id in enumerate(ids)) for query in data.queries} for name, ids in found.items()}
-    return report([Run(name, name, data.name, 20, hits[name]) for name in hits], data, Plan("one", rounds=200))
+    hits = {
+        name: {query.id: tuple(Hit(id, -n) for n, id in enumerate(ids)) for query in data.queries}
+        for name, ids in found.items()
+    }
+    return report(
+        [Run(name, name, data.name, 20, hits[name]) for name in hits], data, Plan("one", rounds=200)
+    )
 
 
 def lane(name, ids):
@@ -52,7 +59,10 @@ def test_a_report_without_locked_questions_has_no_diamonds_and_no_report_is_refu
 def test_a_passage_stands_at_its_two_ranks_and_what_is_not_found_at_the_end():
     pytest.importorskip("matplotlib")
     drawn = plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
-    assert list(drawn.numbers) == [{"across": 2, "up": 1, "passages": 4}, {"across": 8, "up": 2, "passages": 4}]
+    assert list(drawn.numbers) == [
+        {"across": 2, "up": 1, "passages": 4},
+        {"across": 8, "up": 2, "passages": 4},
+    ]
     assert "8 passages" in drawn.alt
 
 
@@ -68,7 +78,10 @@ def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are()
 def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
     pytest.importorskip("matplotlib")
     drawn = plots.cell_shares({"trick": {"near": 0.0, "far": 0.9}, "plain": {"near": 1.0, "far": 0.1}})
-    assert list(drawn.numbers) == [{"system": "trick", "near": 0.0, "far": 0.9}, {"system": "plain", "near": 1.0, "far": 0.1}]
+    assert list(drawn.numbers) == [
+        {"system": "trick", "near": 0.0, "far": 0.9},
+        {"system": "plain", "near": 1.0, "far": 0.1},
+    ]
     assert {"near", "far", "trick"} <= {node.text or "" for node in ET.fromstring(drawn.svg).iter("text")}
     for shares in ({}, {"trick": {}}, {"trick": {"near": 1.0}, "plain": {"far": 1.0}}):
         with pytest.raises(BadInput):

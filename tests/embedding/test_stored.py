@@ -1,4 +1,6 @@
-"""The embedder of a query: the static one, or the one that stored vectors say made them; and vectors that cannot be compared."""
+"""The embedder of a query: the static one, or the one that stored vectors say made them; and vectors that
+cannot be compared.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ DOCUMENTS = tuple(Document(id, text) for id, text in TEXTS.items())
 
 def stored_by(made, **said: str) -> StoredVectors:
     """The vectors of the texts by an embedder, saying of themselves what is asked, or all."""
-    return StoredVectors.of(TEXTS, made.embed(list(TEXTS.values())), **(said or {"model": made.name, "digest": made.digest}))
+    return StoredVectors.of(
+        TEXTS, made.embed(list(TEXTS.values())), **(said or {"model": made.name, "digest": made.digest})
+    )
 
 
 def test_without_stored_vectors_a_query_is_embedded_by_the_static_embedder():
@@ -37,7 +41,9 @@ def test_without_stored_vectors_a_query_is_embedded_by_the_static_embedder():
 
 @pytest.mark.parametrize("name", ["wordllama", "minilm", "lsa", "infonce"])
 def test_stored_vectors_bring_the_embedder_that_they_say_made_them(name):
-    pytest.importorskip({"wordllama": "wordllama", "minilm": "onnxruntime", "lsa": "sklearn"}.get(name, "numpy"))
+    pytest.importorskip(
+        {"wordllama": "wordllama", "minilm": "onnxruntime", "lsa": "sklearn"}.get(name, "numpy")
+    )
     made = embedder(name, **({"documents": DOCUMENTS} if name in ("lsa", "infonce") else {}))
     stored = stored_by(made)
     chosen = query_embedder(stored, documents=DOCUMENTS)
@@ -51,7 +57,9 @@ def test_stored_vectors_bring_the_embedder_that_they_say_made_them(name):
 def test_vectors_that_say_nothing_are_the_static_ones_where_the_dimension_is_and_an_error_elsewhere():
     pytest.importorskip("wordllama")
     assert query_embedder(StoredVectors.of(["a"], np.ones((1, 256)))).name == "wordllama-l2-supercat-256"
-    with pytest.raises(BadInput, match=r"have 768 numbers and do not say what made them.*gives 256; say it.*'gemini:MODEL'"):
+    with pytest.raises(
+        BadInput, match=r"have 768 numbers and do not say what made them.*gives 256; say it.*'gemini:MODEL'"
+    ):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 768))))
     with pytest.raises(BadInput, match="have 3 numbers and do not say what made them"):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 3))))
@@ -59,9 +67,13 @@ def test_vectors_that_say_nothing_are_the_static_ones_where_the_dimension_is_and
 
 def test_a_maker_with_another_dimension_or_digest_is_an_error_and_never_a_silent_zero():
     pytest.importorskip("wordllama")
-    with pytest.raises(BadInput, match="gives 256 numbers, and the stored vectors have 384: their cosine means nothing"):
+    with pytest.raises(
+        BadInput, match="gives 256 numbers, and the stored vectors have 384: their cosine means nothing"
+    ):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 384)), model="wordllama"))
-    with pytest.raises(BadInput, match=r"come from wordllama 00000000, not from wordllama-l2-supercat-256 \w{8}"):
+    with pytest.raises(
+        BadInput, match=r"come from wordllama 00000000, not from wordllama-l2-supercat-256 \w{8}"
+    ):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 256)), model="wordllama", digest="0" * 64))
     with pytest.raises(BadInput, match="letters gives 26 numbers"):
         meaning_of_vectors(StoredVectors.of(["a"], np.ones((1, 256))), Letters())
@@ -97,7 +109,8 @@ def test_without_its_package_the_static_embedder_names_the_extra(monkeypatch):
         query_embedder()
 
 
-# --- what is given ------------------------------------------------------------------------------------------------------
+# --- what is given
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_what_vectors_save_is_loaded_and_so_is_an_npz_file_of_ones_own(tmp_path):

@@ -46,7 +46,10 @@ def test_f1_is_the_harmonic_mean_of_shared_words(answer, gold, expected):
     assert f1(answer, gold) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("answer", "gold"), [("yes it is", "yes"), ("yes", "yes it is"), ("no", "yes"), ("noanswer", "noanswer given")])
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [("yes it is", "yes"), ("yes", "yes it is"), ("no", "yes"), ("noanswer", "noanswer given")],
+)
 def test_yes_no_and_noanswer_count_only_when_exact(answer, gold):
     assert f1(answer, gold) == 0.0
 

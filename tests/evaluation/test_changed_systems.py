@@ -63,11 +63,17 @@ CHANGES = {
 def copied(tmp_path_factory):
     """A copy of the package, and a function that gives the digests of some systems there."""
     place = tmp_path_factory.mktemp("copy")
-    shutil.copytree(Path(kgot_lab.__file__).parent, place / "kgot_lab", ignore=shutil.ignore_patterns("__pycache__", "data"))
+    shutil.copytree(
+        Path(kgot_lab.__file__).parent,
+        place / "kgot_lab",
+        ignore=shutil.ignore_patterns("__pycache__", "data"),
+    )
 
     def digests() -> dict[str, str]:
         env = {**os.environ, "PYTHONPATH": f"{place}:{TESTS}", "PYTHONDONTWRITEBYTECODE": "1"}
-        ran = subprocess.run([sys.executable, "-c", DIGESTS], env=env, cwd=place, capture_output=True, text=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", DIGESTS], env=env, cwd=place, capture_output=True, text=True
+        )
         assert ran.returncode == 0, ran.stderr
         return dict(zip(NAMES, ran.stdout.split(), strict=True))
 
@@ -104,9 +110,13 @@ def test_a_setting_that_no_description_shows_is_seen():
 def test_the_embedders_of_a_stage_are_found_wherever_it_holds_them():
     some, others = SyntheticVectors(8), SyntheticVectors(16)
     stage = weighted((0.5, WORDS), (0.5, meaning(DOCUMENTS, some))) >> follow(DOCUMENTS, others)
-    assert {each.digest for each in embedders_in(stage)} == {some.digest, others.digest} and embedders_in(WORDS) == []
+    assert {each.digest for each in embedders_in(stage)} == {some.digest, others.digest} and embedders_in(
+        WORDS
+    ) == []
     assert [each.digest for each in embedders_in(lambda: meaning(DOCUMENTS, some))] == [some.digest]
-    assert embedders_in(lambda: meaning(DOCUMENTS, SyntheticVectors(8))) == []  # which is not made until it is called
+    assert (
+        embedders_in(lambda: meaning(DOCUMENTS, SyntheticVectors(8))) == []
+    )  # which is not made until it is called
 
 
 def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_path):
@@ -126,11 +136,16 @@ def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_p
         run_to(path, other(True), DATA, name="mine")
     assert path.read_bytes() == old
     made = run_to(path, other(False), DATA, name="mine")  # what was begun has another code too
-    assert {len(hits) for hits in made.hits.values()} == {1} and load_receipt(path) == made and "from_a_stopped_run" not in made.about
+    assert (
+        {len(hits) for hits in made.hits.values()} == {1}
+        and load_receipt(path) == made
+        and "from_a_stopped_run" not in made.about
+    )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.jsonl.gz"]
 
 
-# --- two processes ------------------------------------------------------------------------------------------------------
+# --- two processes
+# ------------------------------------------------------------------------------------------------------
 
 HELD = """
 import os, sys, time
@@ -150,12 +165,18 @@ run_to(place / "mine.jsonl.gz", Stage("mine", step), DATA, name="mine", waits=la
 
 @pytest.fixture
 def started(tmp_path):
-    """Starts a process that runs a system into a receipt and is held up at one of its queries; ended at the end, whatever happens."""
+    """Starts a process that runs a system into a receipt and is held up at one of its queries; ended at the
+    end, whatever happens.
+    """
     running = []
 
     def start(name: str) -> subprocess.Popen:
         env = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"}
-        running.append(subprocess.Popen([sys.executable, "-c", HELD, str(tmp_path), name], env=env, stderr=subprocess.PIPE, text=True))
+        running.append(
+            subprocess.Popen(
+                [sys.executable, "-c", HELD, str(tmp_path), name], env=env, stderr=subprocess.PIPE, text=True
+            )
+        )
         return running[-1]
 
     yield start
@@ -181,7 +202,10 @@ def test_a_second_process_waits_says_so_and_takes_the_receipt_of_the_first(tmp_p
     (tmp_path / "go").touch()
     ended(first)
     ended(second)
-    assert asked(tmp_path) == [f"first q{number}" for number in range(len(QUERIES))] and not (tmp_path / "first waits").exists()
+    assert (
+        asked(tmp_path) == [f"first q{number}" for number in range(len(QUERIES))]
+        and not (tmp_path / "first waits").exists()
+    )
     assert len(load_receipt(tmp_path / "mine.jsonl.gz").hits) == len(QUERIES)
     assert not list(tmp_path.glob("*.lock")) and not list(tmp_path.glob("*.partial"))
 
@@ -195,8 +219,13 @@ def test_who_waits_for_a_process_that_is_killed_goes_on_from_what_it_left(tmp_pa
     until(lambda: "second q3" in asked(tmp_path), "the second process has the lock")
     (tmp_path / "go").touch()
     ended(second)
-    assert asked(tmp_path) == [*(f"first q{number}" for number in range(4)), *(f"second q{number}" for number in range(3, len(QUERIES)))]
-    assert load_receipt(tmp_path / "mine.jsonl.gz").about["from_a_stopped_run"] == "3" and not list(tmp_path.glob("*.lock"))
+    assert asked(tmp_path) == [
+        *(f"first q{number}" for number in range(4)),
+        *(f"second q{number}" for number in range(3, len(QUERIES))),
+    ]
+    assert load_receipt(tmp_path / "mine.jsonl.gz").about["from_a_stopped_run"] == "3" and not list(
+        tmp_path.glob("*.lock")
+    )
 
 
 def test_a_small_array_in_a_system_of_yours_counts_and_a_large_one_is_data():

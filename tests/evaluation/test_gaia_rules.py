@@ -98,13 +98,20 @@ TEXTS = [
     ("3 apples", "3apples", "+"),
     ("B7", "b-7", "+"),
 ]
-CASES = [*(("number", *case) for case in NUMBERS), *(("list", *case) for case in LISTS), *(("text", *case) for case in TEXTS)]
+CASES = [
+    *(("number", *case) for case in NUMBERS),
+    *(("list", *case) for case in LISTS),
+    *(("text", *case) for case in TEXTS),
+]
 
 
 @pytest.mark.parametrize(("rule", "gold", "answer", "truth"), CASES)
 def test_an_answer_is_judged_as_by_hand(rule, gold, answer, truth):
     verdict = gaia_verdict(answer, gold)
-    assert (verdict.rule, {(True, False): "+", (False, False): "-", (False, True): "~"}[verdict.correct, verdict.close]) == (rule, truth)
+    assert (
+        verdict.rule,
+        {(True, False): "+", (False, False): "-", (False, True): "~"}[verdict.correct, verdict.close],
+    ) == (rule, truth)
 
 
 def test_there_are_sixty_cases_or_more_each_once():

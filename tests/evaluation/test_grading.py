@@ -50,7 +50,13 @@ def test_the_measures_are_those_of_simpleqa():
     assert (scores.correct.mean, scores.incorrect.mean, scores.not_attempted.mean) == (0.6, 0.2, 0.2)
     assert scores.correct_given_attempted.mean == 0.75 and scores.correct_given_attempted.n == 8
     assert scores.f1.mean == pytest.approx(2 * 0.6 * 0.75 / (0.6 + 0.75))
-    for estimate in (scores.correct, scores.incorrect, scores.not_attempted, scores.correct_given_attempted, scores.f1):
+    for estimate in (
+        scores.correct,
+        scores.incorrect,
+        scores.not_attempted,
+        scores.correct_given_attempted,
+        scores.f1,
+    ):
         assert estimate.low < estimate.mean < estimate.high
 
 
@@ -60,9 +66,14 @@ def test_an_unclear_grade_is_attempted_and_not_correct():
 
 
 def test_published_shares_give_the_published_f():
-    """73.2102 % correct, 1.6166 % not attempted and 25.1732 % incorrect of 433 are 317, 7 and 109; F is given as 73.8."""
+    """73.2102 % correct, 1.6166 % not attempted and 25.1732 % incorrect of 433 are 317, 7 and 109; F is given
+    as 73.8.
+    """
     scores = graded_scores(["correct"] * 317 + ["not attempted"] * 7 + ["incorrect"] * 109)
-    assert round(100 * scores.correct_given_attempted.mean, 4) == 74.4131 and round(100 * scores.f1.mean, 1) == 73.8
+    assert (
+        round(100 * scores.correct_given_attempted.mean, 4) == 74.4131
+        and round(100 * scores.f1.mean, 1) == 73.8
+    )
 
 
 def test_nothing_graded_has_no_measures():

@@ -12,18 +12,27 @@ from kgot_lab.types import Hit
 def found(kept: int = 20, **ids: str) -> Run:
     """A run that found these ids, a letter each."""
     return Run(
-        "test", "<test>", "toy", kept, {query: tuple(Hit(id, -place) for place, id in enumerate(them)) for query, them in ids.items()}
+        "test",
+        "<test>",
+        "toy",
+        kept,
+        {query: tuple(Hit(id, -place) for place, id in enumerate(them)) for query, them in ids.items()},
     )
 
 
 def random_runs(seed: int) -> tuple[Run, dict[str, dict[str, int]]]:
     generator = random.Random(seed)
     documents = [f"d{number}" for number in range(40)]
-    qrels = {f"q{number}": {id: generator.choice([0, 1, 1, 2]) for id in generator.sample(documents, 5)} for number in range(25)}
+    qrels = {
+        f"q{number}": {id: generator.choice([0, 1, 1, 2]) for id in generator.sample(documents, 5)}
+        for number in range(25)
+    }
     hits = {}
     for number in range(2, 30):  # q0 and q1 were not run; q25 to q29 have no qrels
         ids = generator.sample(documents, generator.randint(0, 20))
-        scores = sorted((generator.choice([0.1, 0.2, 0.3]) for _ in ids), reverse=True)  # many ties, in no order of ids
+        scores = sorted(
+            (generator.choice([0.1, 0.2, 0.3]) for _ in ids), reverse=True
+        )  # many ties, in no order of ids
         hits[f"q{number}"] = tuple(map(Hit, ids, scores))
     return Run("random", "<random>", "toy", 20, hits), qrels
 
@@ -41,8 +50,14 @@ def test_measures_equal_pytrec_eval_on_rankings_with_ties(seed):
     }
     theirs |= {"precision@3": "P_3", "success@5": "success_5"}
     ours = score(run, qrels, list(theirs))
-    places = {query: {hit.id: 1000.0 - place for place, hit in enumerate(hits)} for query, hits in run.hits.items() if hits}
-    evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"recall.2,5,10", "ndcg_cut.10", "recip_rank", "map", "P.3", "success.5"})
+    places = {
+        query: {hit.id: 1000.0 - place for place, hit in enumerate(hits)}
+        for query, hits in run.hits.items()
+        if hits
+    }
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        qrels, {"recall.2,5,10", "ndcg_cut.10", "recip_rank", "map", "P.3", "success.5"}
+    )
     reference = evaluator.evaluate(places)
     for measure, name in theirs.items():
         expected = {query: reference.get(query, {}).get(name, 0.0) for query in qrels}
@@ -53,11 +68,20 @@ def test_measures_equal_pytrec_eval_on_rankings_with_ties(seed):
 def test_hits_of_one_score_count_in_our_order_and_not_in_that_of_trec_eval():
     tied = Run("tied", "", "toy", 5, {"q": (Hit("a", 1.0), Hit("b", 1.0))})
     assert score(tied, {"q": {"a": 1}}, ["recall@1"]).mean("recall@1") == 1.0
-    assert pytrec_eval.RelevanceEvaluator({"q": {"a": 1}}, {"recall.1"}).evaluate({"q": {"a": 1.0, "b": 1.0}})["q"]["recall_1"] == 0.0
+    assert (
+        pytrec_eval.RelevanceEvaluator({"q": {"a": 1}}, {"recall.1"}).evaluate({"q": {"a": 1.0, "b": 1.0}})[
+            "q"
+        ]["recall_1"]
+        == 0.0
+    )
 
 
 def test_values_worked_out_by_hand():
-    scores = score(found(q="xaybz"), {"q": {"a": 1, "b": 1, "x": 0}}, ["recall@2", "all@3", "all@4", "mrr", "mrr@1", "ndcg@10"])
+    scores = score(
+        found(q="xaybz"),
+        {"q": {"a": 1, "b": 1, "x": 0}},
+        ["recall@2", "all@3", "all@4", "mrr", "mrr@1", "ndcg@10"],
+    )
     assert {measure: scores.mean(measure) for measure in ("recall@2", "all@3", "all@4", "mrr", "mrr@1")} == {
         "recall@2": 0.5, "all@3": 0.0, "all@4": 1.0, "mrr": 0.5, "mrr@1": 0.0,
     }  # fmt: skip
@@ -67,7 +91,10 @@ def test_values_worked_out_by_hand():
 def test_a_query_that_was_not_run_counts_zero_and_one_without_qrels_is_left_out():
     scores = score(found(q="a", other="b"), {"lost": {"b": 1}, "q": {"a": 1}})
     for measure in MEASURES:
-        assert list(scores.per_query(measure).items()) == [("lost", 0.0), ("q", 1.0)] and scores.mean(measure) == 0.5
+        assert (
+            list(scores.per_query(measure).items()) == [("lost", 0.0), ("q", 1.0)]
+            and scores.mean(measure) == 0.5
+        )
 
 
 def test_a_lenient_count_takes_one_of_a_class_for_another_and_each_class_once():
@@ -75,14 +102,26 @@ def test_a_lenient_count_takes_one_of_a_class_for_another_and_each_class_once():
     qrels = {"q": {"a": 1, "c": 1}}
     run = found(q="xbac")
     assert score(run, qrels, ["recall@2"]).mean("recall@2") == 0.0
-    lenient = score(run, qrels, ["recall@2", "recall@3", "recall@4", "all@3", "all@4", "mrr"], classes=classes)
+    lenient = score(
+        run, qrels, ["recall@2", "recall@3", "recall@4", "all@3", "all@4", "mrr"], classes=classes
+    )
     assert lenient.mean("recall@2") == 0.5
     assert lenient.mean("recall@3") == 0.5  # a is the same as b: it keeps its place and adds nothing
-    assert (lenient.mean("recall@4"), lenient.mean("all@3"), lenient.mean("all@4"), lenient.mean("mrr")) == (1.0, 0.0, 1.0, 0.5)
+    assert (lenient.mean("recall@4"), lenient.mean("all@3"), lenient.mean("all@4"), lenient.mean("mrr")) == (
+        1.0,
+        0.0,
+        1.0,
+        0.5,
+    )
 
 
 def test_two_relevant_documents_of_one_class_are_one():
-    assert score(found(q="b"), {"q": {"a": 1, "b": 1}}, ["recall@1"], classes={"a": "x", "b": "x"}).mean("recall@1") == 1.0
+    assert (
+        score(found(q="b"), {"q": {"a": 1, "b": 1}}, ["recall@1"], classes={"a": "x", "b": "x"}).mean(
+            "recall@1"
+        )
+        == 1.0
+    )
 
 
 def test_a_class_does_not_swallow_a_document_of_the_same_name():

@@ -62,16 +62,21 @@ def toy(**more) -> Dataset:
 def finding(system: str, ids: str, **other: str) -> Run:
     """A run that found the same letters for each toy query, but others for some."""
     by_query = {f"q{number}": ids for number in range(6)} | other
-    hits = {query: tuple(Hit(id, -place) for place, id in enumerate(them)) for query, them in by_query.items()}
+    hits = {
+        query: tuple(Hit(id, -place) for place, id in enumerate(them)) for query, them in by_query.items()
+    }
     return Run(system, f"<{system}>", "toy", 20, hits, Latency(0.001, 0.002))
 
 
-# --- reports ----------------------------------------------------------------------------------------------------------
+# --- reports
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_report_from_receipts_says_the_same_as_one_from_the_runs(develop, made):
     stages = {"bm25": bm25(develop.documents), "bm25 flat": bm25(develop.documents, b=0.0)}
-    runs = [run(stage, develop.queries, name=name, dataset="hotpotqa", keep=100) for name, stage in stages.items()]
+    runs = [
+        run(stage, develop.queries, name=name, dataset="hotpotqa", keep=100) for name, stage in stages.items()
+    ]
     live = report(runs, develop, PLAN)
     assert live.rows == made.rows and live.comparisons == made.comparisons and live.csv() == made.csv()
     assert made.row("bm25", "recall@5").mean == pytest.approx(score(runs[0], develop.qrels).mean("recall@5"))
@@ -86,7 +91,11 @@ def test_every_number_is_derived_again_to_the_byte(receipts, made):
 def test_rows_hold_dataset_system_part_measure_mean_interval_and_count(made):
     assert len(made.rows) == 2 * len(MEASURES) and made.parts == ("develop",)
     for row in made.rows:
-        assert (row.dataset, row.part, row.n) == ("hotpotqa", "develop", 60) and row.low <= row.mean <= row.high
+        assert (row.dataset, row.part, row.n) == (
+            "hotpotqa",
+            "develop",
+            60,
+        ) and row.low <= row.mean <= row.high
     with pytest.raises(BadInput, match="no row for"):
         made.row("bm26")
 
@@ -94,9 +103,18 @@ def test_rows_hold_dataset_system_part_measure_mean_interval_and_count(made):
 def test_the_exports_hold_every_mean_and_the_plan(made):
     rows = list(csv.DictReader(io.StringIO(made.csv())))
     data = json.loads(made.json())
-    assert [row["system"] for row in rows] == [row["system"] for row in data["rows"]] == [row.system for row in made.rows]
-    assert {row["baseline"] for row in rows} == {"bm25"} == {data["plan"]["baseline"]} and data["plan"]["rounds"] == 500
-    assert data["systems"]["bm25"]["description"] == "<bm25>" and data["comparisons"]["develop"][0]["system"] == "bm25 flat"
+    assert (
+        [row["system"] for row in rows]
+        == [row["system"] for row in data["rows"]]
+        == [row.system for row in made.rows]
+    )
+    assert {row["baseline"] for row in rows} == {"bm25"} == {data["plan"]["baseline"]} and data["plan"][
+        "rounds"
+    ] == 500
+    assert (
+        data["systems"]["bm25"]["description"] == "<bm25>"
+        and data["comparisons"]["develop"][0]["system"] == "bm25 flat"
+    )
     for text in (repr(made), made.markdown(), made.latex(), made._repr_html_()):
         assert "seed 0" in text and "primary measure recall@5" in text
         assert all(decimal(row.mean) in text for row in made.rows)
@@ -105,9 +123,15 @@ def test_the_exports_hold_every_mean_and_the_plan(made):
 
 def test_locked_questions_are_reported_apart():
     data = toy(locked=frozenset({"q4", "q5"}))
-    made = report([finding("base", "axb"), finding("best", "ab", q5="xx", q4="yz")], data, Plan("base", rounds=200))
+    made = report(
+        [finding("base", "axb"), finding("best", "ab", q5="xx", q4="yz")], data, Plan("base", rounds=200)
+    )
     assert made.parts == ("all", "develop", "locked")
-    assert [made.row("best", "recall@2", part).mean for part in made.parts] == [pytest.approx(4 / 6), 1.0, 0.0]
+    assert [made.row("best", "recall@2", part).mean for part in made.parts] == [
+        pytest.approx(4 / 6),
+        1.0,
+        0.0,
+    ]
     assert [made.row("best", "recall@2", part).n for part in made.parts] == [6, 4, 2]
     assert report([finding("base", "ab")], data.develop, Plan("base", rounds=200)).parts == ("develop",)
     assert report([finding("base", "ab")], data.held_out, Plan("base", rounds=200)).parts == ("locked",)
@@ -115,7 +139,11 @@ def test_locked_questions_are_reported_apart():
 
 
 def test_systems_stand_from_best_to_worst():
-    made = report([finding("worst", "xyz"), finding("best", "ab"), finding("base", "axyb")], toy(), Plan("base", "recall@2", rounds=200))
+    made = report(
+        [finding("worst", "xyz"), finding("best", "ab"), finding("base", "axyb")],
+        toy(),
+        Plan("base", "recall@2", rounds=200),
+    )
     assert [run.system for run in made.runs] == ["best", "base", "worst"]
 
 
@@ -165,13 +193,20 @@ def test_a_folder_without_plan_or_receipts_is_refused(tmp_path):
 
 
 def test_comparing_twice_the_systems_is_twice_the_work_and_each_is_compared_once(monkeypatch):
-    stage = Stage("all", lambda ranking: ranked(ranking.query, {f"d{number}": -float(number) for number in range(100)}))
+    stage = Stage(
+        "all", lambda ranking: ranked(ranking.query, {f"d{number}": -float(number) for number in range(100)})
+    )
     queries = tuple(Query("?", f"q{number}") for number in range(100))
     base = run(stage, queries, keep=100)
     qrels = {query.id: {f"d{number % 13}": 1, f"d{number % 7}": 1} for number, query in enumerate(queries)}
-    systems = [replace(base, system=f"s{number}", hits={query: hits[number:] for query, hits in base.hits.items()}) for number in range(12)]
+    systems = [
+        replace(base, system=f"s{number}", hits={query: hits[number:] for query, hits in base.hits.items()})
+        for number in range(12)
+    ]
     tested: list[int] = []
-    monkeypatch.setattr(significance, "sign_flip_p", lambda row, **how: tested.append(len(row)) or sign_flip_p(row, **how))
+    monkeypatch.setattr(
+        significance, "sign_flip_p", lambda row, **how: tested.append(len(row)) or sign_flip_p(row, **how)
+    )
     scores = {own.system: score(own, qrels) for own in systems}
     compare(scores, "s0")
     assert tested == [100] * 11
@@ -179,40 +214,70 @@ def test_comparing_twice_the_systems_is_twice_the_work_and_each_is_compared_once
     assert calls(lambda: compare(scores, "s0")) < 2.5 * calls(lambda: compare(half, "s0"))
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_numbers_print_as_in_a_paper():
-    assert [decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == [".936", "1.000", ".000", "-.013", "1.000"]
+    assert [decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == [
+        ".936",
+        "1.000",
+        ".000",
+        "-.013",
+        "1.000",
+    ]
     assert [signed(value) for value in (0.05, -0.05, 0.0, -0.0001)] == ["+.050", "−.050", ".000", ".000"]
 
 
 def test_no_text_leaves_its_cell():
     grid = Grid(EVIL, ("system", EVIL), ((Cell("a | b_c & 50 % \\x"), Cell(EVIL, True)),))
-    assert "<script" not in grid.html and "<img" not in grid.html and "\u202e" not in grid.text and "\x1b" not in grid.markdown
+    assert (
+        "<script" not in grid.html
+        and "<img" not in grid.html
+        and "\u202e" not in grid.text
+        and "\x1b" not in grid.markdown
+    )
     assert r"a \| b\_c" in grid.markdown and r"b\_c \& 50 \% \textbackslash{}x" in grid.latex
     assert "<script" not in grid.markdown.replace("\\<", "")
     with pytest.raises(BadInput, match="needs 2 cells"):
         Grid("", ("a", "b"), ((Cell("x"),),))
 
 
-# --- failures ---------------------------------------------------------------------------------------------------------
+# --- failures
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_failure_names_what_was_missed_and_what_stood_there_instead():
     found = failures(toy(), [finding("base", "acdefb"), finding("best", "ab", q1="cd")], k=5)
     first, second = found.questions[:2]
-    assert first.missed["base"].missing == ("Title b",) and first.missed["base"].instead == ("Title c", "Title d", "Title e", "Title f")
+    assert first.missed["base"].missing == ("Title b",) and first.missed["base"].instead == (
+        "Title c",
+        "Title d",
+        "Title e",
+        "Title f",
+    )
     assert "best" not in first.missed and second.missed["best"].missing == ("Title a", "Title b")
-    assert first.relevant == ("Title a", "Title b") and (first.type, found.questions[3].type) == ("easy", "(no type)")
+    assert first.relevant == ("Title a", "Title b") and (first.type, found.questions[3].type) == (
+        "easy",
+        "(no type)",
+    )
 
 
 def test_failures_can_be_filtered_and_counted_by_type():
     found = failures(toy(), [finding("base", "ac"), finding("best", "ab", q1="cd")], k=2)
-    assert [question.id for question in found.where(fails="base", works="best").questions] == ["q0", "q2", "q3", "q4", "q5"]
+    assert [question.id for question in found.where(fails="base", works="best").questions] == [
+        "q0",
+        "q2",
+        "q3",
+        "q4",
+        "q5",
+    ]
     assert [question.id for question in found.where(fails="best").questions] == ["q1"]
     assert [question.id for question in found.where(type="hard", works="best").questions] == ["q2"]
-    assert found.by_type()["hard"] == {"base": (2, 2), "best": (1, 2)} and found.by_type()["easy"] == {"base": (1, 1), "best": (0, 1)}
+    assert found.by_type()["hard"] == {"base": (2, 2), "best": (1, 2)} and found.by_type()["easy"] == {
+        "base": (1, 1),
+        "best": (0, 1),
+    }
     for wrong in ({"fails": "x"}, {"works": "x"}, {"type": "x"}):
         with pytest.raises(UnknownName):
             found.where(**wrong)
@@ -222,7 +287,11 @@ def test_failures_can_be_filtered_and_counted_by_type():
 
 def test_a_browser_shows_every_failed_question_and_says_what_it_leaves_out():
     found = failures(toy(), [finding("base", "ac")], k=2)
-    assert found.html().count("<details") == 6 and "question 3?" in repr(found) and "base missed Title b" in repr(found)
+    assert (
+        found.html().count("<details") == 6
+        and "question 3?" in repr(found)
+        and "base missed Title b" in repr(found)
+    )
     assert found.html(2).count("<details") == 2 and "and 4 more" in found.html(2)
 
 
@@ -235,10 +304,16 @@ def evil() -> Dataset:
 
 def test_texts_of_passages_and_questions_are_escaped():
     found = failures(evil(), [finding("base", "ac")], k=2)
-    assert "<script" not in found.html() and "<img" not in found.html() and "\u202e" not in found.html() and "\x1b" not in repr(found)
+    assert (
+        "<script" not in found.html()
+        and "<img" not in found.html()
+        and "\u202e" not in found.html()
+        and "\x1b" not in repr(found)
+    )
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
+# --- the page
+# ---------------------------------------------------------------------------------------------------------
 
 
 class Tags(HTMLParser):
@@ -267,14 +342,18 @@ def test_the_page_stands_alone_with_tables_plots_and_failures(made, tmp_path):
     path = write_recall_page(made, tmp_path / "deep" / "recall.html")
     page = path.read_text(encoding="utf-8")
     tags = Tags(page)
-    assert not tags.open and tags.seen.count("svg") == 3 and "script" not in tags.seen and "details" in tags.seen
+    assert (
+        not tags.open and tags.seen.count("svg") == 3 and "script" not in tags.seen and "details" in tags.seen
+    )
     assert not re.search(r"(?i)\w+://|href=\"(?!#)|src=|url\((?!#)", page)
     assert all(decimal(row.mean) in page for row in made.rows) and "aria-label" in page
     assert recall_page([made]) == page
 
 
 def test_a_page_with_hostile_texts_and_names_holds_no_tag_of_theirs():
-    runs = [replace(finding(f"{EVIL} $x$ {number}", "acb" if number else "ab"), kept=20) for number in range(2)]
+    runs = [
+        replace(finding(f"{EVIL} $x$ {number}", "acb" if number else "ab"), kept=20) for number in range(2)
+    ]
     made = report(runs, evil(), Plan(runs[0].system, rounds=200))
     tags = Tags(recall_page([made]))
     assert not tags.open and "script" not in tags.seen and "img" not in tags.seen
@@ -282,7 +361,9 @@ def test_a_page_with_hostile_texts_and_names_holds_no_tag_of_theirs():
 
 def test_the_page_does_not_list_what_was_missed_on_locked_questions():
     data = toy(locked=frozenset({"q4", "q5"}))
-    page = recall_page([report([finding("base", "ac"), finding("best", "ab", q1="cd")], data, Plan("base", rounds=200))])
+    page = recall_page(
+        [report([finding("base", "ac"), finding("best", "ab", q1="cd")], data, Plan("base", rounds=200))]
+    )
     assert "question 1?" in page and "question 4?" not in page and "locked ones are not shown" in page
 
 

@@ -18,7 +18,9 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 
-DOCUMENTS = tuple(Document(f"d{number:02}", f"word{number} shared", f"Title {number}") for number in range(30))
+DOCUMENTS = tuple(
+    Document(f"d{number:02}", f"word{number} shared", f"Title {number}") for number in range(30)
+)
 QUERIES = tuple(Query(f"word{number} shared", f"q{number}") for number in range(8))
 DATA = Dataset("toy", DOCUMENTS, QUERIES, {f"q{number}": {f"d{number:02}": 1} for number in range(8)})
 WORDS = bm25(DOCUMENTS)
@@ -82,8 +84,18 @@ def test_the_latency_is_the_median_and_the_nearest_rank_percentile():
         (WORDS, (Query("a", "1"), Query("b", "1")), 5, "id of another"),
         (WORDS, (Query("a"),), 5, "no id"),
         (WORDS, QUERIES, 0, "1 hit or more"),
-        (Stage("twice", lambda ranking: Ranking(ranking.query, (Hit("d", 2), Hit("d", 1)))), QUERIES, 5, "twice for query 'q0'"),
-        (Stage("nan", lambda ranking: ranked(ranking.query, {"d": float("nan")})), QUERIES, 5, "finite number for query 'q0'"),
+        (
+            Stage("twice", lambda ranking: Ranking(ranking.query, (Hit("d", 2), Hit("d", 1)))),
+            QUERIES,
+            5,
+            "twice for query 'q0'",
+        ),
+        (
+            Stage("nan", lambda ranking: ranked(ranking.query, {"d": float("nan")})),
+            QUERIES,
+            5,
+            "finite number for query 'q0'",
+        ),
     ],
 )
 def test_what_cannot_be_counted_is_refused(stage, queries, keep, message):
@@ -91,7 +103,8 @@ def test_what_cannot_be_counted_is_refused(stage, queries, keep, message):
         run(stage, queries, keep=keep)
 
 
-# --- receipts ---------------------------------------------------------------------------------------------------------
+# --- receipts
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_path):
@@ -101,7 +114,9 @@ def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_pa
     assert read.latency == pytest.approx(made.latency, rel=1e-5) and not read.seconds
     save_receipt(made, tmp_path / "again.jsonl.gz")
     raw = (tmp_path / "again.jsonl.gz").read_bytes()
-    assert raw == (tmp_path / "toy" / "bm25.jsonl.gz").read_bytes() and raw[4:8] == bytes(4)  # no time of writing in the head of the file
+    assert raw == (tmp_path / "toy" / "bm25.jsonl.gz").read_bytes() and raw[4:8] == bytes(
+        4
+    )  # no time of writing in the head of the file
     save_receipt(read, tmp_path / "thrice.jsonl.gz")
     assert load_receipt(tmp_path / "thrice.jsonl.gz") == made
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["bm25.jsonl.gz"]
@@ -113,8 +128,15 @@ def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score
     run_to(path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2)
     assert load_receipt(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
     head, *_, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
-    assert head["kept"] == 2 and all(len(head[name]) == 64 for name in ("qrels", "documents", "questions", "code", "additions"))
-    assert head["embedder"] == "none" and end["date"] and "numpy" in end["versions"] and set(end) & set(head) == set()
+    assert head["kept"] == 2 and all(
+        len(head[name]) == 64 for name in ("qrels", "documents", "questions", "code", "additions")
+    )
+    assert (
+        head["embedder"] == "none"
+        and end["date"]
+        and "numpy" in end["versions"]
+        and set(end) & set(head) == set()
+    )
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
@@ -150,7 +172,9 @@ def test_a_killed_process_loses_no_finished_query_unless_the_code_was_changed_si
 
     def asked(**more: str) -> list[str]:
         words = [sys.executable, "-c", KILLED, str(path)]
-        ran = subprocess.run(words, cwd=tests, env={**os.environ, **places, **more}, capture_output=True, text=True)
+        ran = subprocess.run(
+            words, cwd=tests, env={**os.environ, **places, **more}, capture_output=True, text=True
+        )
         assert ran.returncode == (-9 if more else 0), ran.stderr
         return ran.stdout.split()
 
@@ -175,7 +199,15 @@ def test_the_digest_of_a_system_is_that_of_its_code_and_of_what_it_closes_over()
         return Stage("mine", other if again else step)
 
     assert source_digest(made(1.0)) == source_digest(made(1.0)) == source_digest(made(1.0))
-    assert len({source_digest(each) for each in (made(1.0), made(2.0), made(1.0, again=True), made(1.0) >> made(2.0))}) == 4
+    assert (
+        len(
+            {
+                source_digest(each)
+                for each in (made(1.0), made(2.0), made(1.0, again=True), made(1.0) >> made(2.0))
+            }
+        )
+        == 4
+    )
 
 
 def test_the_order_of_what_is_written_in_a_function_is_part_of_its_digest():
@@ -216,7 +248,14 @@ def test_a_finished_receipt_is_read_and_nothing_is_asked(tmp_path):
         ({"name": "other"}, "system is bm25 there and other now"),
         ({"keep": 7}, "kept is 20 there and 7 now"),
         ({"dataset": DATA.only(["q1", "q2"])}, "questions"),
-        ({"dataset": replace(DATA, queries=tuple(replace(query, text=f"{query.text} indeed") for query in QUERIES))}, "questions"),
+        (
+            {
+                "dataset": replace(
+                    DATA, queries=tuple(replace(query, text=f"{query.text} indeed") for query in QUERIES)
+                )
+            },
+            "questions",
+        ),
         ({"dataset": replace(DATA, qrels={key: {DOCUMENTS[0].id: 1} for key in DATA.qrels})}, "qrels"),
         ({"dataset": Dataset("toy", DOCUMENTS[1:], QUERIES, DATA.qrels)}, "documents"),
     ],
@@ -280,7 +319,9 @@ def test_a_damaged_line_of_a_run_that_was_stopped_names_the_file_to_delete(tmp_p
     stop.write_text("")
     lines = partial.read_bytes().splitlines(keepends=True)
     partial.write_bytes(b"".join([lines[0], b"junk\n", *lines[2:]]))
-    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz\.partial, line 2: not JSON .*Delete .*bm25\.jsonl\.gz\.partial, or"):
+    with pytest.raises(
+        BadInput, match=r"bm25\.jsonl\.gz\.partial, line 2: not JSON .*Delete .*bm25\.jsonl\.gz\.partial, or"
+    ):
         run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     partial.unlink()
     assert len(run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25").hits) == 8

@@ -30,7 +30,10 @@ def flipped(values: np.ndarray, rounds: float) -> float:
     options = {"permutation_type": "samples", "n_resamples": rounds, "rng": np.random.default_rng(1)}
     return float(
         stats.permutation_test(
-            (values, np.zeros_like(values)), lambda x, y, axis: (x - y).mean(axis=axis), vectorized=True, **options
+            (values, np.zeros_like(values)),
+            lambda x, y, axis: (x - y).mean(axis=axis),
+            vectorized=True,
+            **options,
         ).pvalue
     )
 
@@ -69,7 +72,9 @@ def test_the_seed_decides_and_zeros_change_nothing():
 @pytest.mark.parametrize("seed", range(3))
 def test_an_interval_equals_that_of_scipy_with_the_same_draws(seed):
     values = np.random.default_rng(seed).beta(5, 1, 80)
-    theirs = stats.bootstrap((values,), np.mean, n_resamples=3_000, method="BCa", rng=np.random.default_rng(7)).confidence_interval
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=3_000, method="BCa", rng=np.random.default_rng(7)
+    ).confidence_interval
     ours = interval(values, rounds=3_000, seed=7)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     assert ours.mean == pytest.approx(values.mean()) and ours.n == 80
@@ -77,9 +82,13 @@ def test_an_interval_equals_that_of_scipy_with_the_same_draws(seed):
 
 def test_an_interval_of_few_distinct_values_equals_that_of_scipy():
     values = np.random.default_rng(5).choice([0, 0.5, 1], 60, p=[0.1, 0.3, 0.6])
-    theirs = stats.bootstrap((values,), np.mean, n_resamples=5_000, method="BCa", rng=np.random.default_rng(7)).confidence_interval
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=5_000, method="BCa", rng=np.random.default_rng(7)
+    ).confidence_interval
     ours = interval(values, rounds=5_000, seed=7)
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.009)  # one step of the mean: ties at its own value
+    assert (ours.low, ours.high) == pytest.approx(
+        (theirs.low, theirs.high), abs=0.009
+    )  # one step of the mean: ties at its own value
 
 
 def test_rows_share_their_draws():
@@ -94,13 +103,20 @@ def test_values_that_are_all_the_same_have_an_interval_of_one_point():
 def test_95_of_100_intervals_hold_the_true_mean():
     generator = np.random.default_rng(0)
     samples = generator.choice([0, 0.5, 1], (600, 60), p=[0.1, 0.3, 0.6])
-    held = np.mean([own.low <= 0.75 <= own.high for sample in samples for own in [interval(sample, rounds=600)]])
+    held = np.mean(
+        [own.low <= 0.75 <= own.high for sample in samples for own in [interval(sample, rounds=600)]]
+    )
     assert 0.92 < held < 0.975
 
 
 def test_5_of_100_true_nulls_are_called_significant():
     generator = np.random.default_rng(1)
-    rejected = np.mean([sign_flip_p(generator.choice([-0.5, 0, 0.5], 60, p=[0.2, 0.6, 0.2]), rounds=600) <= 0.05 for _ in range(800)])
+    rejected = np.mean(
+        [
+            sign_flip_p(generator.choice([-0.5, 0, 0.5], 60, p=[0.2, 0.6, 0.2]), rounds=600) <= 0.05
+            for _ in range(800)
+        ]
+    )
     assert 0.02 < rejected < 0.07
 
 
@@ -135,7 +151,11 @@ def test_effect_size_and_counts():
     values = [0.5, 0.0, -0.5, 0.5, 0.0, 0.5]
     assert counts(values) == (3, 2, 1)
     assert effect_size(values) == pytest.approx(np.mean(values) / np.std(values, ddof=1))
-    assert (effect_size([0, 0]), effect_size([0.1, 0.1]), effect_size([-0.1, -0.1])) == (0.0, math.inf, -math.inf)
+    assert (effect_size([0, 0]), effect_size([0.1, 0.1]), effect_size([-0.1, -0.1])) == (
+        0.0,
+        math.inf,
+        -math.inf,
+    )
 
 
 @pytest.mark.parametrize("values", [[1.0], [], [1.0, math.nan], [[1.0, 2.0]]])
@@ -145,7 +165,8 @@ def test_what_cannot_be_tested_is_refused(values):
             method(values)
 
 
-# --- compare ----------------------------------------------------------------------------------------------------------
+# --- compare
+# ----------------------------------------------------------------------------------------------------------
 
 
 def scored(system: str, values: list[float]) -> Scores:
@@ -154,13 +175,19 @@ def scored(system: str, values: list[float]) -> Scores:
 
 def test_systems_are_compared_pair_by_pair_with_the_baseline():
     base = [0.5] * 40
-    family = {"base": scored("base", base), "same": scored("same", base), "better": scored("better", [1.0] * 10 + base[10:])}
+    family = {
+        "base": scored("base", base),
+        "same": scored("same", base),
+        "better": scored("better", [1.0] * 10 + base[10:]),
+    }
     family["worse"] = scored("worse", [0.0] * 4 + base[4:])
     made = compare(family, "base")
     assert [row.system for row in made.rows] == ["same", "better", "worse"] and made.own.mean == 0.5
     better = made["better"]
     assert better.difference.mean == pytest.approx(0.125) and better.difference.low > 0
-    assert (better.wins, better.ties, better.losses) == (10, 30, 0) and better.own.mean == pytest.approx(0.625)
+    assert (better.wins, better.ties, better.losses) == (10, 30, 0) and better.own.mean == pytest.approx(
+        0.625
+    )
     assert better.p == 2 / 1024 and better.p_holm == pytest.approx(3 * better.p)
     assert made["worse"].p == 2 / 16 and made["same"].p == 1.0
     assert "10/30/0" in repr(made) and "base (baseline)" in repr(made) and "<b>" in made._repr_html_()
@@ -189,7 +216,9 @@ def test_the_interval_of_a_share_is_wilsons():
         expected = binomtest(right, of).proportion_ci(0.95, "wilson")
         found = share(right, of)
         assert (found.mean, found.n) == (right / of, of)
-        assert found.low == pytest.approx(expected.low, abs=1e-9) and found.high == pytest.approx(expected.high, abs=1e-9)
+        assert found.low == pytest.approx(expected.low, abs=1e-9) and found.high == pytest.approx(
+            expected.high, abs=1e-9
+        )
     assert share(0, 0).high == 0
     with pytest.raises(BadInput, match="so many"):
         share(3, 2)
@@ -201,12 +230,17 @@ VALUES = [0.0, 0.2, 1.0, 0.4, 0.9, 0.1, 0.7, 0.3]
 def test_groups_of_one_are_the_usual_interval_and_test():
     alone = [str(number) for number in range(len(VALUES))]
     found, usual = grouped_interval(VALUES, alone), interval(VALUES)
-    assert (found.mean, found.low, found.high, found.n) == pytest.approx((usual.mean, usual.low, usual.high, usual.n))
+    assert (found.mean, found.low, found.high, found.n) == pytest.approx(
+        (usual.mean, usual.low, usual.high, usual.n)
+    )
     assert grouped_p(VALUES, alone) == sign_flip_p(VALUES)
 
 
 def test_the_same_value_twice_in_a_group_is_no_more_evidence_than_once():
-    twice, groups = [value for value in VALUES for _ in range(2)], [str(number // 2) for number in range(2 * len(VALUES))]
+    twice, groups = (
+        [value for value in VALUES for _ in range(2)],
+        [str(number // 2) for number in range(2 * len(VALUES))],
+    )
     grouped, once, naive = grouped_interval(twice, groups), interval(VALUES), interval(twice)
     assert (grouped.low, grouped.high) == pytest.approx((once.low, once.high)) and grouped.n == 16
     assert grouped.high - grouped.low > naive.high - naive.low

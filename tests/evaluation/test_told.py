@@ -13,13 +13,27 @@ from kgot_lab.types import Document, Hit, Query
 
 @pytest.fixture(scope="module")
 def made() -> Report:
-    """Three systems on eight questions with two gold passages each, half of them locked: none, one or both found."""
+    """Three systems on eight questions with two gold passages each, half of them locked: none, one or both
+    found.
+    """
     documents = tuple(Document(id, f"text {id}") for id in "abcd")
     queries = tuple(Query(f"question {n}?", f"q{n}") for n in range(8))
-    data = Dataset("toy", documents, queries, {query.id: {"a": 1, "b": 1} for query in queries}, locked=frozenset({"q4", "q5", "q6", "q7"}))
+    data = Dataset(
+        "toy",
+        documents,
+        queries,
+        {query.id: {"a": 1, "b": 1} for query in queries},
+        locked=frozenset({"q4", "q5", "q6", "q7"}),
+    )
     found = {"none": "cd", "one": "ca", "both": "ab"}
     runs = [
-        Run(name, name, "toy", 20, {query.id: tuple(Hit(id, -n) for n, id in enumerate(ids)) for query in queries})
+        Run(
+            name,
+            name,
+            "toy",
+            20,
+            {query.id: tuple(Hit(id, -n) for n, id in enumerate(ids)) for query in queries},
+        )
         for name, ids in found.items()
     ]
     return report(runs, data, Plan("one", rounds=200))

@@ -67,7 +67,11 @@ def test_files_that_are_whole_are_said_to_be_and_are_not_changed(files):
 def test_a_changed_letter_is_found_in_every_file_that_has_checks(files, kind):
     path = files[kind]
     data = path.read_bytes()
-    place = data.find(b"London" if kind == "a trace" else b"some text") if kind != "a cache of vectors" else len(data) - 100
+    place = (
+        data.find(b"London" if kind == "a trace" else b"some text")
+        if kind != "a cache of vectors"
+        else len(data) - 100
+    )
     path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
     health = examine_file(path)
     assert (health.kind, health.whole) == (kind, False) and len(health.said) > 30, health
@@ -108,14 +112,20 @@ def test_receipts_of_questions_are_known(tmp_path):
     append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q1", "London"))
     append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q2", "Paris"))
     health = examine_file(tmp_path / "receipts.jsonl")
-    assert (health.kind, health.whole) == ("receipts of questions", True) and "of 2 questions; it can be read" in health.said
+    assert (health.kind, health.whole) == (
+        "receipts of questions",
+        True,
+    ) and "of 2 questions; it can be read" in health.said
 
 
 def test_a_trace_without_its_first_line_is_told_so(files):
     path = files["a trace"]
     path.write_bytes(path.read_bytes().partition(b"\n")[2])
     health = examine_file(path)
-    assert (health.kind, health.whole) == ("a trace", False) and "its first line, which says of which run it is," in health.said
+    assert (health.kind, health.whole) == (
+        "a trace",
+        False,
+    ) and "its first line, which says of which run it is," in health.said
 
 
 @pytest.mark.parametrize("cut", [30, 60])
@@ -131,7 +141,9 @@ def test_a_memory_that_was_cut_short_is_a_broken_memory_and_nothing_offers_to_sa
     path = files["a memory of claims"]
     path.write_bytes(path.read_bytes()[:20_000])
     health = examine_file(path)
-    assert (health.kind, health.whole) == ("a memory of claims", False) and "restore a copy" in health.said, health
+    assert (health.kind, health.whole) == ("a memory of claims", False) and "restore a copy" in health.said, (
+        health
+    )
     with pytest.raises(BadInput, match="only a log and an SQLite graph"):
         salvage_file(path)
 

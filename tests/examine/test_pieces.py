@@ -22,7 +22,9 @@ from kgot_lab.llm.model_file import VARIABLE, find_model
 
 REPOSITORY = Path(__file__).parents[2]
 OURS = Path(sysconfig.get_path("data")) / "share" / "jupyter" / "labextensions"
-needs_widgets = pytest.mark.skipif(not (OURS / "anywidget").is_dir(), reason="anywidget is not installed: pip install 'kgot_lab[lab]'")
+needs_widgets = pytest.mark.skipif(
+    not (OURS / "anywidget").is_dir(), reason="anywidget is not installed: pip install 'kgot_lab[lab]'"
+)
 
 
 def no_sandbox() -> str:
@@ -61,7 +63,9 @@ def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
 
 
 @pytest.mark.live
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the engine leaves /dev/null open
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # the engine leaves /dev/null open
 def test_the_local_model_is_tried_for_real():
     try:
         find_engine()
@@ -100,10 +104,14 @@ def bare(tmp_path_factory):
 
 @pytest.fixture
 def shared(tmp_path):
-    """The Python of a real environment that has our packages, and not what they put beside them for JupyterLab."""
+    """The Python of a real environment that has our packages, and not what they put beside them for
+    JupyterLab.
+    """
     venv.create(tmp_path / "shared", with_pip=False)
     python = tmp_path / "shared" / "bin" / "python"
-    (Path(ask(python, "import sysconfig; print(sysconfig.get_path('purelib'))")) / "ours.pth").write_text(sysconfig.get_path("purelib"))
+    (Path(ask(python, "import sysconfig; print(sysconfig.get_path('purelib'))")) / "ours.pth").write_text(
+        sysconfig.get_path("purelib")
+    )
     return python
 
 
@@ -118,12 +126,21 @@ def ask(python, code, **variables):
 
 
 def widgets(python, **variables):
-    return ask(python, "from kgot_lab.examine.pieces import diagnose; print(diagnose('widgets'))", **variables)
+    return ask(
+        python, "from kgot_lab.examine.pieces import diagnose; print(diagnose('widgets'))", **variables
+    )
 
 
 def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
-    said = ask(bare, "from kgot_lab.examine.pieces import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))").splitlines()
-    assert [line.split()[:2] for line in said] == [["missing", "notebooks"], ["missing", "widgets"], ["missing", "exports"]]
+    said = ask(
+        bare,
+        "from kgot_lab.examine.pieces import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))",
+    ).splitlines()
+    assert [line.split()[:2] for line in said] == [
+        ["missing", "notebooks"],
+        ["missing", "widgets"],
+        ["missing", "exports"],
+    ]
     assert "anywidget, ipywidgets and jupyterlab_widgets" in said[1] and "nbconvert" in said[2]
     assert all("pip install 'kgot_lab[lab]'" in line for line in said)
 
@@ -132,7 +149,11 @@ def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
 def test_each_part_that_jupyterlab_lacks_is_named_until_it_is_there(shared):
     folder = shared.parent.parent / "share" / "jupyter" / "labextensions"
     both = widgets(shared)
-    assert both.startswith("missing") and "lacks its part of anywidget and jupyterlab_widgets" in both and str(folder) in both
+    assert (
+        both.startswith("missing")
+        and "lacks its part of anywidget and jupyterlab_widgets" in both
+        and str(folder) in both
+    )
     assert f"Do: {shared} -m pip install --force-reinstall --no-deps anywidget jupyterlab_widgets" in both
     assert "another environment" not in both
     shutil.copytree(OURS / "anywidget", folder / "anywidget")
@@ -144,7 +165,9 @@ def test_each_part_that_jupyterlab_lacks_is_named_until_it_is_there(shared):
 
 @needs_widgets
 def test_a_notebook_server_of_another_environment_is_said_to_be_one(bare):
-    with subprocess.Popen([bare, "-c", "input()"], stdin=subprocess.PIPE) as server:  # it started our kernel, as far as we are told
+    with subprocess.Popen(
+        [bare, "-c", "input()"], stdin=subprocess.PIPE
+    ) as server:  # it started our kernel, as far as we are told
         said = widgets(Path(sys.executable), JPY_PARENT_PID=str(server.pid))
         server.communicate(b"\n")
     assert f"the JupyterLab of {bare.parent.parent} lacks" in said
@@ -156,7 +179,9 @@ def test_a_notebook_server_of_another_environment_is_said_to_be_one(bare):
 def test_widgets_work_here(monkeypatch):
     monkeypatch.delenv("JPY_PARENT_PID", raising=False)
     (finding,) = pieces.diagnose("widgets").findings
-    assert finding.works and sys.prefix not in finding.said  # the name of a folder does not belong in a stored notebook
+    assert (
+        finding.works and sys.prefix not in finding.said
+    )  # the name of a folder does not belong in a stored notebook
 
 
 @pytest.mark.parametrize("parent", ["", "no number", "999999999", str(os.getppid())])
@@ -189,9 +214,16 @@ def test_nbconvert_is_tried_by_making_a_page():
 
 
 def test_every_extra_that_is_recommended_is_one_of_ours():
-    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     assert {"lab", "test"} <= set(extras)
-    for package, extra in {"jupyterlab": "lab", "anywidget": "lab", "ipywidgets": "lab", "nbconvert": "lab"}.items():
+    for package, extra in {
+        "jupyterlab": "lab",
+        "anywidget": "lab",
+        "ipywidgets": "lab",
+        "nbconvert": "lab",
+    }.items():
         assert any(line.startswith(package) for line in extras[extra]), package
     assert any(line.startswith("playwright") for line in extras["test"])
 
@@ -203,7 +235,9 @@ def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
     assert "1 of 3 pieces work" in html and not told.is_well
     assert "✓ works" in html and "✗ missing, needed" in html and "○ missing, optional" in html
     assert "<script" not in html and "&lt;script&gt;" in html
-    assert repr(told).splitlines()[0].startswith("ok       bundled data") and "apt install bubblewrap" in repr(told)
+    assert repr(told).splitlines()[0].startswith(
+        "ok       bundled data"
+    ) and "apt install bubblewrap" in repr(told)
 
 
 def test_a_piece_that_is_optional_leaves_us_well():
@@ -215,7 +249,9 @@ def test_an_unknown_piece_is_said_to_be_one_with_the_names_there_are():
         pieces.diagnose("widget")
 
 
-@pytest.mark.parametrize("error", [MemoryError(), ImportError("libgomp.so.1: Cannot allocate memory"), RuntimeError("MemoryError")])
+@pytest.mark.parametrize(
+    "error", [MemoryError(), ImportError("libgomp.so.1: Cannot allocate memory"), RuntimeError("MemoryError")]
+)
 def test_want_of_memory_is_no_broken_installation(error):
     def short():
         raise error

@@ -1,4 +1,6 @@
-"""The analogy sets: what is read, what is locked, and the rules by which questions and pairs are made of them."""
+"""The analogy sets: what is read, what is locked, and the rules by which questions and pairs are made of
+them.
+"""
 
 from collections import Counter
 
@@ -6,7 +8,16 @@ import numpy as np
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.structure.analogies import CHOICES, ITEMS, Choice, Choices, Item, choices, items, linked
+from kgot_lab.experiments.structure.analogies import (
+    CHOICES,
+    ITEMS,
+    Choice,
+    Choices,
+    Item,
+    choices,
+    items,
+    linked,
+)
 from kgot_lab.experiments.structure.analogy_pairs import PAIRS, pair, pairs
 from kgot_lab.experiments.structure.analogy_pools import RETRIEVALS, retrieval
 from kgot_lab.experiments.structure.cells import TOLERANCE, cells, cells_of, pools_of
@@ -47,7 +58,10 @@ def made(count=60, seed=0):
         return " ".join([f"n{number}", *draw.choice(sorted(THINGS), 2), *draw.choice(DOING, 4)])
 
     groups = [f"g{number // 2}" for number in range(count)]
-    return [Item(f"i{number:02}", text(f"s{number}"), text(f"a{number}"), frozenset({group}), group) for number, group in enumerate(groups)]
+    return [
+        Item(f"i{number:02}", text(f"s{number}"), text(f"a{number}"), frozenset({group}), group)
+        for number, group in enumerate(groups)
+    ]
 
 
 def similarity(first, second):
@@ -55,14 +69,17 @@ def similarity(first, second):
     return float(matrix[0].astype(float) @ matrix[1].astype(float))
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- what is read
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))
 def test_a_set_has_its_size_and_its_two_parts_divide_it(name):
     whole = choices(name)
     assert (len(whole.questions), len(whole.opened.questions)) == SIZES[name]
-    assert {each.id for each in whole.develop.questions} == {each.id for each in whole.questions} - whole.locked
+    assert {each.id for each in whole.develop.questions} == {
+        each.id for each in whole.questions
+    } - whole.locked
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))
@@ -70,13 +87,18 @@ def test_every_question_has_four_different_choices_and_only_the_answer_is_the_ta
     for question in choices(name).questions:
         assert len(set(question.choices)) == 4
         assert [place for place, kind in enumerate(question.kinds) if kind == "target"] == [question.answer]
-        assert all((text == question.source) == (kind == "itself") for text, kind in zip(question.choices, question.kinds, strict=True))
+        assert all(
+            (text == question.source) == (kind == "itself")
+            for text, kind in zip(question.choices, question.kinds, strict=True)
+        )
 
 
 @pytest.mark.parametrize("name", sorted(set(CHOICES) - {"storyanalogy-mc"}))
 def test_no_group_stands_on_both_sides(name):
     whole = choices(name)
-    assert not {each.group for each in whole.develop.questions} & {each.group for each in whole.opened.questions}
+    assert not {each.group for each in whole.develop.questions} & {
+        each.group for each in whole.opened.questions
+    }
 
 
 def test_the_wrong_choices_are_of_known_kinds():
@@ -86,12 +108,17 @@ def test_the_wrong_choices_are_of_known_kinds():
     assert kinds("storyanalogy-mc") == {("noun", "random", "random", "target"): 360}
     assert kinds("parallelparc basic") == {("random", "random", "random", "target"): 310}
     assert kinds("parallelparc advanced") == {("distractor", "random", "random, broken", "target"): 310}
-    assert kinds("analobench T1 S10") == {("other", "other", "other", "target"): 335, ("itself", "other", "other", "target"): 5}
+    assert kinds("analobench T1 S10") == {
+        ("other", "other", "other", "target"): 335,
+        ("itself", "other", "other", "target"): 5,
+    }
 
 
 def test_a_broken_text_has_the_words_of_the_text_it_was_made_from():
     def shared(first, second):
-        return len(set(first.lower().split()) & set(second.lower().split())) / len(set(second.lower().split()))
+        return len(set(first.lower().split()) & set(second.lower().split())) / len(
+            set(second.lower().split())
+        )
 
     for question in choices("parallelparc advanced").develop.questions:
         by = dict(zip(question.kinds, question.choices, strict=True))
@@ -99,7 +126,10 @@ def test_a_broken_text_has_the_words_of_the_text_it_was_made_from():
 
 
 def test_far_and_close_are_known_where_people_said_so():
-    assert Counter(question.far for question in choices("parallelparc basic").questions) == {False: 186, True: 124}
+    assert Counter(question.far for question in choices("parallelparc basic").questions) == {
+        False: 186,
+        True: 124,
+    }
     assert {question.far for question in choices("analobench T1 S1").questions} == {None}
 
 
@@ -126,24 +156,35 @@ def test_ids_that_share_texts_are_one_group_however_long_the_chain():
 @pytest.mark.parametrize("name", sorted(ITEMS))
 def test_items_have_ids_of_their_own_and_are_kin_of_themselves(name):
     found = items(name)
-    assert len({item.id for item in found}) == len(found) and all(item.kin and item.source != item.analogue for item in found)
+    assert len({item.id for item in found}) == len(found) and all(
+        item.kin and item.source != item.analogue for item in found
+    )
 
 
 def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
     scan = system_pairs()
-    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == (65, 451, 21)
+    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == (
+        65,
+        451,
+        21,
+    )
     assert Counter(each.kind for each in scan.pairs for _ in each.terms) == {"science": 78, "metaphor": 373}
     heat = next(each for each in scan.develop.pairs if each.id == "heat transfer | water flow")
     assert SystemTerm("kettle", "bucket") in heat.terms
     family = SystemPair(
-        "f", "family", "building", "metaphor", (SystemTerm("love", "foundation", ("pillar", "cement")), SystemTerm("home", "house"))
+        "f",
+        "family",
+        "building",
+        "metaphor",
+        (SystemTerm("love", "foundation", ("pillar", "cement")), SystemTerm("home", "house")),
     )
     assert mapped(family, {"love": "cement", "home": "roof"}) == 0.5 and mapped(family, {}) == 0
     with pytest.raises(BadInput, match="no target word 'house'"):
         mapped(family, {"house": "home"})
 
 
-# --- searches and pairs -----------------------------------------------------------------------------------------------
+# --- searches and pairs
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(RETRIEVALS))
@@ -152,16 +193,26 @@ def test_what_is_relevant_is_in_the_pool_and_the_query_itself_is_not(name):
     text_of = {document.id: document.text for document in found.dataset.documents}
     for query in found.dataset.queries:
         pool = set(found.pools[query.id])
-        assert set(found.dataset.qrels[query.id]) <= pool <= set(text_of) and len(pool) == len(found.pools[query.id])
+        assert set(found.dataset.qrels[query.id]) <= pool <= set(text_of) and len(pool) == len(
+            found.pools[query.id]
+        )
         assert query.text not in {text_of[id] for id in pool}
     assert len(found.texts) >= len(text_of)
-    assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == len(found.dataset.queries)
+    assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == len(
+        found.dataset.queries
+    )
 
 
 def test_the_searches_have_their_published_sizes():
     assert len(retrieval("storyanalogy-mc pool").dataset.documents) == 1_355
-    task, corpus, processes = retrieval("analobench T2 S1"), retrieval("analobench S30"), retrieval("parallelparc pool")
-    assert {len(pool) for pool in task.pools.values()} == {200} and {len(pool) for pool in corpus.pools.values()} == {339}
+    task, corpus, processes = (
+        retrieval("analobench T2 S1"),
+        retrieval("analobench S30"),
+        retrieval("parallelparc pool"),
+    )
+    assert {len(pool) for pool in task.pools.values()} == {200} and {
+        len(pool) for pool in corpus.pools.values()
+    } == {339}
     assert sum(map(len, task.dataset.qrels.values())) == sum(map(len, corpus.dataset.qrels.values())) == 2_460
     assert len(processes.dataset.documents) == 620 and "590 to 620 to choose from" in repr(processes)
 
@@ -180,9 +231,14 @@ def test_a_source_never_meets_the_targets_of_pairs_that_share_a_subject():
 def test_pairs_are_judged_in_the_part_they_belong_to_and_analogies_are_rare(name):
     whole = pairs(name)
     develop, opened = whole.develop, whole.opened
-    assert develop.analogous.isdisjoint(opened.analogous) and develop.analogous | opened.analogous == whole.analogous
+    assert (
+        develop.analogous.isdisjoint(opened.analogous)
+        and develop.analogous | opened.analogous == whole.analogous
+    )
     for part in (whole, develop, opened):
-        assert part.analogous and all(part.judges(*each) for each in part.analogous) and part.prevalence <= 0.03
+        assert (
+            part.analogous and all(part.judges(*each) for each in part.analogous) and part.prevalence <= 0.03
+        )
     assert not any(develop.judges(*each) for each in opened.analogous)
 
 
@@ -192,7 +248,9 @@ def test_the_count_of_judged_pairs_is_what_counting_them_gives():
     assert part.judged == sum(part.judges(first, second) for first in ids for second in ids) // 2
     processes = pairs("parallelparc pairs").opened
     ids = [document.id for document in processes.documents]
-    assert processes.judged == sum(processes.judges(first, second) for first in ids for second in ids if first < second)
+    assert processes.judged == sum(
+        processes.judges(first, second) for first in ids for second in ids if first < second
+    )
 
 
 def test_a_pair_has_two_ends():
@@ -201,7 +259,8 @@ def test_a_pair_has_two_ends():
         pair("a", "a")
 
 
-# --- cells ------------------------------------------------------------------------------------------------------------
+# --- cells
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_similar_choices_share_a_noun_and_lie_above_the_median_and_dissimilar_ones_neither():
@@ -217,8 +276,15 @@ def test_similar_choices_share_a_noun_and_lie_above_the_median_and_dissimilar_on
         for place, text in enumerate(question.choices):
             if place != question.answer:
                 assert text in pool and question.kinds[place] == question.trap
-                shares, above = bool(nouns(own.source) & nouns(text)), similarity(own.source, text) >= median - 1e-6
-                assert (shares and above) if question.trap == "similar" else not (shares or similarity(own.source, text) >= median + 1e-6)
+                shares, above = (
+                    bool(nouns(own.source) & nouns(text)),
+                    similarity(own.source, text) >= median - 1e-6,
+                )
+                assert (
+                    (shares and above)
+                    if question.trap == "similar"
+                    else not (shares or similarity(own.source, text) >= median + 1e-6)
+                )
 
 
 def test_an_item_is_near_from_the_median_over_the_items_on():
@@ -233,9 +299,15 @@ def test_an_item_is_near_from_the_median_over_the_items_on():
 def test_every_item_is_asked_in_a_cell_or_counted_as_left_out():
     drawn = cells(pools_of(made(14), Counts(), nouns), name="made")
     for side in ("near", "far"):
-        totals = {trap: drawn.counts[f"{side}-{trap}"] + drawn.left_out[f"{side}-{trap}"] for trap in ("similar", "dissimilar")}
+        totals = {
+            trap: drawn.counts[f"{side}-{trap}"] + drawn.left_out[f"{side}-{trap}"]
+            for trap in ("similar", "dissimilar")
+        }
         assert len(set(totals.values())) == 1
-    assert sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14 and sum(drawn.left_out.values()) > 0
+    assert (
+        sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14
+        and sum(drawn.left_out.values()) > 0
+    )
     assert repr(drawn).startswith("<made: near-similar")
 
 
@@ -257,7 +329,9 @@ def test_the_draw_is_the_same_in_any_order_and_another_with_another_seed():
     found = made()
     first = cells(pools_of(found, Counts(), nouns), name="made").choices
     again = cells(pools_of(found[::-1], Counts(), nouns), name="made").choices
-    assert sorted(first.questions, key=lambda each: each.id) == sorted(again.questions, key=lambda each: each.id)
+    assert sorted(first.questions, key=lambda each: each.id) == sorted(
+        again.questions, key=lambda each: each.id
+    )
     assert cells(pools_of(found, Counts(), nouns), name="made", seed=1).choices.questions != first.questions
     assert len({question.answer for question in first.questions}) == 4
 
@@ -267,7 +341,9 @@ def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
     for wrong in ([one], [one, one], [one, Item("x", "a", "b", frozenset("g"), "g", locked=True)]):
         with pytest.raises(BadInput, match="two items or more"):
             pools_of(wrong, Counts(), nouns)
-    assert cells(pools_of([one, other], Counts(), nouns), name="kin").choices == Choices("kin", ())  # nothing to draw from
+    assert cells(pools_of([one, other], Counts(), nouns), name="kin").choices == Choices(
+        "kin", ()
+    )  # nothing to draw from
 
 
 def test_items_may_be_asked_among_more_than_themselves():
@@ -285,9 +361,13 @@ def test_the_cells_of_a_set_are_drawn_of_one_part_at_a_time(name):
     develop = cells_of(name, Counts(), long_words).choices
     opened = cells_of(name, Counts(), long_words, opened=True).choices
     away = {item.id for item in items(name) if item.locked}
-    in_develop, in_opened = ({question.id.split()[0] for question in part.questions} for part in (develop, opened))
+    in_develop, in_opened = (
+        {question.id.split()[0] for question in part.questions} for part in (develop, opened)
+    )
     assert in_develop and in_develop.isdisjoint(away) and in_opened <= away and in_opened
     assert not develop.locked and len(opened.opened.questions) == len(opened.questions)
     texts_of_away = {item.analogue for item in items(name) if item.locked}
     known = {item.analogue for item in items(name) if not item.locked}
-    assert not any(text in texts_of_away - known for question in develop.questions for text in question.choices)
+    assert not any(
+        text in texts_of_away - known for question in develop.questions for text in question.choices
+    )

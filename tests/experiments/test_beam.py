@@ -1,4 +1,6 @@
-"""Turns of long chats: reading them, the memory's rules on a chat of a few turns, the measures, and chats that are opened once."""
+"""Turns of long chats: reading them, the memory's rules on a chat of a few turns, the measures, and chats
+that are opened once.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ ASKED = [
 def embedder():
     """The real embedder, asked once for each text."""
     made = Remembered(MiniLM())
-    made.remember([text for _, _, *both in GARDEN for text in both] + [question for _, _, question, _ in ASKED])
+    made.remember(
+        [text for _, _, *both in GARDEN for text in both] + [question for _, _, question, _ in ASKED]
+    )
     return made
 
 
@@ -56,14 +60,24 @@ def rows(chat: str, *, locked: bool) -> list[dict]:
     told = []
     for session, day, *both in GARDEN:
         for role, text in zip(("user", "assistant"), both, strict=True):
-            row = {"chat_id": chat, "turn_id": len(told), "session": session, "time": day, "role": role, "text": text}
+            row = {
+                "chat_id": chat,
+                "turn_id": len(told),
+                "session": session,
+                "time": day,
+                "role": role,
+                "text": text,
+            }
             told.append(row | {"in_short": True, "locked": locked})
     return [*told, told[0] | {"turn_id": len(told), "time": "2024-07-01", "in_short": False}]
 
 
 def questions(chat: str, *, locked: bool) -> list[dict]:
     names = ("_id", "ability", "question", "evidence")
-    return [dict(zip(names, each, strict=True)) | {"_id": f"{chat}-{each[0]}", "chat_id": chat, "locked": locked} for each in ASKED]
+    return [
+        dict(zip(names, each, strict=True)) | {"_id": f"{chat}-{each[0]}", "chat_id": chat, "locked": locked}
+        for each in ASKED
+    ]
 
 
 def write(folder, name: str, told: list[dict]) -> None:
@@ -96,7 +110,8 @@ def found(memory: TurnMemory, question: str, first: int = 5, **rules: object) ->
     return [int(id.partition("-")[2]) for id in stage.search(question).ids[:first]]
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_only_what_is_in_the_shortened_chat_is_read(chat):
@@ -136,7 +151,8 @@ def test_evidence_that_is_no_turn_of_the_shortened_chat_is_refused(data):
         read_chats(data)
 
 
-# --- the memory -------------------------------------------------------------------------------------------------------
+# --- the memory
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_value_and_the_one_that_replaced_it_are_both_shown(memory):
@@ -161,7 +177,9 @@ def test_a_reaction_to_a_found_value_is_brought_by_it_as_the_fourth(memory):
 
 def test_a_standing_order_comes_no_later_than_fifth_where_its_condition_is_met(memory):
     assert 2 in found(memory, "How should I go about watering a lawn?")
-    assert found(memory, "What did I say about watering?", 9) == found(memory, "What did I say about watering?", 9, order=0.0)
+    assert found(memory, "What did I say about watering?", 9) == found(
+        memory, "What did I say about watering?", 9, order=0.0
+    )
 
 
 def test_a_preference_counts_more_where_help_is_asked_for(memory):
@@ -200,11 +218,16 @@ def test_every_system_ranks_each_turn_once_and_says_how_sure_it_is(chat, embedde
     for name, stage in chat_systems(chat, embedder).items():
         ranking = stage.search("How many jars of honey have been sold?")
         assert len(set(ranking.ids)) == len(ranking.ids), name
-        assert [hit.score for hit in ranking.hits] == sorted((hit.score for hit in ranking.hits), reverse=True), name
-    assert list(chat_systems(chat, embedder)) != [] and set(chat_systems(chat, embedder)) == set(system_names())
+        assert [hit.score for hit in ranking.hits] == sorted(
+            (hit.score for hit in ranking.hits), reverse=True
+        ), name
+    assert list(chat_systems(chat, embedder)) != [] and set(chat_systems(chat, embedder)) == set(
+        system_names()
+    )
 
 
-# --- measures ---------------------------------------------------------------------------------------------------------
+# --- measures
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_area_under_the_curve_is_the_share_of_pairs_in_the_right_order():
@@ -215,15 +238,26 @@ def test_the_area_under_the_curve_is_the_share_of_pairs_in_the_right_order():
 
 
 def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
-    evidence = {"q1": ("knowledge_update", ["a", "b"]), "q2": ("knowledge_update", ["c"]), "q3": ("abstention", [])}
+    evidence = {
+        "q1": ("knowledge_update", ["a", "b"]),
+        "q2": ("knowledge_update", ["c"]),
+        "q3": ("abstention", []),
+    }
     told = {query: {"ability": ability, "evidence": turns} for query, (ability, turns) in evidence.items()}
     (tmp_path / "evidence.json").write_text(json.dumps(told))
     wrong = [f"x{number}" for number in range(6)]
     for name in system_names():
         best = name == "memory"
-        lists = {"q1": ["a", "b"] if best else ["a", *wrong, "b"], "q2": ["c"] if best else wrong, "q3": wrong}
+        lists = {
+            "q1": ["a", "b"] if best else ["a", *wrong, "b"],
+            "q2": ["c"] if best else wrong,
+            "q3": wrong,
+        }
         scores = {"q1": 0.9, "q2": 0.5, "q3": 0.7}
-        hits = {query: tuple(Hit(id, scores[query] / place) for place, id in enumerate(ids, 1)) for query, ids in lists.items()}
+        hits = {
+            query: tuple(Hit(id, scores[query] / place) for place, id in enumerate(ids, 1))
+            for query, ids in lists.items()
+        }
         save_receipt(Run(name, name, "tiny", 10, hits), chat_receipt(tmp_path, "open", name), 10)
     findings = chat_findings(tmp_path, "open")
     assert findings.mean("memory", "knowledge_update", "recall@5").mean == 1.0
@@ -234,13 +268,21 @@ def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
     assert findings.abstention_area("memory") == (0.5, 2, 1)
 
 
-# --- opened once ------------------------------------------------------------------------------------------------------
+# --- opened once
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_the_locked_chats_are_opened_by_one_plan_once(data, tmp_path, embedder):
     chats, plan, results = read_chats(data), plan_of_chats(data_digest(data), embedder), tmp_path / "results"
     quiet = lambda done, total, what: None  # noqa: E731
-    two = (chats[0], replace(chats[0], id="c3", questions=tuple(replace(each, id=f"{each.id}-2") for each in chats[0].questions)))
+    two = (
+        chats[0],
+        replace(
+            chats[0],
+            id="c3",
+            questions=tuple(replace(each, id=f"{each.id}-2") for each in chats[0].questions),
+        ),
+    )
     measure_chats(results, two, embedder, plan, locked=False, progress=quiet)
     told = chat_report(chat_grids(results))
     assert "open chats" in told and "locked chats" not in told
@@ -256,7 +298,16 @@ def test_the_locked_chats_are_opened_by_one_plan_once(data, tmp_path, embedder):
 
 def test_receipts_hold_no_word_of_the_chats(data, tmp_path, embedder):
     chats = read_chats(data)
-    measure_chats(tmp_path / "results", chats, embedder, plan_of_chats("", embedder), locked=False, progress=lambda *told: None)
+    measure_chats(
+        tmp_path / "results",
+        chats,
+        embedder,
+        plan_of_chats("", embedder),
+        locked=False,
+        progress=lambda *told: None,
+    )
     texts = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
     whole = b" ".join(gzip.decompress(each) if each[:2] == b"\x1f\x8b" else each for each in texts)
-    assert b"c1-0006" in whole and not [word for word in (b"honey", b"seedlings", b"tractor", b"Langstroth") if word in whole]
+    assert b"c1-0006" in whole and not [
+        word for word in (b"honey", b"seedlings", b"tractor", b"Langstroth") if word in whole
+    ]

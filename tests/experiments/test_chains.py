@@ -1,4 +1,6 @@
-"""Related questions one after the other: no reply is asked for twice however often it is stopped, and a folder keeps to its plan."""
+"""Related questions one after the other: no reply is asked for twice however often it is stopped, and a
+folder keeps to its plan.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search
 
 WORLD = chain_world(3, 2)
-CHAIN = tuple(Question(f"q{number}", chain.question, chain.answer) for number, chain in enumerate(WORLD.gold.chains))
+CHAIN = tuple(
+    Question(f"q{number}", chain.question, chain.answer) for number, chain in enumerate(WORLD.gold.chains)
+)
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "lasting_graph.py"
 
 
 class Stopping:
-    """The simulated model, which is stopped when it has given so many replies; `given` counts them by their prompts."""
+    """The simulated model, which is stopped when it has given so many replies; `given` counts them by their
+    prompts.
+    """
 
     def __init__(self, name: str = ""):
         self._llm, self.given, self.left = Simulated(WORLD.gold, Competence()), Counter(), 0
@@ -66,8 +72,14 @@ def test_no_reply_is_asked_for_twice_when_every_second_reply_is_followed_by_a_st
     ]
     assert all(row.correct for row in receipts)
     traces = sorted((tmp_path / "stopped").rglob("traces/*"))
-    assert [path.name for path in traces if ".start." not in path.name] == ["q0.jsonl", "q1.jsonl", "q2.jsonl"]
-    assert all(load_run(path).finished for path in traces if ".start." not in path.name)  # with the graphs that they began with
+    assert [path.name for path in traces if ".start." not in path.name] == [
+        "q0.jsonl",
+        "q1.jsonl",
+        "q2.jsonl",
+    ]
+    assert all(
+        load_run(path).finished for path in traces if ".start." not in path.name
+    )  # with the graphs that they began with
     again = Stopping()
     assert list(chained(tmp_path / "stopped", again).answers(CHAIN, graph)) == receipts and not again.given
 
@@ -106,8 +118,13 @@ def test_killed_twice_in_the_same_question_it_keeps_the_replies_of_both(tmp_path
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     for _ in range(3):
         (tmp_path / "held").unlink(missing_ok=True)
-        process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path), str(Path(__file__).parent)], env=environment)
-        until(lambda process=process: (tmp_path / "held").exists() or process.poll() is not None, "the third reply is held")
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path), str(Path(__file__).parent)], env=environment
+        )
+        until(
+            lambda process=process: (tmp_path / "held").exists() or process.poll() is not None,
+            "the third reply is held",
+        )
         process.send_signal(signal.SIGKILL)
         assert process.wait(timeout=AMPLE) == -signal.SIGKILL
     given = (tmp_path / "given").read_text().split()
@@ -117,7 +134,8 @@ def test_killed_twice_in_the_same_question_it_keeps_the_replies_of_both(tmp_path
     assert len(given) == len(set(given)) == 6 and not set(given) & set(llm.given)
 
 
-# --- the plan -------------------------------------------------------------------------------------------------------------
+# --- the plan
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_keeps_to_the_model_the_limits_and_the_chains_it_was_begun_with(tmp_path):
@@ -125,7 +143,12 @@ def test_a_folder_keeps_to_the_model_the_limits_and_the_chains_it_was_begun_with
     chained(tmp_path, Stopping()).keep_plan([CHAIN], 7)
     for another, chains, seed, said in (
         (chained(tmp_path, Stopping("another")), [CHAIN], 7, r"model\.name is .* there and \"another\" now"),
-        (chained(tmp_path, Stopping(), PATHS.but(hops=False)), [CHAIN], 7, r"limits\.hops is .* there and false now"),
+        (
+            chained(tmp_path, Stopping(), PATHS.but(hops=False)),
+            [CHAIN],
+            7,
+            r"limits\.hops is .* there and false now",
+        ),
         (chained(tmp_path, Stopping()), [CHAIN, CHAIN], 7, "chains is 1 there and 2 now"),
         (chained(tmp_path, Stopping()), [CHAIN], 8, "seed is 7 there and 8 now"),
     ):

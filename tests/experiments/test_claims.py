@@ -9,13 +9,24 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, report
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import interval, sign_flip_p, smallest_detectable
-from kgot_lab.experiments.recall.claims import DOES_NOT, PUBLISHED_CLAIMS, REPLICATES, UNDECIDED, WAITING, verdicts
+from kgot_lab.experiments.recall.claims import (
+    DOES_NOT,
+    PUBLISHED_CLAIMS,
+    REPLICATES,
+    UNDECIDED,
+    WAITING,
+    verdicts,
+)
 from kgot_lab.experiments.recall.datasets import Dataset
 from kgot_lab.types import Document, Hit, Query
 
 SYSTEMS = sorted({name for claim in PUBLISHED_CLAIMS for name in (claim.better, claim.worse)})
 PLAN = Plan("embeddings", rounds=500)
-FOUND = {"kg-os hybrid": range(30), "fts5": range(30), "rrf of three": range(6, 30)}  # which of 30 questions a system answers; others half
+FOUND = {
+    "kg-os hybrid": range(30),
+    "fts5": range(30),
+    "rrf of three": range(6, 30),
+}  # which of 30 questions a system answers; others half
 
 
 def made(name: str = "toy", size: int = 30, found=FOUND, systems=SYSTEMS) -> Report:
@@ -32,7 +43,9 @@ def made(name: str = "toy", size: int = 30, found=FOUND, systems=SYSTEMS) -> Rep
 
 
 def said(table, better: str, worse: str, data: str = "toy") -> str:
-    [row] = [row for row in table.rows if (row.claim.better, row.claim.worse, row.dataset) == (better, worse, data)]
+    [row] = [
+        row for row in table.rows if (row.claim.better, row.claim.worse, row.dataset) == (better, worse, data)
+    ]
     return row.said
 
 
@@ -45,7 +58,11 @@ def test_a_claim_replicates_does_not_or_cannot_be_decided():
 
 
 def test_what_is_sure_alone_may_not_be_sure_in_the_family():
-    [row] = [row for row in verdicts([made()]).rows if (row.claim.better, row.claim.worse) == ("kg-os hybrid", "rrf of three")]
+    [row] = [
+        row
+        for row in verdicts([made()]).rows
+        if (row.claim.better, row.claim.worse) == ("kg-os hybrid", "rrf of three")
+    ]
     alone = sign_flip_p([1.0] * 6 + [0.0] * 24, rounds=500)
     assert alone == 2 / 2**6 < 0.05 < row.p_holm and row.difference.low > 0 and row.said == UNDECIDED
 
@@ -59,10 +76,14 @@ def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
         gaps = []
         for each in reports:
             if row.dataset in (each.dataset.name, "all"):
-                better, worse = (each.scores[name].per_query("recall@5") for name in (row.claim.better, row.claim.worse))
+                better, worse = (
+                    each.scores[name].per_query("recall@5") for name in (row.claim.better, row.claim.worse)
+                )
                 gaps += [better[query.id] - worse[query.id] for query in each.dataset.queries]
         raw.append(sign_flip_p(gaps, rounds=PLAN.rounds, seed=PLAN.seed))
-        assert row.difference == interval(gaps, rounds=PLAN.rounds, seed=PLAN.seed) and row.detectable == smallest_detectable(gaps)
+        assert row.difference == interval(
+            gaps, rounds=PLAN.rounds, seed=PLAN.seed
+        ) and row.detectable == smallest_detectable(gaps)
         assert row.difference.n == len(gaps) == {"one": 30, "two": 20, "all": 50}[row.dataset]
     by_size, running = sorted(range(len(raw)), key=lambda index: raw[index]), 0.0
     for place, index in enumerate(by_size):
@@ -76,7 +97,9 @@ def test_one_data_set_has_no_row_for_all_together():
 
 def test_another_measure_can_be_asked_for():
     table = verdicts([made()], "mrr@10")
-    assert "mrr@10, difference" in table.grid.columns and said(table, "kg-os hybrid", "embeddings") == REPLICATES
+    assert (
+        "mrr@10, difference" in table.grid.columns and said(table, "kg-os hybrid", "embeddings") == REPLICATES
+    )
 
 
 def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():
@@ -86,7 +109,9 @@ def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():
 
 
 def test_a_report_that_lacks_a_system_is_refused_and_says_which():
-    with pytest.raises(BadInput, match=r"toy lacks 'rrf of three', which the claim .* needs; run the whole benchmark"):
+    with pytest.raises(
+        BadInput, match=r"toy lacks 'rrf of three', which the claim .* needs; run the whole benchmark"
+    ):
         verdicts([made(systems=[name for name in SYSTEMS if name != "rrf of three"])])
     with pytest.raises(BadInput, match="takes the reports"):
         verdicts([])
@@ -96,6 +121,15 @@ def test_the_table_in_markdown_has_every_verdict_and_what_waits():
     table = verdicts([made()])
     lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
     assert len(lines) == 2 + len(PUBLISHED_CLAIMS) and len({line.count("|") for line in lines}) == 1
-    assert f"**{REPLICATES}**" in lines[2] and f"**{DOES_NOT}**" in table.markdown() and f"| {UNDECIDED} |" in table.markdown()
-    assert all(f"- {claim}: {why}." in table.markdown() and claim in repr(table) for claim, why in WAITING.items())
-    assert all(claim.text in repr(table) for claim in PUBLISHED_CLAIMS) and table._repr_markdown_() == table.markdown()
+    assert (
+        f"**{REPLICATES}**" in lines[2]
+        and f"**{DOES_NOT}**" in table.markdown()
+        and f"| {UNDECIDED} |" in table.markdown()
+    )
+    assert all(
+        f"- {claim}: {why}." in table.markdown() and claim in repr(table) for claim, why in WAITING.items()
+    )
+    assert (
+        all(claim.text in repr(table) for claim in PUBLISHED_CLAIMS)
+        and table._repr_markdown_() == table.markdown()
+    )

@@ -56,7 +56,8 @@ def frames(documents=None, queries=None, qrels=None):
     )
 
 
-# --- bundled ----------------------------------------------------------------------------------------------------------
+# --- bundled
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(BUNDLED))
@@ -75,7 +76,9 @@ def test_what_the_published_systems_searched_is_a_part_of_2wiki(name, passages, 
     part, whole = searched(questions), load_dataset("2wiki")
     assert part.name == name
     assert (len(part.documents), len(part.queries)) == (passages, questions)
-    assert set(part.documents) <= set(whole.documents) and list(part.documents) == sorted(part.documents, key=lambda each: each.id)
+    assert set(part.documents) <= set(whole.documents) and list(part.documents) == sorted(
+        part.documents, key=lambda each: each.id
+    )
     assert part.locked == whole.locked & set(part.qrels)
     assert all(part.qrels[id] == whole.qrels[id] for id in part.qrels)
 
@@ -124,8 +127,12 @@ def test_a_published_ranking_names_passages_of_its_set_and_no_id_twice():
         for ranking in rankings:
             assert len(set(ranking.ids)) == len(ranking.ids) <= 8
             elsewhere += sum(id not in known and " title at rank " not in id for id in ranking.ids)
-            assert [hit.score for hit in ranking.hits] == sorted((hit.score for hit in ranking.hits), reverse=True)
-    assert elsewhere == 3  # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
+            assert [hit.score for hit in ranking.hits] == sorted(
+                (hit.score for hit in ranking.hits), reverse=True
+            )
+    assert (
+        elsewhere == 3
+    )  # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
 
 
 def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_says():
@@ -134,13 +141,17 @@ def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_
         head = json.loads(file.readline())
     known = {document.id for document in dataset.documents}
     pairs = [(edge.source, edge.target) for edge in dataset.isomorphic]
-    assert len(set(pairs)) == len(pairs) == head["edges"] > 1_000 and all(source < target for source, target in pairs)
+    assert len(set(pairs)) == len(pairs) == head["edges"] > 1_000 and all(
+        source < target for source, target in pairs
+    )
     uses = Counter(end for pair in pairs for end in pair)
     assert set(uses) <= known and max(uses.values()) == head["most"] == 10
     for edge in dataset.isomorphic:
         weight, raw, skeleton = (edge.properties[name] for name in ("weight", "raw", "skeleton"))
         assert edge.type == "structural_isomorphism" and weight == pytest.approx(skeleton - raw, abs=2e-4)
-        assert skeleton >= head["thresholds"]["skeleton"] - 1e-4 and weight >= head["thresholds"]["delta"] - 1e-4
+        assert (
+            skeleton >= head["thresholds"]["skeleton"] - 1e-4 and weight >= head["thresholds"]["delta"] - 1e-4
+        )
     assert dataset.develop.isomorphic == load_dataset("musique-steps").isomorphic == dataset.isomorphic
     assert not load_dataset("hotpotqa").isomorphic and not load_dataset("2wiki").isomorphic
 
@@ -151,25 +162,36 @@ def test_delta_edges_on_file_are_those_that_the_passages_give():
     some = dataset.isomorphic[::300]
     made = skeletons([texts[end] for edge in some for end in (edge.source, edge.target)], Linguistic())
     aligner = Aligner(minilm())
-    for edge, pair in zip(some, compare_pairs([(texts[edge.source], texts[edge.target]) for edge in some], made, minilm()), strict=True):
-        assert pair.skeleton == pytest.approx(edge.properties["skeleton"], abs=0.02)  # in 8 bits, processors differ a little
+    for edge, pair in zip(
+        some,
+        compare_pairs([(texts[edge.source], texts[edge.target]) for edge in some], made, minilm()),
+        strict=True,
+    ):
+        assert pair.skeleton == pytest.approx(
+            edge.properties["skeleton"], abs=0.02
+        )  # in 8 bits, processors differ a little
         assert pair.raw == pytest.approx(edge.properties["raw"], abs=0.02)
         assert not aligner.align(texts[edge.source], texts[edge.target]).veto
 
 
-# --- a BEIR folder ----------------------------------------------------------------------------------------------------
+# --- a BEIR folder
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_beir_folder_is_read(folder):
     dataset = from_beir(folder)
     assert repr(dataset) == "<mine/test: 2 queries, 3 documents, 2 relevant pairs>"
-    assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada") and dataset.queries[1] == Query("Where?", "q2")
+    assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada") and dataset.queries[
+        1
+    ] == Query("Where?", "q2")
     assert dataset.qrels == {"q1": {"d1": 2, "d3": 0}, "q2": {"d2": 1}}
     assert dataset.develop.queries == dataset.queries
 
 
 def test_a_beir_folder_may_be_gzipped_without_a_head_and_with_a_byte_order_mark(folder):
-    (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + (folder / "corpus.jsonl").read_bytes()))
+    (folder / "corpus.jsonl.gz").write_bytes(
+        gzip.compress(b"\xef\xbb\xbf" + (folder / "corpus.jsonl").read_bytes())
+    )
     (folder / "corpus.jsonl").unlink()
     (folder / "qrels" / "test.tsv").unlink()
     (folder / "qrels.tsv").write_text("q1\td1\t1.0\r\n\r\nq2\td2\t1\r\n")
@@ -187,11 +209,19 @@ def test_a_written_data_set_can_be_read_back(folder, tmp_path):
 def test_a_bundled_set_survives_a_round_trip(tmp_path):
     dataset = searched(51).develop
     again = from_beir(to_beir(dataset, tmp_path / "wiki", "dev"), "dev")
-    assert (again.documents, again.queries, again.qrels) == (dataset.documents, dataset.queries, dataset.qrels)
+    assert (again.documents, again.queries, again.qrels) == (
+        dataset.documents,
+        dataset.queries,
+        dataset.qrels,
+    )
 
 
 def test_an_id_with_a_tab_cannot_be_written(tmp_path):
-    dataset = from_frames(*frames({"id": ["a\tb", "b"], "text": ["", ""]}, qrels={"query": [1], "document": ["a\tb"], "grade": [1]}))
+    dataset = from_frames(
+        *frames(
+            {"id": ["a\tb", "b"], "text": ["", ""]}, qrels={"query": [1], "document": ["a\tb"], "grade": [1]}
+        )
+    )
     with pytest.raises(BadInput, match="does not fit between tabs"):
         to_beir(dataset, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -201,7 +231,11 @@ def test_an_id_with_a_tab_cannot_be_written(tmp_path):
     ("file", "content", "message"),
     [
         ("corpus.jsonl", b"", "there are no documents"),
-        ("corpus.jsonl", b'{"_id": "d1", "text": "x"}\n{"_id": "d1", "text": "y"}\n', "1 ids of documents occur more than once.*'d1'"),
+        (
+            "corpus.jsonl",
+            b'{"_id": "d1", "text": "x"}\n{"_id": "d1", "text": "y"}\n',
+            "1 ids of documents occur more than once.*'d1'",
+        ),
         ("corpus.jsonl", b'{"_id": "d1", "text": "x"}\n{"_id": ', "corpus.jsonl, line 2: not JSON"),
         ("corpus.jsonl", b"[" * 100_000, "corpus.jsonl, line 1: not JSON"),
         ("corpus.jsonl", b'["d1"]\n', "line 1: .* is not a JSON object"),
@@ -216,7 +250,11 @@ def test_an_id_with_a_tab_cannot_be_written(tmp_path):
         ("qrels/test.tsv", b"q1\td1\t0.5\n", "test.tsv, line 1: grade is '0.5'"),
         ("qrels/test.tsv", b"q1\td1\t1\nq2\td2\tyes\n", "test.tsv, line 2: grade is 'yes'"),
         ("qrels/test.tsv", b"q1\td1\t1\nq1\td1\t2\n", "line 2: .*another grade before"),
-        ("qrels/test.tsv", b"q1\td1\t1\nq1\td9\t1\nq8\td1\t1\n", r"2 judgements of an unknown .*line 2\) of document 'd9'.*missing='drop'"),
+        (
+            "qrels/test.tsv",
+            b"q1\td1\t1\nq1\td9\t1\nq8\td1\t1\n",
+            r"2 judgements of an unknown .*line 2\) of document 'd9'.*missing='drop'",
+        ),
         ("qrels/test.tsv", b"q1\td1\t0\n", "no query of mine/test has a relevant document"),
         ("qrels/test.tsv", b"", "no query of mine/test has a relevant document"),
     ],
@@ -261,17 +299,24 @@ def test_what_is_left_out_is_counted(folder):
     (folder / "qrels" / "test.tsv").write_text("q1\td1\t1\nq1\td9\t1\nq2\td2\t-1\n")
     dataset = from_beir(folder, missing="drop")
     assert dataset.qrels == {"q1": {"d1": 1}} and [query.id for query in dataset.queries] == ["q1"]
-    assert "1 judgements of an unknown document" in dataset.notes[0] and "1 queries without a relevant document" in dataset.notes[1]
+    assert (
+        "1 judgements of an unknown document" in dataset.notes[0]
+        and "1 queries without a relevant document" in dataset.notes[1]
+    )
     assert "1 queries without" in repr(dataset)
 
 
-# --- data frames ------------------------------------------------------------------------------------------------------
+# --- data frames
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_data_frames_are_read():
     dataset = from_frames(*frames(), name="tiny")
     assert dataset.documents == (Document("a", "one", "A"), Document("b", "two"))
-    assert dataset.queries == (Query("who?", "1"), Query("why!", "2")) and dataset.qrels == {"1": {"a": 1}, "2": {"b": 1}}
+    assert dataset.queries == (Query("who?", "1"), Query("why!", "2")) and dataset.qrels == {
+        "1": {"a": 1},
+        "2": {"b": 1},
+    }
 
 
 def test_other_names_of_columns_do_too():
@@ -286,13 +331,19 @@ def test_other_names_of_columns_do_too():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"documents": {"id": ["a"], "words": ["one"]}}, "documents, row 0: no column 'text'.*there are id, words"),
+        (
+            {"documents": {"id": ["a"], "words": ["one"]}},
+            "documents, row 0: no column 'text'.*there are id, words",
+        ),
         ({"documents": {"id": ["a", "b"], "text": ["one", None]}}, "documents, row 1: text is (nan|None)"),
         ({"documents": {"id": ["a", None], "text": ["one", "two"]}}, "documents, row 1: id is"),
         ({"documents": {"id": ["a", "a"], "text": ["one", "two"]}}, "ids of documents occur more than once"),
         ({"queries": {"id": [1.0], "text": ["?"]}}, "queries, row 0: id is 1.0"),
         ({"qrels": {"query": [1], "document": ["a"], "grade": [float("nan")]}}, "qrels, row 0: grade is nan"),
-        ({"qrels": {"query": [1], "document": ["a"], "grade": ["1e30"]}}, "grade is .1e30.; a grade is a whole number up to 1,000,000"),
+        (
+            {"qrels": {"query": [1], "document": ["a"], "grade": ["1e30"]}},
+            "grade is .1e30.; a grade is a whole number up to 1,000,000",
+        ),
         ({"qrels": {"query": [1], "document": ["z"], "grade": [1]}}, "unknown document or query"),
     ],
 )
@@ -310,7 +361,8 @@ def test_no_frame_is_no_traceback():
         from_frames(pd.DataFrame(), *frames()[1:])
 
 
-# --- public sets ------------------------------------------------------------------------------------------------------
+# --- public sets
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -353,7 +405,12 @@ def register(irds, url, md5):
     from ir_datasets.datasets import beir
 
     util = irds.util
-    util.DownloadConfig.contents()["beir"]["tiny"] = {"url": url, "expected_md5": md5, "cache_path": "tiny/source.zip", "size_hint": 1}
+    util.DownloadConfig.contents()["beir"]["tiny"] = {
+        "url": url,
+        "expected_md5": md5,
+        "cache_path": "tiny/source.zip",
+        "size_hint": 1,
+    }
     home = util.home_path() / "beir"
     files = util.DownloadConfig.context("beir", home)["tiny"]
     inside = util.ZipExtract
@@ -361,8 +418,14 @@ def register(irds, url, md5):
         "beir/tiny/test",
         irds.Dataset(
             beir.BeirDocs("tiny", inside(files, "tiny/corpus.jsonl"), beir.BeirTitleDoc),
-            beir.BeirQueries("tiny", util.Cache(inside(files, "tiny/queries.jsonl"), home / "tiny" / "q.json"), beir.GenericQuery),
-            beir.BeirQrels(util.Cache(inside(files, "tiny/qrels/test.tsv"), home / "tiny" / "test.qrels"), qrels_defs={}),
+            beir.BeirQueries(
+                "tiny",
+                util.Cache(inside(files, "tiny/queries.jsonl"), home / "tiny" / "q.json"),
+                beir.GenericQuery,
+            ),
+            beir.BeirQrels(
+                util.Cache(inside(files, "tiny/qrels/test.tsv"), home / "tiny" / "test.qrels"), qrels_defs={}
+            ),
         ),
     )
 
@@ -400,9 +463,13 @@ def md5(content):
 def test_a_public_set_is_fetched(irds, home, archive, serve):
     register(irds, serve(archive), md5(archive))
     dataset = load_dataset("beir/tiny")
-    assert dataset.name == "beir/tiny/test" and dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada")
+    assert dataset.name == "beir/tiny/test" and dataset.documents[0] == Document(
+        "d1", "Ada wrote.\nA lot.", "Ada"
+    )
     assert dataset.qrels == {"q1": {"d1": 1}} and dataset.queries == (Query("Who wrote?", "q1"),)
-    assert "1 judgements of an unknown document" in dataset.notes[0] and "1 queries without" in dataset.notes[1]
+    assert (
+        "1 judgements of an unknown document" in dataset.notes[0] and "1 queries without" in dataset.notes[1]
+    )
 
 
 def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works(irds, home, archive):
@@ -410,7 +477,13 @@ def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works
     source = home / "source.zip"
     with pytest.raises(BadInput) as caught:
         load_dataset("beir/tiny")
-    for part in ("cannot be fetched", "http://127.0.0.1:9/tiny.zip", str(source), md5(archive), "from_beir(folder)"):
+    for part in (
+        "cannot be fetched",
+        "http://127.0.0.1:9/tiny.zip",
+        str(source),
+        md5(archive),
+        "from_beir(folder)",
+    ):
         assert part in str(caught.value)
     source.write_bytes(archive)
     assert len(load_dataset("beir/tiny").documents) == 2
@@ -438,7 +511,9 @@ def test_a_corrupt_file_that_is_there_is_named(irds, home, archive):
 def test_the_real_scifact_says_what_to_put_where(irds):
     with pytest.raises(BadInput) as caught:
         load_dataset("beir/scifact")
-    assert "scifact.zip as " + str(irds.util.home_path() / "beir" / "scifact" / "source.zip") in str(caught.value)
+    assert "scifact.zip as " + str(irds.util.home_path() / "beir" / "scifact" / "source.zip") in str(
+        caught.value
+    )
 
 
 def test_a_public_set_without_judgements_names_those_that_have_some(irds):
@@ -455,7 +530,9 @@ def test_an_unknown_public_set_is_an_unknown_name(irds):
 def test_an_unknown_name_lists_the_bundled_sets_and_hints_at_beir(irds, monkeypatch, installed):
     if not installed:
         monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(UnknownName, match=r"did you mean 'musique'\? Known: .*2wiki-780.*beir/scifact, or another"):
+    with pytest.raises(
+        UnknownName, match=r"did you mean 'musique'\? Known: .*2wiki-780.*beir/scifact, or another"
+    ):
         load_dataset("musiqe")
 
 

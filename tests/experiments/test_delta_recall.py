@@ -1,4 +1,6 @@
-"""The benchmark of delta edges on graphs of stories: who asks, what is walked, and figures that follow from the values of the queries."""
+"""The benchmark of delta edges on graphs of stories: who asks, what is walked, and figures that follow from
+the values of the queries.
+"""
 
 import json
 import runpy
@@ -33,7 +35,10 @@ TEXTS = {
 @pytest.fixture(scope="module")
 def scripts():
     """What the two modules and the two commands define, by name."""
-    commands = [runpy.run_path(str(ROOT / name)) for name in ("data/make/delta_edges.py", "benchmarks/delta_recall.py")]
+    commands = [
+        runpy.run_path(str(ROOT / name))
+        for name in ("data/make/delta_edges.py", "benchmarks/delta_recall.py")
+    ]
     return {**vars(delta_graphs), **commands[0], **commands[1], **vars(delta_recall)}
 
 
@@ -49,7 +54,9 @@ def test_texts_are_joined_by_a_bare_hub_for_each_noun_that_a_few_share(scripts):
     graph = scripts["noun_graph"](texts(), nouns)
     assert [node.id for node in graph.nodes if node.id not in TEXTS] == ["noun:gate"]
     assert {(edge.source, edge.target) for edge in graph.edges} == {("a", "noun:gate"), ("c", "noun:gate")}
-    every = scripts["noun_graph"](PropertyGraph.of(Node(f"{row}", (), {"text": f"{row}"}) for row in range(11)), lambda text: {"all"})
+    every = scripts["noun_graph"](
+        PropertyGraph.of(Node(f"{row}", (), {"text": f"{row}"}) for row in range(11)), lambda text: {"all"}
+    )
     assert not every.edges  # what more than ten share says little
 
 
@@ -57,27 +64,47 @@ def test_texts_are_joined_by_a_bare_hub_for_each_noun_that_a_few_share(scripts):
 def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
     whole = pairs(f"{name} pairs")
     asked = scripts["questions"](name, "develop", whole.develop)
-    assert {query.id for query in asked.queries} == {content_id("", item.source) for item in items(name) if not item.locked}
+    assert {query.id for query in asked.queries} == {
+        content_id("", item.source) for item in items(name) if not item.locked
+    }
     ends = {end for both in whole.locked for end in both}
     for query in asked.queries:
         assert asked.qrels[query.id] and query.id not in asked.qrels[query.id]
         out = scripts["unasked"](query.id, whole.develop)
         assert query.id in out and not out & set(asked.qrels[query.id])
     analogous = {id for grades in asked.qrels.values() for id in grades}
-    assert not analogous & ends or name == "storyanalogy-mc"  # where a text of one part may be a choice of the other
+    assert (
+        not analogous & ends or name == "storyanalogy-mc"
+    )  # where a text of one part may be a choice of the other
 
 
-def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_its_own_start(scripts, monkeypatch):
+def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_its_own_start(
+    scripts, monkeypatch
+):
     order = {"a": 1.0, "c": 0.5, "d": 0.3, "b": 0.1}
     entry = Stage("fixed", lambda ranking: ranked(ranking.query, order))
     part = scripts["Dataset"]("toy", (), (Query(TEXTS["a"], "a"),), {"a": {"b": 1}})
-    case = scripts["StoryCase"](None, {"develop": part}, texts(), scripts["noun_graph"](texts(), nouns), entry, {"a": frozenset({"a"})})
+    case = scripts["StoryCase"](
+        None,
+        {"develop": part},
+        texts(),
+        scripts["noun_graph"](texts(), nouns),
+        entry,
+        {"a": frozenset({"a"})},
+    )
     monkeypatch.setattr(delta_recall, "WALK", replace(delta_recall.WALK, entry=1))
     joined = [Edge("a", DELTA, "b")]
-    walk = dict(scripts["delta_stages"](case, {scripts["DELTA_ALONE"]: joined, scripts["CHOSEN"]: joined}, joined))
-    shown = {system: scripts["leaving_out"](stages[0], case.dropped).search(part.queries[0]).ids for system, stages in walk.items()}
+    walk = dict(
+        scripts["delta_stages"](case, {scripts["DELTA_ALONE"]: joined, scripts["CHOSEN"]: joined}, joined)
+    )
+    shown = {
+        system: scripts["leaving_out"](stages[0], case.dropped).search(part.queries[0]).ids
+        for system, stages in walk.items()
+    }
     assert shown["entry only"] == shown["traverse"] == ["c", "d", "b"]
-    assert shown[scripts["CHOSEN"]] == shown["ceiling"] == ["c", "b", "d"]  # c by similarity before b, each reached in one way
+    assert (
+        shown[scripts["CHOSEN"]] == shown["ceiling"] == ["c", "b", "d"]
+    )  # c by similarity before b, each reached in one way
     assert shown[scripts["DELTA_ALONE"]] == ["b", "c", "d"]  # the nouns are not walked
 
 
@@ -86,7 +113,9 @@ def test_a_verdict_is_asked_for_once(scripts):
     verdicts = scripts["KeptVerdicts"](aligner)
     first = verdicts.align(TEXTS["a"], TEXTS["b"])
     said = aligner.align(TEXTS["a"], TEXTS["b"])
-    assert (first.score, first.veto) == (said.score, said.veto) and verdicts.align(TEXTS["a"], TEXTS["b"]) is first
+    assert (first.score, first.veto) == (said.score, said.veto) and verdicts.align(
+        TEXTS["a"], TEXTS["b"]
+    ) is first
     assert str(first) == (first.veto or "the edge stands")
 
 
@@ -96,11 +125,21 @@ def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
     verdicts = scripts["KeptVerdicts"](Aligner(embedder))
     alike = scripts["most_alike"](texts(), embedder, 4)
     weights = [edge.properties["weight"] for edge in alike]
-    assert len(alike) == 4 and weights == sorted(weights, reverse=True) and alike[:2] == scripts["most_alike"](texts(), embedder, 2)
+    assert (
+        len(alike) == 4
+        and weights == sorted(weights, reverse=True)
+        and alike[:2] == scripts["most_alike"](texts(), embedder, 2)
+    )
     standing = scripts["most_alike"](texts(), embedder, 6, verdicts)
-    assert standing and not any(verdicts.align(TEXTS[edge.source], TEXTS[edge.target]).veto for edge in standing)
-    strange = scripts["of_strangers"](texts(), made, embedder, scripts["Thresholds"](0.9, -2.0), verdicts, len(standing))
-    assert {(edge.source, edge.target) for edge in strange} == {(edge.source, edge.target) for edge in standing}  # all that can stand
+    assert standing and not any(
+        verdicts.align(TEXTS[edge.source], TEXTS[edge.target]).veto for edge in standing
+    )
+    strange = scripts["of_strangers"](
+        texts(), made, embedder, scripts["Thresholds"](0.9, -2.0), verdicts, len(standing)
+    )
+    assert {(edge.source, edge.target) for edge in strange} == {
+        (edge.source, edge.target) for edge in standing
+    }  # all that can stand
 
 
 def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts):
@@ -113,7 +152,10 @@ def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts
 
 def test_the_figures_follow_from_the_values_of_the_queries(scripts):
     result = json.loads(scripts["RESULT"].read_text(encoding="utf-8"))
-    kept = {part: [row for row in result[part] if row["measure"] == "recall@10"] for part in ("systems", "differences", "primary")}
+    kept = {
+        part: [row for row in result[part] if row["measure"] == "recall@10"]
+        for part in ("systems", "differences", "primary")
+    }
     rows, gaps = scripts["delta_figures"](kept["systems"])
     assert json.loads(json.dumps([rows, gaps, scripts["delta_primary"](gaps)])) == list(kept.values())
     assert [gap["dataset"] for gap in result["primary"]][:3] == list(scripts["DELTA_SETS"])
@@ -125,8 +167,14 @@ def test_where_the_locked_part_is_open_it_stands_apart_and_with_the_others(scrip
         told = {"dataset": "toy", "part": part, "system": system, "measure": "recall@10"}
         return {**told, "questions": list(values)}
 
-    systems = [scripts[name] for name in ("TRAVERSE", "ENTRY_ONLY", "CHOSEN", "DELTA_ALONE")] + [*scripts["CONTROLS"]]
-    rows = [row(part, system, 0.0, float(system == scripts["CHOSEN"])) for part in ("develop", "locked") for system in systems]
+    systems = [scripts[name] for name in ("TRAVERSE", "ENTRY_ONLY", "CHOSEN", "DELTA_ALONE")] + [
+        *scripts["CONTROLS"]
+    ]
+    rows = [
+        row(part, system, 0.0, float(system == scripts["CHOSEN"]))
+        for part in ("develop", "locked")
+        for system in systems
+    ]
     _, gaps = scripts["delta_figures"](rows)
     found = {gap["part"]: gap for gap in scripts["delta_primary"](gaps)}
     assert {part: (gap["n"], gap["mean"], gap["wins"]) for part, gap in found.items()} == {

@@ -24,7 +24,9 @@ def share_right(scorer, some):
     return np.mean([choice.gold[np.argmax(scorer(choice.table))] for choice in some])
 
 
-@pytest.mark.parametrize(("units", "least"), [(0, 0.7), (8, 0.3)])  # by chance .1; a network of few choices is held back
+@pytest.mark.parametrize(
+    ("units", "least"), [(0, 0.7), (8, 0.3)]
+)  # by chance .1; a network of few choices is held back
 def test_what_one_clue_decides_is_learnt(units, least):
     known = made_choices(lambda table: table[:, 3])
     new = made_choices(lambda table: table[:, 3])
@@ -40,15 +42,23 @@ def test_a_clue_that_is_not_to_be_looked_at_changes_nothing():
 
 
 def test_choices_end_where_all_gold_is_found_and_hold_what_is_left_of_it():
-    documents = (Document("a", "Ada met Bob.", "Ada"), Document("b", "Bob was born in Rome.", "Bob"), Document("c", "Cats.", "Cat"))
-    data = Dataset("tiny", documents, (Query("Where was the friend of Ada born?", "q"),), {"q": {"a": 1, "b": 1}})
+    documents = (
+        Document("a", "Ada met Bob.", "Ada"),
+        Document("b", "Bob was born in Rome.", "Bob"),
+        Document("c", "Cats.", "Cat"),
+    )
+    data = Dataset(
+        "tiny", documents, (Query("Where was the friend of Ada born?", "q"),), {"q": {"a": 1, "b": 1}}
+    )
     found = list(trail_choices(data, Letters(), FIRST_WEIGHTS))
     assert 2 <= len(found) <= 3 and found[0].gold.sum() == 2 and found[-1].gold.sum() == 1
     assert all(choice.table.shape == (len(choice.gold), len(CLUES)) for choice in found)
 
 
 def test_nothing_is_learnt_on_a_question_that_is_locked_anywhere():
-    asked = {(part.name.removesuffix("-untitled"), query.id) for part in develop_parts() for query in part.queries}
+    asked = {
+        (part.name.removesuffix("-untitled"), query.id) for part in develop_parts() for query in part.queries
+    }
     locked = {(name, id) for name in BUNDLED for id in load_dataset(name).locked}
     locked |= {("2wiki-1000", id) for id in load_dataset("2wiki").locked}
     assert len(asked) > 900 and not asked & locked
@@ -57,19 +67,33 @@ def test_nothing_is_learnt_on_a_question_that_is_locked_anywhere():
 def test_no_locked_question_shares_a_step_or_a_gold_passage_with_one_to_develop_on():
     for name in ("2wiki-1000", "musique-498"):
         data = load_dataset(name)
-        groups = {part: {data.groups[query.id] for query in some.queries} for part, some in (("d", data.develop), ("l", data.held_out))}
+        groups = {
+            part: {data.groups[query.id] for query in some.queries}
+            for part, some in (("d", data.develop), ("l", data.held_out))
+        }
         assert not groups["d"] & groups["l"]
     steps = load_dataset("musique-498-steps")
-    assert steps.locked and not {steps.groups[id] for id in steps.locked} & {steps.groups[query.id] for query in steps.develop.queries}
+    assert steps.locked and not {steps.groups[id] for id in steps.locked} & {
+        steps.groups[query.id] for query in steps.develop.queries
+    }
 
 
 def test_the_sets_are_those_of_others_without_titles_or_among_all_passages():
     data, bare, among = (load_dataset(f"musique-498{ending}") for ending in ("", "-untitled", "-mixed"))
     assert {document.id for document in bare.documents} == {document.id for document in data.documents}
     assert not any(document.title for document in bare.documents) and bare.qrels == data.qrels
-    assert len(among.documents) > 14_000 and len({document.id for document in among.documents}) == len(among.documents)
+    assert len(among.documents) > 14_000 and len({document.id for document in among.documents}) == len(
+        among.documents
+    )
     thousand = load_dataset("2wiki-1000")
     run = published_thousand()
-    assert set(run) == {query.id for query in thousand.queries} and all(len(hits) == 5 for hits in run.values())
-    found = np.mean([np.mean([id in {hit.id for hit in run[query]} for id in gold]) for query, gold in thousand.qrels.items()])
+    assert set(run) == {query.id for query in thousand.queries} and all(
+        len(hits) == 5 for hits in run.values()
+    )
+    found = np.mean(
+        [
+            np.mean([id in {hit.id for hit in run[query]} for id in gold])
+            for query, gold in thousand.qrels.items()
+        ]
+    )
     assert round(float(found), 3) == 0.963  # as the repository's rankings give

@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def rows(power: float, sizes=(1_000, 10_000, 100_000), lane: str = "words"):
-    return [{"lane": lane, "passages": size, **dict.fromkeys(CARRIED_ON, 3e-4 * size**power)} for size in sizes]
+    return [
+        {"lane": lane, "passages": size, **dict.fromkeys(CARRIED_ON, 3e-4 * size**power)} for size in sizes
+    ]
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.2])
@@ -24,9 +26,14 @@ def test_what_grows_by_a_power_is_carried_on_by_it(power):
 
 
 def test_where_growth_bends_the_two_fits_say_a_range():
-    bent = [*rows(1.0, (1_000, 10_000)), *[row | {"index_s": 2 * row["index_s"]} for row in rows(1.0, (100_000,))]]
+    bent = [
+        *rows(1.0, (1_000, 10_000)),
+        *[row | {"index_s": 2 * row["index_s"]} for row in rows(1.0, (100_000,))],
+    ]
     (index, *_) = [each for each in extrapolated(bent, 10**6) if each.what == "index_s"]
-    assert index.low < 1000 < index.high == pytest.approx(1200) and index.exponent == pytest.approx(1.1505, abs=1e-4)
+    assert index.low < 1000 < index.high == pytest.approx(1200) and index.exponent == pytest.approx(
+        1.1505, abs=1e-4
+    )
 
 
 def test_failed_rows_do_not_count_and_too_few_are_refused():

@@ -5,12 +5,25 @@ from itertools import islice
 from pathlib import Path
 
 from kgot_lab.experiments.structure.analogies import Choice
-from kgot_lab.experiments.structure.judge import JUDGE_RUBRICS, JUDGE_SETS, judge_table, judged_choice, judged_rows
+from kgot_lab.experiments.structure.judge import (
+    JUDGE_RUBRICS,
+    JUDGE_SETS,
+    judge_table,
+    judged_choice,
+    judged_rows,
+)
 from kgot_lab.types import Reply
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
-CHOICES = ("The rust ate the bolt until it broke.", "He ate a sandwich at noon.", "They sang all night long.", "Lightning struck a bolt.")
-QUESTION = Choice("q", "Doubt gnawed at the pact until it fell apart.", CHOICES, 0, ("target", "other", "other", "other"))
+CHOICES = (
+    "The rust ate the bolt until it broke.",
+    "He ate a sandwich at noon.",
+    "They sang all night long.",
+    "Lightning struck a bolt.",
+)
+QUESTION = Choice(
+    "q", "Doubt gnawed at the pact until it fell apart.", CHOICES, 0, ("target", "other", "other", "other")
+)
 
 
 class Says:
@@ -31,7 +44,16 @@ def said(span, answer):
 
 
 def row(question, rubric, answer, right):
-    return {"set": "s", "rubric": rubric, "question": question, "model": "m", "answer": answer, "span": "", "quoted": False, "right": right}
+    return {
+        "set": "s",
+        "rubric": rubric,
+        "question": question,
+        "model": "m",
+        "answer": answer,
+        "span": "",
+        "quoted": False,
+        "right": right,
+    }
 
 
 def test_words_of_the_chosen_text_are_a_quotation_also_with_the_letter_of_the_list_before_them():
@@ -55,9 +77,13 @@ def test_all_sets_and_rubrics_come_in_turn_and_what_is_kept_is_not_asked_again()
     model = Says(said("words that decide it", "A"))
     first = list(islice(judged_rows(model, 2), len(JUDGE_SETS) * len(JUDGE_RUBRICS)))
     keys = [(row["set"], row["rubric"], row["question"]) for row in first]
-    assert [(name, rubric) for name, rubric, _ in keys] == [(name, rubric) for name in JUDGE_SETS for rubric in JUDGE_RUBRICS]
+    assert [(name, rubric) for name, rubric, _ in keys] == [
+        (name, rubric) for name in JUDGE_SETS for rubric in JUDGE_RUBRICS
+    ]
     later = list(judged_rows(model, 2, set(keys)))
-    assert len(later) == len(first) and not {(row["set"], row["rubric"], row["question"]) for row in later} & set(keys)
+    assert len(later) == len(first) and not {
+        (row["set"], row["rubric"], row["question"]) for row in later
+    } & set(keys)
 
 
 def test_most_of_them_is_what_two_of_three_chose_and_else_each_counts_for_its_part():
@@ -69,10 +95,15 @@ def test_most_of_them_is_what_two_of_three_chose_and_else_each_counts_for_its_pa
 
 
 def test_the_page_says_what_the_receipts_of_the_judge_give():
-    rows = [json.loads(line) for line in (RESULTS / "structure" / "judge.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (RESULTS / "structure" / "judge.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     grid = judge_table(rows)
     shares = {(row[0].text, row[1].text): row[3].text for row in grid.rows}
     page = " ".join((RESULTS.parents[1] / "docs" / "structure.md").read_text(encoding="utf-8").split())
     told = page.partition("**A small model as judge.**")[2].partition("##")[0]
-    assert all(shares[name, rubric] in told for name in JUDGE_SETS for rubric in (*JUDGE_RUBRICS, "most of them"))
+    assert all(
+        shares[name, rubric] in told for name in JUDGE_SETS for rubric in (*JUDGE_RUBRICS, "most of them")
+    )
     assert f"{grid.rows[0][2].text} develop questions" in told

@@ -40,7 +40,10 @@ def test_the_shares_of_the_cells_are_those_of_their_questions(answers):
 
 
 def test_only_what_is_beyond_chance_after_the_correction_is_sure():
-    rows = [{"set": name, "gain": gain, "p": 0.01, "p Holm": p} for name, gain, p in (("a", 1, 0.01), ("b", 1, 0.06), ("c", -1, 0.02))]
+    rows = [
+        {"set": name, "gain": gain, "p": 0.01, "p Holm": p}
+        for name, gain, p in (("a", 1, 0.01), ("b", 1, 0.06), ("c", -1, 0.02))
+    ]
     assert sure(rows) == {"better": ["a"], "worse": ["c"]}
 
 
@@ -56,12 +59,36 @@ def test_a_set_a_system_or_a_folder_that_is_not_there_is_refused(answers, tmp_pa
 
 def test_edges_are_held_against_the_lot(tmp_path):
     rows = [
-        {"set": "s", "system": "good", "part": "develop", "edges": 4, "right": [[1, 2], [3, 4]], "analogous": 10, "pairs": 1000},
-        {"set": "s", "system": "none", "part": "locked", "edges": 0, "right": [], "analogous": 10, "pairs": 1000},
+        {
+            "set": "s",
+            "system": "good",
+            "part": "develop",
+            "edges": 4,
+            "right": [[1, 2], [3, 4]],
+            "analogous": 10,
+            "pairs": 1000,
+        },
+        {
+            "set": "s",
+            "system": "none",
+            "part": "locked",
+            "edges": 0,
+            "right": [],
+            "analogous": 10,
+            "pairs": 1000,
+        },
     ]
-    (tmp_path / "edges.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    (tmp_path / "edges.jsonl.gz").write_bytes(
+        gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+    )
     good, none = kept_edges(tmp_path)
-    assert (good["right"], good["precision"], good["recall"], good["prevalence"], good["times lot"]) == (2, "50.00%", "20%", "1.000%", 50)
+    assert (good["right"], good["precision"], good["recall"], good["prevalence"], good["times lot"]) == (
+        2,
+        "50.00%",
+        "20%",
+        "1.000%",
+        50,
+    )
     assert (none["edges"], none["precision"], none["times lot"]) == (0, "0.00%", 0)
     assert len(kept_edges(RESULTS)) > 20
 
@@ -83,7 +110,10 @@ def test_edges_are_ordered_by_their_number_and_counted():
     others = [id for id in found.graph.ids if id.endswith(" target")]
     numbers = [{"raw": n, "skeleton": n, "weight": -n, "alignment_score": 0.0} for n in range(len(others))]
     edges = [Edge(source, "like", other, about) for other, about in zip(others, numbers, strict=True)]
-    assert best_by("texts", edges)[0].properties["raw"] == len(others) - 1 and best_by("delta", edges)[0].properties["raw"] == 0
+    assert (
+        best_by("texts", edges)[0].properties["raw"] == len(others) - 1
+        and best_by("delta", edges)[0].properties["raw"] == 0
+    )
     counted = found.known_at_top(edges, (len(edges),))
     assert [row[f"among the first {len(edges)}"] for row in counted] == [1, 1, 1, 1]
     assert found.row(edges[0])["one"] == found.graph.node(source).properties["name"]

@@ -1,4 +1,6 @@
-"""The KG-OS benchmark: frozen queries, what is settled before, leniency by lot, verdicts, and that its receipts are of this program."""
+"""The KG-OS benchmark: frozen queries, what is settled before, leniency by lot, verdicts, and that its
+receipts are of this program.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from kgot_lab.experiments.kgos import queries as queries_of
 from kgot_lab.experiments.kgos.benchmark import PLAN, SETTLED, half_report, measure_half, settled_before
 from kgot_lab.experiments.kgos.claims import Equality, level_said
 from kgot_lab.experiments.kgos.intent_results import intents_said
-from kgot_lab.experiments.kgos.intents import INTENT_LABELS, NO_INTENT, IntentProbe, confusions, outside_questions, right_intents
+from kgot_lab.experiments.kgos.intents import (
+    INTENT_LABELS,
+    NO_INTENT,
+    IntentProbe,
+    confusions,
+    outside_questions,
+    right_intents,
+)
 from kgot_lab.experiments.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, stood_for
 from kgot_lab.experiments.kgos.queries import HALVES, cookbook_data, cookbook_queries
 from kgot_lab.experiments.kgos.results import kgos_verdicts
@@ -43,7 +52,8 @@ def vectors():
     return Remembered(minilm())
 
 
-# --- the queries --------------------------------------------------------------------------------------------------------------
+# --- the queries
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_halves_share_no_query_and_every_gold_node_is_in_the_graph(graph):
@@ -51,7 +61,9 @@ def test_the_halves_share_no_query_and_every_gold_node_is_in_the_graph(graph):
     ids = [query.id for some in halves.values() for query in some]
     assert len(ids) == len(set(ids)) == 152 and {len(some) for some in halves.values()} == {76}
     for query in (*halves["tuning"], *halves["locked"]):
-        assert query.strict <= query.lenient <= set(graph.ids) and bool(query.strict) is (query.level != "out_of_scope")
+        assert query.strict <= query.lenient <= set(graph.ids) and bool(query.strict) is (
+            query.level != "out_of_scope"
+        )
         assert query.intent in INTENT_LABELS
     with pytest.raises(UnknownName, match="tuning"):
         cookbook_queries("all")
@@ -60,13 +72,16 @@ def test_the_halves_share_no_query_and_every_gold_node_is_in_the_graph(graph):
 @pytest.mark.parametrize("file", ["queries_locked.jsonl", "nodes.jsonl", "edges.jsonl"])
 def test_what_was_changed_since_it_was_frozen_is_not_counted_on(monkeypatch, tmp_path, file):
     shutil.copytree(bundled("cookbook"), tmp_path / "cookbook")
-    (tmp_path / "cookbook" / file).write_text((tmp_path / "cookbook" / file).read_text().replace("prompt", "Prompt", 1))
+    (tmp_path / "cookbook" / file).write_text(
+        (tmp_path / "cookbook" / file).read_text().replace("prompt", "Prompt", 1)
+    )
     monkeypatch.setattr(queries_of, "bundled", lambda name: tmp_path / name)
     with pytest.raises(BadInput, match=f"{file} is not as it was frozen"):
         cookbook_queries("locked")
 
 
-# --- what is settled before ---------------------------------------------------------------------------------------------------
+# --- what is settled before
+# ---------------------------------------------------------------------------------------------------
 
 
 def settled_at(tmp_path, **changed):
@@ -82,7 +97,9 @@ def test_nothing_is_measured_before_it_is_settled_what_will_be(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("changed", [{"claims": []}, {"lenient": "all of them"}, {"frozen": {}}, {"tuned on": "both halves"}])
+@pytest.mark.parametrize(
+    "changed", [{"claims": []}, {"lenient": "all of them"}, {"frozen": {}}, {"tuned on": "both halves"}]
+)
 def test_what_was_settled_is_not_changed_afterwards(tmp_path, graph, changed):
     folder = settled_at(tmp_path, **changed)
     with pytest.raises(BadInput, match=f"something else than the program on {next(iter(changed))}"):
@@ -91,7 +108,10 @@ def test_what_was_settled_is_not_changed_afterwards(tmp_path, graph, changed):
 
 def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is_refused(tmp_path, graph):
     folder = settled_at(tmp_path)
-    assert settled_before(folder, graph, Remembered(Letters())).as_json() == json.loads((folder / SETTLED).read_text())["learned fusion"]
+    assert (
+        settled_before(folder, graph, Remembered(Letters())).as_json()
+        == json.loads((folder / SETTLED).read_text())["learned fusion"]
+    )
     plan = json.loads((folder / PLAN).read_text())
     (folder / PLAN).write_text(json.dumps(plan | {"baseline": "bm25 only"}))
     with pytest.raises(BadInput, match="another plan"):
@@ -105,7 +125,8 @@ def test_a_half_without_receipts_is_an_error_that_says_what_to_do(tmp_path):
         intents_said(tmp_path, "locked")
 
 
-# --- the receipts are of this program -----------------------------------------------------------------------------------------
+# --- the receipts are of this program
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -119,10 +140,13 @@ def test_a_system_finds_today_what_its_receipt_has(graph, tuning, vectors, name)
     (run,) = (run for run in tuning.runs if run.system == name)
     asked = tuning.dataset.queries
     same = sum(list(stage.search(query).ids[:10]) == run.ids(query.id)[:10] for query in asked)
-    assert same >= len(asked) - 2, f"{same} of {len(asked)}"  # the last bits of a vector differ between processors
+    assert same >= len(asked) - 2, (
+        f"{same} of {len(asked)}"
+    )  # the last bits of a vector differ between processors
 
 
-# --- leniency -----------------------------------------------------------------------------------------------------------------
+# --- leniency
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def test_an_accepted_node_stands_for_one_strict_node_and_no_more():
@@ -148,7 +172,8 @@ def test_strict_recall_by_leniency_is_that_of_the_report(graph, tuning):
     assert own == pytest.approx(tuning.scores["3-weight hybrid"].per_query("recall@5"))
 
 
-# --- verdicts -----------------------------------------------------------------------------------------------------------------
+# --- verdicts
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def test_an_equality_holds_within_the_margin_fails_beyond_it_and_is_open_over_its_edge():
@@ -161,22 +186,31 @@ def test_an_equality_holds_within_the_margin_fails_beyond_it_and_is_open_over_it
 
 def test_a_level_is_within_the_interval_not_reached_or_exceeded():
     own = Estimate(0.6, 0.5, 0.7, 9)
-    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == ["within the interval"] * 2 + ["not reached", "exceeded"]
+    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == ["within the interval"] * 2 + [
+        "not reached",
+        "exceeded",
+    ]
 
 
 def test_every_claim_has_a_verdict_of_the_locked_half_and_the_hybrid_beats_its_lanes_there():
     verdicts = {row.claim.text: row for row in kgos_verdicts(half_report(RESULTS, "locked"))}
     assert len(verdicts) == 17 and {row.difference.mean > 0 for row in list(verdicts.values())[:3]} == {True}
-    assert all(row.said == ("replicates" if row.difference.low > 0 and row.p_holm < 0.05 else row.said) for row in verdicts.values())
+    assert all(
+        row.said == ("replicates" if row.difference.low > 0 and row.p_holm < 0.05 else row.said)
+        for row in verdicts.values()
+    )
     assert "does not" not in {row.said for row in verdicts.values()}
 
 
-# --- intents ------------------------------------------------------------------------------------------------------------------
+# --- intents
+# ------------------------------------------------------------------------------------------------------------------
 
 
 def test_the_questions_from_outside_are_three_parts_and_none_is_a_query_of_ours():
     parts = [outside_questions(split) for split in ("train", "val", "test")]
-    assert [len(part) for part in parts] == [100, 100, 1000] and len({text for part in parts for text in part}) == 1200
+    assert [len(part) for part in parts] == [100, 100, 1000] and len(
+        {text for part in parts for text in part}
+    ) == 1200
     ours = {query.text for half in HALVES for query in cookbook_queries(half)}
     assert not ours & {text for part in parts for text in part}
     with pytest.raises(UnknownName, match="train"):
@@ -196,7 +230,9 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
     for said in intents_said(RESULTS, half):
         table = confusions(said, some)
         assert sum(sum(row.values()) for row in table.values()) == len(some)
-        assert sum(row.get(label, 0) for label, row in table.items()) == sum(right_intents(said, some).values())
+        assert sum(row.get(label, 0) for label, row in table.items()) == sum(
+            right_intents(said, some).values()
+        )
         assert sum(right_intents(said, some, fair=True).values()) >= sum(right_intents(said, some).values())
         assert sum(id.startswith("outside") for id in said.labels) == 1000
 
@@ -204,4 +240,6 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
 def test_the_queries_without_an_answer_are_in_no_data_set(graph):
     some = cookbook_queries("tuning")
     data = cookbook_data("tuning", some, graph)
-    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66 and set(data.qrels) == {query.id for query in data.queries}
+    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66 and set(data.qrels) == {
+        query.id for query in data.queries
+    }

@@ -1,4 +1,6 @@
-"""Where answers were lost: each stage on a run of few events, the file that keeps the stages, and the table made of it."""
+"""Where answers were lost: each stage on a run of few events, the file that keeps the stages, and the table
+made of it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,12 @@ LOVELACE = ASKED[0]
 WHICH = replace(LOVELACE, text="Who was born first, Ada Lovelace or Marie Curie?", answer="Ada Lovelace")
 
 
-def run(question=LOVELACE, found=LOVELACE.gold, shown="Ada Lovelace was born in London.", tried=(), answer="Paris"):
-    """A run in which some passages were found, a text was shown, and some answers were tried, each with why it was refused."""
+def run(
+    question=LOVELACE, found=LOVELACE.gold, shown="Ada Lovelace was born in London.", tried=(), answer="Paris"
+):
+    """A run in which some passages were found, a text was shown, and some answers were tried, each with why
+    it was refused.
+    """
     yield ToolReturned(call=ToolCall("search"), text="", sources=tuple(Document(id, "") for id in found))
     yield Asked(role="path", model="m", prompt=few_prompt(question.text, shown), reply=answer)
     yield from (Parsed(text=text, problem=problem) for text, problem in tried)
@@ -33,7 +39,9 @@ def run(question=LOVELACE, found=LOVELACE.gold, shown="Ada Lovelace was born in 
 
 
 def stage(question=LOVELACE, f1=0.0, em=0.0, error="", **happened):
-    return loss_of(question, tuple(run(question, **happened)), QuestionReceipt(question.id, em=em, f1=f1, error=error))
+    return loss_of(
+        question, tuple(run(question, **happened)), QuestionReceipt(question.id, em=em, f1=f1, error=error)
+    )
 
 
 def test_each_wrong_answer_is_lost_at_one_stage_and_the_first_that_fits_counts():
@@ -69,12 +77,15 @@ def test_the_loop_and_the_systems_share_what_comes_before_reading():
         assert stage_of_loss(LOVELACE, events, **scores) == stage(**happened)
 
 
-# --- the file -------------------------------------------------------------------------------------------------------------
+# --- the file
+# -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    """A comparison whose model says Paris to whatever it is asked, of two sets that the package is made to know."""
+    """A comparison whose model says Paris to whatever it is asked, of two sets that the package is made to
+    know.
+    """
     for name, questions in SETS.items():
         monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
     chosen = Slice(["closed-book", "rag", "gold"])
@@ -84,7 +95,10 @@ def folder(monkeypatch, tmp_path):
 
 def table(folder):
     findings = Findings.of(folder)
-    return {row[0].text: [cell.text for cell in row[1:]] for row in losses_grid(findings, losses(folder, findings)).rows}
+    return {
+        row[0].text: [cell.text for cell in row[1:]]
+        for row in losses_grid(findings, losses(folder, findings)).rows
+    }
 
 
 def test_every_system_has_its_row_for_each_set_and_for_all(folder):
@@ -130,8 +144,14 @@ def test_a_damaged_trace_is_left_out_and_the_table_says_how_many_are_known(folde
         ('{"kind": "another"}', "its kind is 'another'"),
         ('{"kind": "where answers were lost"}', "KeyError"),
         ('{"kind": "where answers were lost", "stages": []}', "AttributeError"),
-        ('{"kind": "where answers were lost", "stages": {"first": {"rag": {"q": "gone"}}}}', "there is no stage 'gone'"),
-        ('{"kind": "where answers were lost", "stages": {"third": {"rag": {}}}}', "rag on third is not in the plan"),
+        (
+            '{"kind": "where answers were lost", "stages": {"first": {"rag": {"q": "gone"}}}}',
+            "there is no stage 'gone'",
+        ),
+        (
+            '{"kind": "where answers were lost", "stages": {"third": {"rag": {}}}}',
+            "rag on third is not in the plan",
+        ),
     ],
 )
 def test_a_file_of_something_else_is_refused_and_stays(folder, held, why):
@@ -147,4 +167,8 @@ def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
     stages = losses(folder, findings)
     keep_losses(folder, stages)
     assert losses_on_file(folder, findings.plan) == stages
-    assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == ["curie", "lovelace", "newton"]
+    assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == [
+        "curie",
+        "lovelace",
+        "newton",
+    ]

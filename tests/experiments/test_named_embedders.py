@@ -1,4 +1,6 @@
-"""Embedders by their names, as `kgot-lab bench --embedder` takes them: packaged ones, a model of one's own, and a server."""
+"""Embedders by their names, as `kgot-lab bench --embedder` takes them: packaged ones, a model of one's own,
+and a server.
+"""
 
 import shutil
 from importlib import util
@@ -29,14 +31,21 @@ def folder(tmp_path_factory):
 
 def test_the_packaged_ones_have_the_names_that_embedder_knows():
     pytest.importorskip("wordllama")
-    assert embedder_named("minilm").name == "all-MiniLM-L6-v2-int8" and embedder_named("wordllama").dimension == 256
+    assert (
+        embedder_named("minilm").name == "all-MiniLM-L6-v2-int8"
+        and embedder_named("wordllama").dimension == 256
+    )
     assert embedder_named("all-minilm").name.startswith("all-MiniLM-L6-v2")
 
 
 def test_a_model_in_a_folder_gives_the_vectors_of_the_model_and_is_named_by_the_folder(folder):
     mine = embedder_named(f"sentence-transformers:{folder}")
-    assert (mine.name, mine.dimension) == ("my model", 384) and embedder_named(str(folder)).digest == mine.digest
-    assert np.allclose(mine.embed(TEXTS), SentenceTransformers().embed(TEXTS), atol=1e-5) and mine.embed([]).shape == (0, 384)
+    assert (mine.name, mine.dimension) == ("my model", 384) and embedder_named(
+        str(folder)
+    ).digest == mine.digest
+    assert np.allclose(mine.embed(TEXTS), SentenceTransformers().embed(TEXTS), atol=1e-5) and mine.embed(
+        []
+    ).shape == (0, 384)
     assert f"{SentenceModel(str(folder))!r}" == "<my model by sentence-transformers, 384 dimensions>"
 
 
@@ -61,17 +70,28 @@ def test_other_settings_or_weights_in_the_folder_are_another_embedder(folder, tm
 
 def test_what_holds_no_model_or_cannot_be_had_is_said_without_its_path(folder, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelMissing, match="the folder 'empty' holds no model that sentence-transformers can load") as refused:
+    with pytest.raises(
+        ModelMissing, match="the folder 'empty' holds no model that sentence-transformers can load"
+    ) as refused:
         embedder_named(f"sentence-transformers:{tmp_path / 'empty'}")
     assert refused.value.__cause__ is not None
-    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *_, **__: (_ for _ in ()).throw(OSError("no network")))
-    with pytest.raises(ModelMissing, match=r"the model 'no/such' is neither a folder nor .*huggingface\.co \(OSError\); check the name"):
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.model_info", lambda *_, **__: (_ for _ in ()).throw(OSError("no network"))
+    )
+    with pytest.raises(
+        ModelMissing,
+        match=r"the model 'no/such' is neither a folder nor .*huggingface\.co \(OSError\); check the name",
+    ):
         embedder_named("sentence-transformers:no/such")
 
 
 def test_without_sentence_transformers_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("kgot_lab.embedding.named.find_spec", lambda name: None if name[0] == "s" else util.find_spec(name))
-    with pytest.raises(NotInstalled, match=r"this needs sentence-transformers: pip install 'kgot_lab\[torch\]'"):
+    monkeypatch.setattr(
+        "kgot_lab.embedding.named.find_spec", lambda name: None if name[0] == "s" else util.find_spec(name)
+    )
+    with pytest.raises(
+        NotInstalled, match=r"this needs sentence-transformers: pip install 'kgot_lab\[torch\]'"
+    ):
         embedder_named("sentence-transformers:BAAI/bge-base-en-v1.5")
 
 
@@ -89,7 +109,11 @@ def test_a_server_is_named_as_everywhere_and_its_key_must_be_there(monkeypatch):
     [
         ("lsa", BadInput, "lsa learns from the documents of one data set.*system of its own, 'lsa'"),
         ("infonce", BadInput, "infonce learns from the documents"),
-        ("nosuch", UnknownName, "unknown embedder 'nosuch'. Known: all-minilm, api:http://HOST:PORT/v1#MODEL, api:openai:MODEL, minilm"),
+        (
+            "nosuch",
+            UnknownName,
+            "unknown embedder 'nosuch'. Known: all-minilm, api:http://HOST:PORT/v1#MODEL, api:openai:MODEL, minilm",
+        ),
         ("", UnknownName, "unknown embedder ''"),
         ("api", BadInput, "needs a server and a model"),
         (None, BadInput, "an embedder is given by its name"),

@@ -41,7 +41,8 @@ from kgot_lab.paths.few import few_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
 
-# --- threads --------------------------------------------------------------------------------------------------------------
+# --- threads
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_everything_is_worked_on_once():
@@ -73,12 +74,16 @@ def test_what_was_halted_is_no_error_of_its_own():
     assert list(in_parallel(work, range(3), 2, threading.Event())) == []
 
 
-# --- receipts -------------------------------------------------------------------------------------------------------------
+# --- receipts
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_an_alias_is_as_right_as_the_answer():
     question = Question("q", "Who?", "G. Stanley Hall", aliases=("Stanley Hall",))
-    assert scored(question, "Stanley Hall", "match").correct and scored(question, "stanley hall", "match").em == 1
+    assert (
+        scored(question, "Stanley Hall", "match").correct
+        and scored(question, "stanley hall", "match").em == 1
+    )
     assert not scored(question, "Hall", "match").correct
 
 
@@ -116,7 +121,12 @@ def receipts_file(folder):
     return path
 
 
-CHANGES = [('"correct": false', '"correct": true '), ('"f1": 0.5', '"f1": 8.0'), ('{"id": "a"', '{"id": "z"'), ('"gold": ""', '"gold" ""')]
+CHANGES = [
+    ('"correct": false', '"correct": true '),
+    ('"f1": 0.5', '"f1": 8.0'),
+    ('{"id": "a"', '{"id": "z"'),
+    ('"gold": ""', '"gold" ""'),
+]
 
 
 @pytest.mark.parametrize(("was", "now"), CHANGES)
@@ -140,7 +150,9 @@ def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
 
 def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
     path = tmp_path / "receipts.jsonl"
-    path.write_text('{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n')
+    path.write_text(
+        '{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n'
+    )
     append_receipt(path, QuestionReceipt("d"))
     assert list(read_receipts(path)) == ["a", "c", "d"]
     for value in ("8.0", "-1", '"much"', "NaN", "true"):
@@ -166,7 +178,9 @@ def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took
     assert [receipt.seconds for receipt in again] == [None, None]
     assert list(read_receipts(folder / "receipts.jsonl").values()) == again
     assert results_json(again)["by level"]["all"]["questions of unknown seconds"] == 2
-    assert "2 unknown" in str(results_grid(again)) and write_totals(folder)["questions of unknown seconds"] == 2
+    assert (
+        "2 unknown" in str(results_grid(again)) and write_totals(folder)["questions of unknown seconds"] == 2
+    )
 
 
 def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_that_of_the_answer():
@@ -177,28 +191,54 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
     ada, noether = "[Ada Lovelace] She was born in London.", "[Emmy Noether] She was born in Erlangen."
     begun = Started(question="Where was Ada Lovelace born?", limits={"reading": "paths"}, dialect="Python")
     rows = Read(statement="paths()", rows=({"sentence_1": "much more"},))
-    events = [begun, rows, read(ada, "London", -0.1), read(f"{ada}\n{noether}", "Erlangen", -2.0), Answered(text="London", forced=False)]
+    events = [
+        begun,
+        rows,
+        read(ada, "London", -0.1),
+        read(f"{ada}\n{noether}", "Erlangen", -2.0),
+        Answered(text="London", forced=False),
+    ]
     assert facts_read(events) == f"{ada}\n{noether}"
     receipt = with_costs(QuestionReceipt("q"), events, 1.0)
-    assert receipt.rests and receipt.likelihood == pytest.approx(math.exp(-0.1)) and receipt.evidence_tokens == 20
+    assert (
+        receipt.rests
+        and receipt.likelihood == pytest.approx(math.exp(-0.1))
+        and receipt.evidence_tokens == 20
+    )
 
 
 def test_of_a_private_set_no_right_answer_is_written():
-    right, wrong = (scored(Question("q", "Who?", "Ada Lovelace"), said, "gaia") for said in ("ada lovelace", "Babbage"))
+    right, wrong = (
+        scored(Question("q", "Who?", "Ada Lovelace"), said, "gaia") for said in ("ada lovelace", "Babbage")
+    )
     assert "ovelace" not in repr(withheld(right)) and withheld(right).correct
     assert withheld(wrong).predicted == "Babbage" and "ovelace" not in repr(withheld(wrong))
 
 
 def test_results_have_intervals_and_close_calls_of_their_own():
-    receipts = [QuestionReceipt(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}") for n in range(10)]
+    receipts = [
+        QuestionReceipt(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}")
+        for n in range(10)
+    ]
     told = results_json(receipts)["by level"]["all"]
-    assert told["correct"]["mean"] == 0.6 and told["correct"]["low"] < 0.6 < told["correct"]["high"] and told["close calls"] == 1
-    assert [row[0].text for row in results_grid(receipts).rows] == ["level 0", "level 1", "all"] and graded_grid(receipts) is None
+    assert (
+        told["correct"]["mean"] == 0.6
+        and told["correct"]["low"] < 0.6 < told["correct"]["high"]
+        and told["close calls"] == 1
+    )
+    assert [row[0].text for row in results_grid(receipts).rows] == [
+        "level 0",
+        "level 1",
+        "all",
+    ] and graded_grid(receipts) is None
 
 
-# --- plans and folders ----------------------------------------------------------------------------------------------------
+# --- plans and folders
+# ----------------------------------------------------------------------------------------------------
 
-PLAN = QuestionPlan("own", "ab", 3, "cd", {"seed": 0}, "loop", "m", "m", {"steps": 7}, ["search"], made={"date": "2026-01-01"})
+PLAN = QuestionPlan(
+    "own", "ab", 3, "cd", {"seed": 0}, "loop", "m", "m", {"steps": 7}, ["search"], made={"date": "2026-01-01"}
+)
 
 
 def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
@@ -225,10 +265,13 @@ def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
 def test_each_id_has_a_file_of_its_own():
     ids = ["a", "A", "a/b", "a_b", "../a", "x" * 300, "x" * 301, "Ω", "con cat"]
     names = [trace_name(id) for id in ids]
-    assert len({name.lower() for name in names}) == len(ids) and all("/" not in name and len(name) < 100 for name in names)
+    assert len({name.lower() for name in names}) == len(ids) and all(
+        "/" not in name and len(name) < 100 for name in names
+    )
 
 
-# --- from Python ----------------------------------------------------------------------------------------------------------
+# --- from Python
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_path):
@@ -236,7 +279,10 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
 
     def look(query: str) -> Result:
         asked.append(query)
-        return Result("Ada Lovelace was born in London.", (Document("w", "Ada Lovelace was born in London.", "Ada Lovelace"),))
+        return Result(
+            "Ada Lovelace was born in London.",
+            (Document("w", "Ada Lovelace was born in London.", "Ada Lovelace"),),
+        )
 
     web = TextTool("web", "Looks into the web.", {"query": "what to look for"}, look, finds="query")
     llm = scripted(
@@ -244,13 +290,28 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
         **{"arithmetic?": {"needed": False}}, parse={"answer": "London"}, choose={"number": 1},
     )  # fmt: skip
     mine = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London")])
-    ready = prepared(mine, Selection(), Answerers("loop", llm, REFERENCE, tools=lambda question, behind: [web]), tmp_path / "run")
+    ready = prepared(
+        mine,
+        Selection(),
+        Answerers("loop", llm, REFERENCE, tools=lambda question, behind: [web]),
+        tmp_path / "run",
+    )
     [receipt] = ready.run.answers()
-    assert receipt.correct and receipt.tools == {"web": 1} and asked == ["Ada Lovelace"] and read_plan(tmp_path / "run")["tools"] == ["web"]
-    assert write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1 and ready.spending.calls == receipt.calls
+    assert (
+        receipt.correct
+        and receipt.tools == {"web": 1}
+        and asked == ["Ada Lovelace"]
+        and read_plan(tmp_path / "run")["tools"] == ["web"]
+    )
+    assert (
+        write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1 and ready.spending.calls == receipt.calls
+    )
 
 
-ASKED = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London"), Question("r", "And Emmy Noether?", "Erlangen")])
+ASKED = QuestionSet(
+    [],
+    [Question("q", "Where was Ada Lovelace born?", "London"), Question("r", "And Emmy Noether?", "Erlangen")],
+)
 
 
 def guessing(asked: list[str]) -> Scripted:
@@ -272,7 +333,9 @@ def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
             raise BadInput("the folder of pages is gone")
         return []
 
-    ready = prepared(ASKED, Selection(), Answerers("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run")
+    ready = prepared(
+        ASKED, Selection(), Answerers("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
+    )
     with pytest.raises(BadInput, match="pages is gone"):
         list(ready.run.answers())
     assert len(made) == 3 and ready.run.receipts == {}
@@ -280,7 +343,13 @@ def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
 
 def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
     with pytest.raises(BadInput, match="scored by its own rules"):
-        check_run(replace(ASKED, scored_by="gaia"), Selection(), Answerers("loop", None, REFERENCE), tmp_path, graded=True)
+        check_run(
+            replace(ASKED, scored_by="gaia"),
+            Selection(),
+            Answerers("loop", None, REFERENCE),
+            tmp_path,
+            graded=True,
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -288,8 +357,12 @@ def test_rag_finds_passages_in_documents_only(tmp_path):
     def looking_out(question, behind):
         raise AssertionError("it is not to look out")
 
-    mine = QuestionSet([Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1])
-    [receipt] = prepared(mine, Selection(), Answerers("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run").run.answers()
+    mine = QuestionSet(
+        [Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1]
+    )
+    [receipt] = prepared(
+        mine, Selection(), Answerers("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
+    ).run.answers()
     assert receipt.correct and receipt.tools == {"search": 1}
 
 
@@ -301,10 +374,16 @@ def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, kil
     whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
     (folder / "receipts.jsonl").unlink()
     (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
-    (folder / "traces" / "q.again").write_text("".join(whole[: 3 if killed_with_a_reply else 2]))  # and again, perhaps after it
+    (folder / "traces" / "q.again").write_text(
+        "".join(whole[: 3 if killed_with_a_reply else 2])
+    )  # and again, perhaps after it
     assert spent_before(folder)[0] == killed_with_a_reply
     [receipt] = prepared(ASKED, Selection(limit=1), by, folder).run.answers()
-    assert receipt.correct and len(asked) == (1 if killed_with_a_reply else 2) and not (folder / "traces" / "q.again").exists()
+    assert (
+        receipt.correct
+        and len(asked) == (1 if killed_with_a_reply else 2)
+        and not (folder / "traces" / "q.again").exists()
+    )
 
 
 def test_what_no_trace_tells_is_kept_for_the_next_sitting(tmp_path):
@@ -324,12 +403,23 @@ def test_what_no_trace_tells_is_kept_for_the_next_sitting(tmp_path):
 @pytest.mark.parametrize("system", ["loop", "zero-shot"])
 def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
     def estimates(grader=None):
-        return rest_of(prepared(ASKED, Selection(), Answerers(system, guessing([]), REFERENCE, grader=grader), tmp_path / "run").run)
+        return rest_of(
+            prepared(
+                ASKED,
+                Selection(),
+                Answerers(system, guessing([]), REFERENCE, grader=grader),
+                tmp_path / "run",
+            ).run
+        )
 
     [(what, cost)] = estimates().items()
     assert what.startswith("2 questions") and cost.calls == (2 if system == "zero-shot" else cost.calls) > 0
     if system == "zero-shot":
-        list(prepared(ASKED, Selection(), Answerers(system, guessing([]), REFERENCE), tmp_path / "run").run.answers())
+        list(
+            prepared(
+                ASKED, Selection(), Answerers(system, guessing([]), REFERENCE), tmp_path / "run"
+            ).run.answers()
+        )
         assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
 
 
@@ -341,10 +431,14 @@ def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
     more, behind = all_that_work(nothing_more, REFERENCE, tmp_path / "unpacked"), ModelsBehind(guessing([]))
 
     def used(number: int) -> tuple[str, str]:
-        tools = {tool.name: tool for tool in more(Question(str(number), "?", "!", attachments=(zipped,)), behind)}
+        tools = {
+            tool.name: tool for tool in more(Question(str(number), "?", "!", attachments=(zipped,)), behind)
+        }
         unpacked = tools["extract_zip"](file="a.zip").text
         return unpacked, tools["python"](code=f"print({number} + 1)").text.strip()
 
     with ThreadPoolExecutor(3) as threads:
         results = list(threads.map(used, range(3)))
-    assert [number for _, number in results] == ["1", "2", "3"] and all("a.zip/note.txt" in names for names, _ in results)
+    assert [number for _, number in results] == ["1", "2", "3"] and all(
+        "a.zip/note.txt" in names for names, _ in results
+    )

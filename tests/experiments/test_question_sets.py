@@ -1,4 +1,6 @@
-"""Question sets: those that are bundled, one of one's own, GAIA from a hub on this computer, and which questions are asked."""
+"""Question sets: those that are bundled, one of one's own, GAIA from a hub on this computer, and which
+questions are asked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from kgot_lab.experiments.questions.own import own_questions
 from kgot_lab.experiments.questions.packed import frames, musique, simpleqa
 from kgot_lab.experiments.questions.sets import Selection, opened_questions
 
-# --- bundled --------------------------------------------------------------------------------------------------------------
+# --- bundled
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_musique_has_its_passages_aliases_and_hops_as_levels():
@@ -43,22 +46,39 @@ def test_simpleqa_and_frames_are_whole_and_have_no_documents():
 
 def test_the_hash_of_a_set_changes_with_any_answer():
     data = hotpotqa()
-    assert data.sha256 == hotpotqa().sha256 != data.only([question.id for question in data.questions[:99]]).sha256
+    assert (
+        data.sha256
+        == hotpotqa().sha256
+        != data.only([question.id for question in data.questions[:99]]).sha256
+    )
 
 
-# --- which questions ------------------------------------------------------------------------------------------------------
+# --- which questions
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_the_locked_questions_are_asked_only_when_they_are_named():
     locked = set(question_split()["locked"])
-    ids = {part: {question.id for question in Selection(part=part).of(hotpotqa()).questions} for part in ("", "locked", "develop", "all")}
-    assert ids["locked"] == locked and not ids[""] & locked and ids["all"] == ids[""] | locked and len(ids["all"]) == 100
+    ids = {
+        part: {question.id for question in Selection(part=part).of(hotpotqa()).questions}
+        for part in ("", "locked", "develop", "all")
+    }
+    assert (
+        ids["locked"] == locked
+        and not ids[""] & locked
+        and ids["all"] == ids[""] | locked
+        and len(ids["all"]) == 100
+    )
 
 
 def test_a_sample_is_drawn_by_seed_and_keeps_the_order_of_the_set():
     data = simpleqa()
     one, same, other = (Selection(sample=0.1, seed=seed).of(data).questions for seed in (1, 1, 2))
-    assert len(one) == 433 and one == same != other and [each.id for each in one] == sorted(each.id for each in one)
+    assert (
+        len(one) == 433
+        and one == same != other
+        and [each.id for each in one] == sorted(each.id for each in one)
+    )
 
 
 def test_a_level_is_named_by_its_number_or_whole():
@@ -70,7 +90,8 @@ def test_a_level_is_named_by_its_number_or_whole():
         Selection(level="1").of(simpleqa())
 
 
-# --- one's own ------------------------------------------------------------------------------------------------------------
+# --- one's own
+# ------------------------------------------------------------------------------------------------------------
 
 
 def write(path: Path, *rows: object) -> Path:
@@ -83,15 +104,35 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
     (tmp_path / "notes" / "tides.md").write_text("# Tides\n\nThe tide turns twice a day.\n")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     rows = [
-        {"question": "How often?", "answer": "twice", "documents": ["notes", {"title": "Moon", "text": "Pulls."}], "aliases": ["2 times"]},
-        {"id": "sum", "question": "What is a + b?", "answer": 3, "attachments": ["table.csv"], "level": 1, "steps": 2, "tools": ["python"]},
+        {
+            "question": "How often?",
+            "answer": "twice",
+            "documents": ["notes", {"title": "Moon", "text": "Pulls."}],
+            "aliases": ["2 times"],
+        },
+        {
+            "id": "sum",
+            "question": "What is a + b?",
+            "answer": 3,
+            "attachments": ["table.csv"],
+            "level": 1,
+            "steps": 2,
+            "tools": ["python"],
+        },
         {"question": "Which file?", "answer": "tides", "documents": ["notes/tides.md"]},
     ]
     data = own_questions(write(tmp_path / "mine.jsonl", *rows))
     first, second, third = data.questions
     assert data.name == "mine" and [each.id for each in data.questions] == ["1", "sum", "3"]
-    assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == ("2 times",)
-    assert (second.answer, second.level, second.steps, second.tools) == ("3", "1", 2, ("python",)) and second.attachments[0].is_file()
+    assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == (
+        "2 times",
+    )
+    assert (second.answer, second.level, second.steps, second.tools) == (
+        "3",
+        "1",
+        2,
+        ("python",),
+    ) and second.attachments[0].is_file()
     assert third.documents[0].text.startswith("The tide")
 
 
@@ -118,30 +159,43 @@ def test_a_bad_line_is_named(tmp_path, row, said):
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
     with pytest.raises(BadInput, match="holds no question"):
         own_questions(write(tmp_path / "empty.jsonl"))
-    with pytest.raises(BadInput, match=r"there is no file .*gone\.jsonl: .* hotpotqa"), opened_questions(str(tmp_path / "gone.jsonl")):
+    with (
+        pytest.raises(BadInput, match=r"there is no file .*gone\.jsonl: .* hotpotqa"),
+        opened_questions(str(tmp_path / "gone.jsonl")),
+    ):
         pass
 
 
-# --- GAIA, by rows that are invented here ---------------------------------------------------------------------------------
+# --- GAIA, by rows that are invented here
+# ---------------------------------------------------------------------------------
 
 TOKEN = "hf_notARealToken"
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
     about = {"Number of steps": f"{number}", "Tools": "1. A web browser\n2. A calculator"}
-    invented = {"task_id": f"t{number}", "Question": f"Invented question {number}?", "Final answer": str(number), "Level": 1 + number % 3}
+    invented = {
+        "task_id": f"t{number}",
+        "Question": f"Invented question {number}?",
+        "Final answer": str(number),
+        "Level": 1 + number % 3,
+    }
     return {**invented, "file_name": "", "file_path": "", "Annotator Metadata": about, **more}
 
 
 @contextmanager
 def hub_server(rows: list[dict[str, Any]], files: dict[str, bytes], status: int = 200):
-    """A hub of rows and files that sends files from another host; `seen` has each request's path and its authorization."""
+    """A hub of rows and files that sends files from another host; `seen` has each request's path and its
+    authorization.
+    """
     seen: list[tuple[str, str | None]] = []
 
     def handler(is_elsewhere: bool) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                seen.append((("elsewhere " if is_elsewhere else "") + self.path, self.headers.get("authorization")))
+                seen.append(
+                    (("elsewhere " if is_elsewhere else "") + self.path, self.headers.get("authorization"))
+                )
                 place = urlsplit(self.path)
                 if is_elsewhere:
                     self.answer(200, files[place.path.lstrip("/")])
@@ -150,11 +204,16 @@ def hub_server(rows: list[dict[str, Any]], files: dict[str, bytes], status: int 
                 elif place.path == "/rows":
                     asked = {name: values[0] for name, values in parse_qs(place.query).items()}
                     begin, length = int(asked["offset"]), int(asked["length"])
-                    page = [{"row_idx": n, "row": each} for n, each in enumerate(rows)][begin : begin + min(length, 100)]
+                    page = [{"row_idx": n, "row": each} for n, each in enumerate(rows)][
+                        begin : begin + min(length, 100)
+                    ]
                     self.answer(200, json.dumps({"rows": page}).encode())
                 else:
                     self.send_response(302)
-                    self.send_header("location", f"{elsewhere.replace('127.0.0.1', 'localhost')}/{place.path.rsplit('/', 1)[-1]}")
+                    self.send_header(
+                        "location",
+                        f"{elsewhere.replace('127.0.0.1', 'localhost')}/{place.path.rsplit('/', 1)[-1]}",
+                    )
                     self.send_header("content-length", "0")
                     self.end_headers()
 
@@ -174,7 +233,9 @@ def hub_server(rows: list[dict[str, Any]], files: dict[str, bytes], status: int 
 
 
 def test_gaia_is_read_page_by_page_with_the_token_which_goes_nowhere_else(tmp_path):
-    rows = [row(number) for number in range(1, 165)] + [row(165, file_name="table.csv", file_path="2023/validation/table.csv")]
+    rows = [row(number) for number in range(1, 165)] + [
+        row(165, file_name="table.csv", file_path="2023/validation/table.csv")
+    ]
     with hub_server(rows, {"table.csv": b"a,b\n1,2\n"}) as (hub, seen):
         data = gaia(hub, tmp_path)
     assert len(data.questions) == 165 and data.scored_by == "gaia" and data.private
@@ -182,14 +243,19 @@ def test_gaia_is_read_page_by_page_with_the_token_which_goes_nowhere_else(tmp_pa
     assert (last.level, last.steps, last.tools) == ("level 1", 165, ("A web browser", "A calculator"))
     assert last.attachments == (tmp_path / "table.csv",) and last.attachments[0].read_bytes() == b"a,b\n1,2\n"
     assert [token for path, token in seen if not path.startswith("elsewhere")] == [f"Bearer {TOKEN}"] * 3
-    assert [token for path, token in seen if path.startswith("elsewhere")] == [None]  # a file lies on another host
+    assert [token for path, token in seen if path.startswith("elsewhere")] == [
+        None
+    ]  # a file lies on another host
 
 
 def test_a_file_name_cannot_lead_out_of_the_folder(tmp_path):
     (tmp_path / "files").mkdir()
     with hub_server([row(1, file_name="../../escaped.txt")], {"escaped.txt": b"x"}) as (hub, _):
         data = gaia(hub, tmp_path / "files")
-    assert data.questions[0].attachments[0].parent == tmp_path / "files" and not (tmp_path / "escaped.txt").exists()
+    assert (
+        data.questions[0].attachments[0].parent == tmp_path / "files"
+        and not (tmp_path / "escaped.txt").exists()
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
@@ -219,18 +285,33 @@ def test_no_file_of_gaia_is_in_the_repository():
 
 def test_the_script_that_packs_the_sets_reads_the_owners_files_and_finds_what_differs(tmp_path):
     script = runpy.run_path(str(Path(__file__).parents[2] / "data" / "make" / "question_sets.py"))
-    rows = [{"_id": question.id, "question": question.text, "answer": question.answer} for question in simpleqa().questions]
+    rows = [
+        {"_id": question.id, "question": question.text, "answer": question.answer}
+        for question in simpleqa().questions
+    ]
     assert script["differing"]("simpleqa", rows) == []
     assert script["differing"]("simpleqa", [{**rows[0], "answer": "another"}, *rows[1:]]) == [rows[0]["_id"]]
     csv = tmp_path / "new.csv"
-    csv.write_text("metadata,problem,answer\n\"{'topic': 'Art', 'answer_type': 'Person', 'urls': []}\",Who?,Ada \n")
+    csv.write_text(
+        "metadata,problem,answer\n\"{'topic': 'Art', 'answer_type': 'Person', 'urls': []}\",Who?,Ada \n"
+    )
     assert list(script["simpleqa_rows"](csv)) == [
-        {"_id": "sq0000", "question": "Who?", "answer": "Ada", "topic": "Art", "answer_type": "Person", "urls": []}
+        {
+            "_id": "sq0000",
+            "question": "Who?",
+            "answer": "Ada",
+            "topic": "Art",
+            "answer_type": "Person",
+            "urls": [],
+        }
     ]
 
 
 def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
-    rows = [{"question": "Where\u2028was\u0085she born?", "answer": "London"}, {"question": "When?", "answer": "1815"}]
+    rows = [
+        {"question": "Where\u2028was\u0085she born?", "answer": "London"},
+        {"question": "When?", "answer": "1815"},
+    ]
     text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     path = tmp_path / "own.jsonl"
     path.write_bytes(f"\ufeff{text}\r\n".encode())

@@ -1,4 +1,6 @@
-"""The benchmark as a function: receipts, resuming, what is refused before anything is run, and what building and growing take."""
+"""The benchmark as a function: receipts, resuming, what is refused before anything is run, and what building
+and growing take.
+"""
 
 import gc
 import json
@@ -51,12 +53,15 @@ def receipts(folder) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.gz"))
 
 
-# --- running ----------------------------------------------------------------------------------------------------------
+# --- running
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, tmp_path, monkeypatch):
     [first] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
-    assert receipts(tmp_path / "out") == [f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})]
+    assert receipts(tmp_path / "out") == [
+        f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})
+    ]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
     assert first.plan == room.WRITTEN_BEFORE == Plan.load(tmp_path / "out" / "plan.json")
     monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run again"))
@@ -67,14 +72,22 @@ def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, t
 def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
     [ours] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     [derived] = derive(tmp_path / "out", load_dataset)
-    assert ours.parts == derived.parts == ("develop",) and ours.csv() == derived.csv() and ours.json() == derived.json()
+    assert (
+        ours.parts == derived.parts == ("develop",)
+        and ours.csv() == derived.csv()
+        and ours.json() == derived.json()
+    )
     assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
 
 
 def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own, tmp_path):
     [alone] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     mine, beside = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "lsa"])
-    assert mine.dataset.name == "own/test" and told([beside]) == told([alone]) and set(beside.scores) == {"bm25", "convex"}
+    assert (
+        mine.dataset.name == "own/test"
+        and told([beside]) == told([alone])
+        and set(beside.scores) == {"bm25", "convex"}
+    )
     before = receipts(tmp_path / "out")
     with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
         benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
@@ -114,18 +127,31 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
         benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     assert [path.name for path in (tmp_path / "out").rglob("*.partial")] == ["bm25.jsonl.gz.partial"]
     [resumed] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
-    assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted([*tiny().qrels, *asked[9:13]])
+    assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted(
+        [*tiny().qrels, *asked[9:13]]
+    )
 
 
 def test_progress_counts_the_systems_of_all_data_sets(own, tmp_path):
     other = to_beir(tiny(), tmp_path / "other")
     steps = []
-    benchmark(tmp_path / "out", VECTORS, names=[str(own), str(other)], only=["bm25"], progress=lambda *step: steps.append(step))
+    benchmark(
+        tmp_path / "out",
+        VECTORS,
+        names=[str(own), str(other)],
+        only=["bm25"],
+        progress=lambda *step: steps.append(step),
+    )
     assert [step[:2] for step in steps] == [(number, 4) for number in range(5)]
-    assert steps[0][2] == "bm25 on own/test" and steps[3][2] == "convex on other/test" and steps[4][2] == "the report"
+    assert (
+        steps[0][2] == "bm25 on own/test"
+        and steps[3][2] == "convex on other/test"
+        and steps[4][2] == "the report"
+    )
 
 
-# --- refused ----------------------------------------------------------------------------------------------------------
+# --- refused
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_names_that_are_not_there_are_refused_before_anything_is_written(own, tmp_path):
@@ -161,23 +187,31 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
         file.write_text(file.read_text() + json.dumps({"_id": "q8", "text": "Who?"}) + "\n")
         (own / "qrels" / "test.tsv").write_text((own / "qrels" / "test.tsv").read_text() + "q8\td00\t1\n")
     elif what == "other questions":
-        (own / "qrels" / "test.tsv").write_text((own / "qrels" / "test.tsv").read_text().replace("q7\td04", "q7\td05"))
+        (own / "qrels" / "test.tsv").write_text(
+            (own / "qrels" / "test.tsv").read_text().replace("q7\td04", "q7\td05")
+        )
     else:
         file.write_text(file.read_text().replace("radium", "polonium"))
     monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run"))
-    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other (documents|questions|qrels))"):
+    with pytest.raises(
+        BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other (documents|questions|qrels))"
+    ):
         benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
 
 
 def test_receipts_of_the_develop_questions_do_not_stand_for_all(tmp_path):
     benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    with pytest.raises(BadInput, match=r"was made on other questions.* than hotpotqa has now; name another folder"):
+    with pytest.raises(
+        BadInput, match=r"was made on other questions.* than hotpotqa has now; name another folder"
+    ):
         benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
 
 
 def test_one_query_is_too_few(tmp_path):
     folder = to_beir(tiny().only(["q0"]), tmp_path / "one")
-    with pytest.raises(BadInput, match="needs two queries or more to tell a difference from chance, and has 1"):
+    with pytest.raises(
+        BadInput, match="needs two queries or more to tell a difference from chance, and has 1"
+    ):
         benchmark(tmp_path / "out", VECTORS, names=[str(folder)])
 
 
@@ -212,13 +246,22 @@ def test_an_empty_corpus_and_ids_that_occur_twice_are_refused(own, tmp_path):
         benchmark(tmp_path / "out", VECTORS, names=[str(own)])
 
 
-# --- odd data -----------------------------------------------------------------------------------------------------------
+# --- odd data
+# -----------------------------------------------------------------------------------------------------------
 
-SILENT = (Query("to be or not", "q0"), Query("zzz 0", "q1"), *tiny().queries[2:])  # stop words alone, words that no document has
+SILENT = (
+    Query("to be or not", "q0"),
+    Query("zzz 0", "q1"),
+    *tiny().queries[2:],
+)  # stop words alone, words that no document has
 UNTITLED = tuple(replace(document, title="") for document in tiny().documents[1:])
 ODD = {
-    "questions that find no word, no titles, an empty document": tiny(queries=SILENT, documents=(Document("d00", ""), *UNTITLED)),
-    "one title for all": tiny(documents=tuple(replace(document, title="Same") for document in tiny().documents)),
+    "questions that find no word, no titles, an empty document": tiny(
+        queries=SILENT, documents=(Document("d00", ""), *UNTITLED)
+    ),
+    "one title for all": tiny(
+        documents=tuple(replace(document, title="Same") for document in tiny().documents)
+    ),
     "titles alone": tiny(documents=tuple(replace(document, text="") for document in tiny().documents)),
 }
 
@@ -226,33 +269,50 @@ ODD = {
 @pytest.mark.parametrize("what", ODD)
 def test_odd_data_are_measured_like_any_other(what, tmp_path):
     data = ODD[what]
-    names = [name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")]  # slow to begin with
+    names = [
+        name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")
+    ]  # slow to begin with
     [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names)
     assert len(made.runs) == len(names) and all(math.isfinite(row.mean) for row in made.rows)
 
 
 def test_learnt_vectors_come_from_two_documents_too(tmp_path):
-    two = tiny(documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))})
+    two = tiny(
+        documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))}
+    )
     learnt = "static vectors", "lsa", "infonce"
     [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt)
     assert {run.system for run in made.runs} == {*learnt, BASELINE}
 
 
-def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_are_no_controls(own, tmp_path):
+def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_are_no_controls(
+    own, tmp_path
+):
     names = [name for name in systems(tiny(), VECTORS) if name not in ("static vectors", "lsa", "infonce")]
     [made] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=names)
     named, order = shown_systems(made), [run.system for run in made.runs]
-    assert len(named) == 10 and {made.plan.baseline, made.plan.expected} <= set(named) and rival(made) == made.plan.expected
+    assert (
+        len(named) == 10
+        and {made.plan.baseline, made.plan.expected} <= set(named)
+        and rival(made) == made.plan.expected
+    )
     assert not any(name.startswith("control") for name in named) and named == sorted(named, key=order.index)
-    better = [name for name in order[: order.index(named[-1])] if name not in named and not name.startswith("control")]
+    better = [
+        name
+        for name in order[: order.index(named[-1])]
+        if name not in named and not name.startswith("control")
+    ]
     assert not better or named[-1] in (made.plan.baseline, made.plan.expected)
     page = recall_page([made])
     assert all(f">{name}<" in page or f"{name} (" in page for name in named)
     left_out = page[page.index("Left out") : page.index("</figcaption>")]
-    assert all(name in left_out for name in order if name not in named) and not re.search(r"; follow, sentences[;.]", left_out)
+    assert all(name in left_out for name in order if name not in named) and not re.search(
+        r"; follow, sentences[;.]", left_out
+    )
 
 
-# --- what building and growing take ---------------------------------------------------------------------------------
+# --- what building and growing take
+# ---------------------------------------------------------------------------------
 
 
 def test_indexing_has_a_row_for_every_system_with_seconds_and_megabytes_of_its_own(monkeypatch):
@@ -261,7 +321,11 @@ def test_indexing_has_a_row_for_every_system_with_seconds_and_megabytes_of_its_o
     built: list[str] = []
 
     def counted(*of):
-        return {name: lambda name=name, build=build: built.append(name) or build() for name, build in systems(*of).items() if name in some}
+        return {
+            name: lambda name=name, build=build: built.append(name) or build()
+            for name, build in systems(*of).items()
+            if name in some
+        }
 
     monkeypatch.setattr(room, "systems", counted)
     steps = []

@@ -7,7 +7,15 @@ import numpy as np
 from support.searching import Letters
 
 from kgot_lab.experiments.recall.datasets import hops_by_hand, load_dataset
-from kgot_lab.experiments.trails.splitting import HOP_CLUES, SPLIT_BY_HAND, SPLIT_SETS, UNSPLIT, HopClues, split_questions, splits_grid
+from kgot_lab.experiments.trails.splitting import (
+    HOP_CLUES,
+    SPLIT_BY_HAND,
+    SPLIT_SETS,
+    UNSPLIT,
+    HopClues,
+    split_questions,
+    splits_grid,
+)
 from kgot_lab.retrieval.trail.clues import CLUES, Clues
 from kgot_lab.retrieval.trail.trail import trail_index
 from kgot_lab.text.words import searched_words
@@ -42,7 +50,14 @@ def column(clues, name):
 def test_a_reply_that_is_a_chain_gives_its_hops_and_another_gives_none_with_what_each_cost():
     model = Says("1. Who wrote Red Harbour?\n2. Where was #1 born?", "I cannot split this.")
     chain, none = split_questions(model, [QUESTION, Query("Why?", "w")])
-    assert chain == {"question": "q", "model": "says", "hops": list(HOPS), "seconds": 1.5, "read": 200, "written": 20}
+    assert chain == {
+        "question": "q",
+        "model": "says",
+        "hops": list(HOPS),
+        "seconds": 1.5,
+        "read": 200,
+        "written": 20,
+    }
     assert none["hops"] == []
 
 
@@ -78,7 +93,9 @@ def test_musique_says_of_each_of_its_questions_how_it_was_composed():
 
 def test_the_table_pairs_each_split_with_questions_that_are_not_split():
     ids = [query.id for query in load_dataset("musique").develop.queries[:8]]
-    found = {"musique": {UNSPLIT: dict.fromkeys(ids, 0.5), SPLIT_BY_HAND: {**dict.fromkeys(ids, 0.5), ids[0]: 1.0}}}
+    found = {
+        "musique": {UNSPLIT: dict.fromkeys(ids, 0.5), SPLIT_BY_HAND: {**dict.fromkeys(ids, 0.5), ids[0]: 1.0}}
+    }
     grid = splits_grid(found)
     assert [cell.text for cell in grid.rows[0]] == ["musique", UNSPLIT, "8", ".500", "", "", ""]
     assert [cell.text for cell in grid.rows[1]][:5] == ["musique", SPLIT_BY_HAND, "8", ".562", "+.062"]

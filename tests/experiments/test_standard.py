@@ -15,7 +15,14 @@ from kgot_lab.evaluation.reports import derive, report
 from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.experiments.recall.standard import NO_LINKS, RIVAL, STANDARD_PLAN, STANDARD_SYSTEMS, TRAIL, standard_tables
+from kgot_lab.experiments.recall.standard import (
+    NO_LINKS,
+    RIVAL,
+    STANDARD_PLAN,
+    STANDARD_SYSTEMS,
+    TRAIL,
+    standard_tables,
+)
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
 
@@ -43,7 +50,12 @@ def test_the_summary_says_what_the_receipts_give(name):
 
 
 def test_the_page_on_recall_says_what_the_receipts_give():
-    page = (FOLDER.parents[2] / "docs" / "recall.md").read_text(encoding="utf-8").partition("What came of it")[2].partition("Tried on")[0]
+    page = (
+        (FOLDER.parents[2] / "docs" / "recall.md")
+        .read_text(encoding="utf-8")
+        .partition("What came of it")[2]
+        .partition("Tried on")[0]
+    )
     for name in ("2wiki-1000", "musique-498", "2wiki-1000-untitled", "musique-498-untitled"):
         dataset = load_dataset(name)
         for run in receipts(name):
@@ -57,10 +69,16 @@ def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_
     crossed = json.loads((FOLDER / "crossed.json").read_text(encoding="utf-8"))["2wiki-1000"]
     locked = dataset.locked | load_dataset("2wiki").locked
     assert set(crossed) == {query.id for query in dataset.queries} - locked
-    runs = {run.system: score(run, dataset.qrels, ["recall@5"]).per_query("recall@5") for run in receipts("2wiki-1000")}
+    runs = {
+        run.system: score(run, dataset.qrels, ["recall@5"]).per_query("recall@5")
+        for run in receipts("2wiki-1000")
+    }
     own = crossed | {query: runs[TRAIL][query] for query in dataset.locked}
     some = [query.id for query in dataset.queries if query.id in own]
-    gap = grouped_interval([own[query] - runs[RIVAL][query] for query in some], [dataset.groups.get(query, query) for query in some])
+    gap = grouped_interval(
+        [own[query] - runs[RIVAL][query] for query in some],
+        [dataset.groups.get(query, query) for query in some],
+    )
     told = f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}] on {len(own)}"
     assert told in (FOLDER.parents[2] / "docs" / "recall.md").read_text(encoding="utf-8")
 
@@ -76,19 +94,27 @@ def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
 
 def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
     dataset = load_dataset("musique-498")
-    made = report([run for run in receipts("musique-498") if run.system in ("convex", TRAIL)], dataset, STANDARD_PLAN)
+    made = report(
+        [run for run in receipts("musique-498") if run.system in ("convex", TRAIL)], dataset, STANDARD_PLAN
+    )
     row = made.comparisons["locked"][TRAIL]
     ids = [query.id for query in dataset.queries if query.id in dataset.locked]
-    own, theirs = ([made.scores[system].per_query("recall@5")[id] for id in ids] for system in (TRAIL, "convex"))
+    own, theirs = (
+        [made.scores[system].per_query("recall@5")[id] for id in ids] for system in (TRAIL, "convex")
+    )
     gaps, groups = np.subtract(own, theirs), [dataset.groups[id] for id in ids]
     assert row.difference == grouped_interval(gaps, groups) and row.p == grouped_p(gaps, groups)
     assert row.difference.low < row.difference.mean < row.difference.high
 
 
 def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
-    replace(STANDARD_PLAN, rounds=200).save(tmp_path / "plan.json")  # intervals are not what is looked at here
+    replace(STANDARD_PLAN, rounds=200).save(
+        tmp_path / "plan.json"
+    )  # intervals are not what is looked at here
     for name in ("musique-498", "2wiki-1000"):
         (tmp_path / name).symlink_to(FOLDER / name)
-    beside = next(grid for grid in standard_tables(derive(tmp_path, load_dataset)) if "published figures" in grid.title)
+    beside = next(
+        grid for grid in standard_tables(derive(tmp_path, load_dataset)) if "published figures" in grid.title
+    )
     whose = {row[1].text.partition(" (")[2].rstrip(")") for row in beside.rows}
     assert whose == {"published", "ours", "their run, our scoring"}

@@ -1,4 +1,6 @@
-"""The benchmark of the stores runs, its tables follow from its receipts, and the drivers beside the stores find what these find."""
+"""The benchmark of the stores runs, its tables follow from its receipts, and the drivers beside the stores
+find what these find.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_a_tiny_graph_is_measured_kept_shown_and_not_measured_again(tmp_path):
     shown = run(*told)
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(row["store"], row["ours"]["edges"]) for row in rows] == [("in_memory", 100), ("sqlite", 100)]
-    assert all("error" not in {**row, **row["ours"], **row["raw"]} and row["machine"]["cores"] for row in rows)
+    assert all(
+        "error" not in {**row, **row["ours"], **row["raw"]} and row["machine"]["cores"] for row in rows
+    )
     assert all(row["raw"]["write"]["n"] > 1 and row["ours"]["render"]["ms"] > 0 for row in rows)
     assert rows[0]["ours"]["memory"]["others_mb"] > 10  # the worker's
     assert "2 of 2 are there already" in run(*told)
@@ -50,7 +54,10 @@ def test_a_store_over_its_time_keeps_what_was_measured_and_the_table_says_so(tmp
 
 def test_a_graph_is_the_same_for_a_seed_and_its_degrees_follow_a_power_law():
     graph = power_law_graph(2_300)
-    assert graph == power_law_graph(2_300) and (len(graph.added_nodes), len(graph.added_edges)) == (1_000, 2_300)
+    assert graph == power_law_graph(2_300) and (len(graph.added_nodes), len(graph.added_edges)) == (
+        1_000,
+        2_300,
+    )
     degrees = {node.id: 0 for node in graph.added_nodes}
     for edge in graph.added_edges:
         degrees[edge.source] += 1
@@ -64,12 +71,17 @@ def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path):
     diff = power_law_graph(400)
     if kind == "sparql_embedded":
         pytest.importorskip("pyoxigraph")
-    ours, theirs = Ours(kind, {"path": str(tmp_path / "graph.log")}), RAW_DRIVERS[kind]({"path": str(tmp_path / "graph.log")})
+    ours, theirs = (
+        Ours(kind, {"path": str(tmp_path / "graph.log")}),
+        RAW_DRIVERS[kind]({"path": str(tmp_path / "graph.log")}),
+    )
     for one in (ours, theirs):
         one.load(diff)
     for id in Task.about(diff).ids[:10]:
         assert len(ours.neighbours(id)) == len(theirs.neighbours(id))
-        assert [len(ours.within(id, hops)) for hops in (1, 2, 3)] == [len(theirs.within(id, hops)) for hops in (1, 2, 3)]
+        assert [len(ours.within(id, hops)) for hops in (1, 2, 3)] == [
+            len(theirs.within(id, hops)) for hops in (1, 2, 3)
+        ]
     assert len(ours.read("n7")) == len(theirs.read("n7"))
     for one in (ours, theirs):
         one.close()
@@ -78,7 +90,17 @@ def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path):
 @pytest.mark.skipif(not RESULTS.exists(), reason="not measured yet")
 def test_every_figure_of_the_tables_is_in_the_receipts():
     rows = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
-    known = {short(each.get("ms", each.get("s", 0))) for row in rows for each in row["ours"].values() if isinstance(each, dict)}
-    cells = [cell for line in run("--table").splitlines() for cell in line.split(" | ")[1:-1] if line.count(" | ") > 10]
+    known = {
+        short(each.get("ms", each.get("s", 0)))
+        for row in rows
+        for each in row["ours"].values()
+        if isinstance(each, dict)
+    }
+    cells = [
+        cell
+        for line in run("--table").splitlines()
+        for cell in line.split(" | ")[1:-1]
+        if line.count(" | ") > 10
+    ]
     shown = {found[0] for cell in cells if (found := re.match(r"<?[\d.,]+(?=\*?( \(|$))", cell))}
     assert len(shown) > 50 and shown <= known

@@ -11,7 +11,15 @@ from kgot_lab.experiments.structure.analogies import Choice, Choices
 from kgot_lab.experiments.structure.answered import Answers, save_answers, save_choices
 from kgot_lab.experiments.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
 from kgot_lab.experiments.structure.systems import Surface, answered
-from kgot_lab.experiments.structure.tables import accuracies, best_control, gains, gaps, graded, kept, worst_cells
+from kgot_lab.experiments.structure.tables import (
+    accuracies,
+    best_control,
+    gains,
+    gaps,
+    graded,
+    kept,
+    worst_cells,
+)
 from kgot_lab.pairs.bands import Thresholds
 
 DAM = "Melting snow filled the lake. The pressure on the wall grew. The wall gave way."
@@ -45,7 +53,10 @@ def test_a_text_without_a_skeleton_is_like_nothing(masked):
 
 
 def test_delta_is_the_difference_and_candidates_with_an_edge_come_first(model, masked):
-    delta, expected = Delta("delta", Surface(model), masked), scores(masked, DEBT, LAKE) - scores(Surface(model), DEBT, LAKE)
+    delta, expected = (
+        Delta("delta", Surface(model), masked),
+        scores(masked, DEBT, LAKE) - scores(Surface(model), DEBT, LAKE),
+    )
     found = scores(delta, DEBT, LAKE)
     assert np.allclose(delta.deltas(DAM, (DEBT, LAKE)), expected)
     assert found[0] == pytest.approx(expected[0] + 10) and delta.admitted(DAM, (DEBT, LAKE))[0] == 1
@@ -68,7 +79,9 @@ def asked(cells=False):
                far=sides[n % 4][0] if cells else None, trap=sides[n % 4][1] if cells else "")
         for n in range(40)
     )  # fmt: skip
-    return Choices("drawn cells" if cells else "drawn", questions, frozenset(f"q{n:02}" for n in range(30, 40)))
+    return Choices(
+        "drawn cells" if cells else "drawn", questions, frozenset(f"q{n:02}" for n in range(30, 40))
+    )
 
 
 def said(system, kind, right):
@@ -99,7 +112,9 @@ def test_a_gain_is_paired_and_told_apart_for_locked_questions_and_groups():
     assert [len(found[part]) for part in ("all", "locked", "groups")] == [40, 10, 20]
     assert found["all"].mean() == pytest.approx(0.25) and found["locked"].mean() == pytest.approx(0.2)
     (row,) = gains("own", [(asked(), SAID)], fitted=True).rows
-    assert [cell.text for cell in row[:5]] == ["drawn", "fitted surface", ".750", ".500", "+.250"] and row[4].bold
+    assert [cell.text for cell in row[:5]] == ["drawn", "fitted surface", ".750", ".500", "+.250"] and row[
+        4
+    ].bold
 
 
 def test_the_worst_cell_is_shown_and_bold_only_above_chance():

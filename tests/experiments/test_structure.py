@@ -1,4 +1,6 @@
-"""Systems and controls on small texts that can be checked by hand; what they answered, and how it is kept and judged."""
+"""Systems and controls on small texts that can be checked by hand; what they answered, and how it is kept and
+judged.
+"""
 
 import gzip
 import json
@@ -25,8 +27,21 @@ from kgot_lab.experiments.structure.answered import (
     save_answers,
     save_choices,
 )
-from kgot_lab.experiments.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface, strangers
-from kgot_lab.experiments.structure.edges import Drawn, average_precision, both_ways, drawn, quality, strongest_edges
+from kgot_lab.experiments.structure.controls import (
+    MinusSurface,
+    NounVeto,
+    RandomSkeleton,
+    SecondBySurface,
+    strangers,
+)
+from kgot_lab.experiments.structure.edges import (
+    Drawn,
+    average_precision,
+    both_ways,
+    drawn,
+    quality,
+    strongest_edges,
+)
 from kgot_lab.experiments.structure.fitted import ALL, Fitted, OnTheSurface, Said, Together
 from kgot_lab.experiments.structure.logit import cross_validated, fit_logit, fold_of, softmax
 from kgot_lab.experiments.structure.systems import Surface, Words, answered, searching
@@ -79,7 +94,8 @@ def questions(count=40, seed=0, locked=()):
     return Choices("made", tuple(found), frozenset(locked))
 
 
-# --- systems and controls ---------------------------------------------------------------------------------------------
+# --- systems and controls
+# ---------------------------------------------------------------------------------------------
 
 
 def test_surface_is_the_cosine_and_minus_surface_its_opposite():
@@ -91,7 +107,10 @@ def test_surface_is_the_cosine_and_minus_surface_its_opposite():
 
 def test_second_by_surface_puts_the_nearest_last_and_the_others_in_their_order():
     assert order(SecondBySurface(Surface(Counts()))) == [1, 2, 3, 0]
-    assert order(SecondBySurface(Surface(Counts())), "x", ("b", "a")) == [0, 1]  # equally near: the first in the alphabet is the nearest
+    assert order(SecondBySurface(Surface(Counts())), "x", ("b", "a")) == [
+        0,
+        1,
+    ]  # equally near: the first in the alphabet is the nearest
     control = SecondBySurface(Surface(Counts()))
     control.prepare(["x", "y"])
     assert control.scores("x", ["y"]).tolist() == [0.0] and control.scores("x", []).size == 0
@@ -126,13 +145,17 @@ def test_the_masked_veto_reads_the_texts_without_their_nouns():
     masked.prepare([mask(text) for text in (SOURCE, *CHOICES)])
     plain.prepare([SOURCE, *CHOICES])
     expected = masked.scores(mask(SOURCE), [mask(CHOICES[1])])[0] + plain.scores(SOURCE, [CHOICES[1]])[0] / 2
-    assert control.scores(SOURCE, CHOICES)[1] == pytest.approx(expected) and control.name == "noun veto, masked"
+    assert (
+        control.scores(SOURCE, CHOICES)[1] == pytest.approx(expected) and control.name == "noun veto, masked"
+    )
 
 
 def test_strangers_are_of_like_length_and_everyone_is_given_away_once():
     texts = [" ".join(["w"] * length) + f" {number}" for number in range(3) for length in range(1, 18)]
     given = strangers(texts)
-    assert set(given) == set(given.values()) == set(texts) and all(text != other for text, other in given.items())
+    assert set(given) == set(given.values()) == set(texts) and all(
+        text != other for text, other in given.items()
+    )
     assert max(abs(len(text.split()) - len(other.split())) for text, other in given.items()) <= 6
     assert strangers(texts[::-1]) == given != strangers(texts, seed=1)
     assert strangers(["a", "b"]) == {"a": "b", "b": "a"}
@@ -159,11 +182,15 @@ def test_a_random_skeleton_control_asks_the_system_with_the_skeletons_of_strange
     control.prepare(texts)
     plain.prepare(texts)
     given = strangers(texts)
-    assert control.scores(SOURCE, CHOICES).tolist() == plain.scores(given[SOURCE], [given[text] for text in CHOICES]).tolist()
+    assert (
+        control.scores(SOURCE, CHOICES).tolist()
+        == plain.scores(given[SOURCE], [given[text] for text in CHOICES]).tolist()
+    )
     assert control.kind == "control"
 
 
-# --- the fit ----------------------------------------------------------------------------------------------------------
+# --- the fit
+# ----------------------------------------------------------------------------------------------------------
 
 
 def table(seed=0, count=50):
@@ -206,13 +233,22 @@ def test_a_question_is_answered_by_weights_that_its_fold_did_not_teach():
     weights, fold = cross_validated(features, answers, groups), fold_of(groups)
     for number in (0, 17, 49):
         others = [other for other in range(50) if fold[groups[other]] != fold[groups[number]]]
-        assert weights[number] == pytest.approx(fit_logit(features[others], [answers[other] for other in others]))
-    assert set(fold.values()) == set(range(10)) and cross_validated(features[:4], answers[:4], ["a", "a", "b", "b"]).shape == (4, 3)
+        assert weights[number] == pytest.approx(
+            fit_logit(features[others], [answers[other] for other in others])
+        )
+    assert set(fold.values()) == set(range(10)) and cross_validated(
+        features[:4], answers[:4], ["a", "a", "b", "b"]
+    ).shape == (4, 3)
 
 
 def test_what_cannot_be_fitted_is_refused():
     features, answers = table()
-    for wrong in ((features[0], answers), (features, answers[1:]), (features * np.nan, answers), (features, [4] * 50)):
+    for wrong in (
+        (features[0], answers),
+        (features, answers[1:]),
+        (features * np.nan, answers),
+        (features, [4] * 50),
+    ):
         with pytest.raises(BadInput):
             fit_logit(*wrong)
     with pytest.raises(BadInput, match="above 0"):
@@ -226,10 +262,18 @@ def test_the_features_are_what_their_names_say():
     candidates = ("the dog chases the cat and then , finally , the boat", "a boat")
     found.prepare([SOURCE, *candidates])
     first, second = (dict(zip(ALL, row, strict=True)) for row in found.of(SOURCE, candidates))
-    assert first["shares a noun"] == 1 and second["shares a noun"] == 0 and first["nouns shared"] == pytest.approx(2 / 3)
-    assert first["length"] == pytest.approx(np.log(10 / 5)) and second["length apart"] == pytest.approx(np.log(5 / 2))
+    assert (
+        first["shares a noun"] == 1
+        and second["shares a noun"] == 0
+        and first["nouns shared"] == pytest.approx(2 / 3)
+    )
+    assert first["length"] == pytest.approx(np.log(10 / 5)) and second["length apart"] == pytest.approx(
+        np.log(5 / 2)
+    )
     assert first["connectives"] == pytest.approx(2 / 10) and second["connectives"] == 0
-    assert (first["nearest"], second["nearest"]) == (1, 0) and first["surface squared"] == pytest.approx(first["surface"] ** 2)
+    assert (first["nearest"], second["nearest"]) == (1, 0) and first["surface squared"] == pytest.approx(
+        first["surface"] ** 2
+    )
     assert first["words"] > 0 == second["words"]
     with pytest.raises(UnknownName, match="shape"):
         OnTheSurface(Surface(Counts()), Words(), nouns, ["shape"])
@@ -247,11 +291,15 @@ def test_a_fitted_control_answers_by_the_other_folds_what_it_learnt_from_and_by_
     control = Fitted("fitted", features, made)
     control.prepare(new.texts)
     rows = np.array([features.of(each.source, each.choices) for each in made.questions])
-    weights = cross_validated(rows, [each.answer for each in made.questions], [each.group for each in made.questions])
+    weights = cross_validated(
+        rows, [each.answer for each in made.questions], [each.group for each in made.questions]
+    )
     known, other = made.questions[3], new.questions[0]
     assert control.scores(known.source, known.choices) == pytest.approx(rows[3] @ weights[3])
     everything = np.array(list(control.weights.values()))
-    assert control.scores(other.source, other.choices) == pytest.approx(features.of(other.source, other.choices) @ everything)
+    assert control.scores(other.source, other.choices) == pytest.approx(
+        features.of(other.source, other.choices) @ everything
+    )
 
 
 def test_nothing_is_learnt_from_locked_questions_or_from_a_source_in_two_groups():
@@ -259,7 +307,9 @@ def test_nothing_is_learnt_from_locked_questions_or_from_a_source_in_two_groups(
     with pytest.raises(BadInput, match="locked"):
         Fitted("fitted", features, made)
     Fitted("fitted", features, made.develop)
-    twice = Choices("twice", (Choice("a", "x", ("y", "z"), 0, group="1"), Choice("b", "x", ("y", "w"), 0, group="2")))
+    twice = Choices(
+        "twice", (Choice("a", "x", ("y", "z"), 0, group="1"), Choice("b", "x", ("y", "w"), 0, group="2"))
+    )
     with pytest.raises(BadInput, match="as many choices"):
         Fitted("fitted", features, Choices("none", ()))
     with pytest.raises(BadInput, match="two groups"):
@@ -267,18 +317,23 @@ def test_nothing_is_learnt_from_locked_questions_or_from_a_source_in_two_groups(
 
 
 def test_features_stand_side_by_side_and_what_a_system_says_can_be_one():
-    both = Together(OnTheSurface(Surface(Counts()), Words(), nouns, ["length"]), Said(Surface(Counts(), "another")))
+    both = Together(
+        OnTheSurface(Surface(Counts()), Words(), nouns, ["length"]), Said(Surface(Counts(), "another"))
+    )
     both.prepare([SOURCE, *CHOICES])
     assert both.names == ("length", "another") and both.of(SOURCE, CHOICES).shape == (4, 2)
     with pytest.raises(BadInput, match="same name"):
         Together(Said(Words()), Said(Words()))
 
 
-# --- answers ----------------------------------------------------------------------------------------------------------
+# --- answers
+# ----------------------------------------------------------------------------------------------------------
 
 
 def said(*scores, system="s"):
-    return Answers(system, "control", "three", {f"q{number}": tuple(row) for number, row in enumerate(scores)})
+    return Answers(
+        system, "control", "three", {f"q{number}": tuple(row) for number, row in enumerate(scores)}
+    )
 
 
 THREE = Choices(
@@ -309,10 +364,15 @@ def test_cells_and_groups_have_their_own_means():
 
 def test_graded_answers_are_compared_as_every_other_system_is():
     made = questions(40)
-    scores = {system.name: graded(answered(system, made), made) for system in (Surface(Counts()), MinusSurface(Surface(Counts())))}
+    scores = {
+        system.name: graded(answered(system, made), made)
+        for system in (Surface(Counts()), MinusSurface(Surface(Counts())))
+    }
     row = compare(scores, "surface", "accuracy", rounds=500)["minus surface"]
     means = [scores[name].mean("accuracy") for name in ("minus surface", "surface")]
-    assert row.difference.mean == pytest.approx(means[0] - means[1]) and row.wins + row.ties + row.losses == 40
+    assert (
+        row.difference.mean == pytest.approx(means[0] - means[1]) and row.wins + row.ties + row.losses == 40
+    )
 
 
 def test_answers_to_other_questions_are_refused():
@@ -348,7 +408,11 @@ def test_a_receipt_of_other_questions_or_one_that_is_broken_is_refused(tmp_path)
     with pytest.raises(BadInput, match="other questions"):
         load_answers(path, questions(3))
     lines = gzip.decompress(path.read_bytes()).splitlines()
-    for broken, said_of_it in ((lines[:-1], "2 of the 3"), ([*lines[:-1], b'{"question": "q2"}'], "line 4"), (lines[1:], "does not begin")):
+    for broken, said_of_it in (
+        (lines[:-1], "2 of the 3"),
+        ([*lines[:-1], b'{"question": "q2"}'], "line 4"),
+        (lines[1:], "does not begin"),
+    ):
         path.write_bytes(gzip.compress(b"\n".join(broken)))
         with pytest.raises(BadInput, match=said_of_it):
             load_answers(path, THREE)
@@ -372,11 +436,14 @@ def test_drawn_questions_come_back_as_they_were(tmp_path):
     assert json.loads(rows[0])["count"] == 3
 
 
-# --- searches and edges -----------------------------------------------------------------------------------------------
+# --- searches and edges
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_search_ranks_the_pool_of_a_query_and_nothing_else():
-    documents = tuple(Document(f"d{number}", text) for number, text in enumerate((*CHOICES, "the dog chases the cat too")))
+    documents = tuple(
+        Document(f"d{number}", text) for number, text in enumerate((*CHOICES, "the dog chases the cat too"))
+    )
     dataset = Dataset("tiny", documents, (Query(SOURCE, "q"),), {"q": {"d1": 1}})
     retrieval = Retrieval(dataset, {"q": ("d0", "d1", "d2", "d3")})
     stage = searching(Surface(Counts()), retrieval)
@@ -400,7 +467,9 @@ def test_edges_are_the_best_pairs_that_the_part_judges():
     whole = graph(TEXTS, {("d0", "d2")})
     found = drawn(Surface(Counts()), whole, keep=3)
     assert [(edge.first, edge.second) for edge in found] == [("d0", "d1"), ("d2", "d3"), ("d0", "d2")]
-    assert found[0].score == pytest.approx(2 / 3) and found[2].score == 0  # the rest tie at 0, and the first ids are taken
+    assert (
+        found[0].score == pytest.approx(2 / 3) and found[2].score == 0
+    )  # the rest tie at 0, and the first ids are taken
     less = graph(TEXTS, {("d0", "d2")}, left_out=frozenset({("d0", "d1")}), ends=frozenset({"d0", "d4"}))
     assert [edge[:2] for edge in drawn(Surface(Counts()), less, keep=9)] == [
         ("d0", "d2"), ("d0", "d3"), ("d0", "d4"), ("d1", "d4"), ("d2", "d4"), ("d3", "d4"),
@@ -413,15 +482,33 @@ def test_both_directions_count_the_same():
     assert both == pytest.approx(both.T)
     one_way = Words()
     one_way.prepare(TEXTS)
-    assert both[0, 1] == pytest.approx((one_way.scores(TEXTS[0], [TEXTS[1]])[0] + one_way.scores(TEXTS[1], [TEXTS[0]])[0]) / 2)
+    assert both[0, 1] == pytest.approx(
+        (one_way.scores(TEXTS[0], [TEXTS[1]])[0] + one_way.scores(TEXTS[1], [TEXTS[0]])[0]) / 2
+    )
 
 
 def test_precision_recall_and_lift_worked_out_by_hand():
     whole = graph(TEXTS, {("d0", "d2"), ("d1", "d3")}, left_out=frozenset({("d0", "d4"), ("d1", "d4")}))
-    edges = [Drawn("d0", "d2", 0.9), Drawn("d0", "d1", 0.8), Drawn("d2", "d3", 0.5), Drawn("d1", "d3", 0.4), Drawn("d0", "d4", 1.0)]
+    edges = [
+        Drawn("d0", "d2", 0.9),
+        Drawn("d0", "d1", 0.8),
+        Drawn("d2", "d3", 0.5),
+        Drawn("d1", "d3", 0.4),
+        Drawn("d0", "d4", 1.0),
+    ]
     found = quality(edges, whole)
-    assert (found.edges, found.right, found.precision.mean, found.recall, found.prevalence) == (4, 2, 0.5, 1.0, 0.25)
-    assert found.lift == 2 and found.f1 == pytest.approx(2 / 3) and found.precision.low < 0.5 < found.precision.high
+    assert (found.edges, found.right, found.precision.mean, found.recall, found.prevalence) == (
+        4,
+        2,
+        0.5,
+        1.0,
+        0.25,
+    )
+    assert (
+        found.lift == 2
+        and found.f1 == pytest.approx(2 / 3)
+        and found.precision.low < 0.5 < found.precision.high
+    )
     assert average_precision(reversed(edges), whole) == pytest.approx((1 + 2 / 4) / 2)
     assert strongest_edges(edges[:4], 1) == edges[:1]
 
@@ -429,7 +516,12 @@ def test_precision_recall_and_lift_worked_out_by_hand():
 def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():
     whole = graph(TEXTS, {("d0", "d2")})
     nothing = quality([], whole)
-    assert (nothing.edges, nothing.precision.mean, nothing.recall, nothing.f1) == (0, 0, 0, 0) and average_precision([], whole) == 0
+    assert (nothing.edges, nothing.precision.mean, nothing.recall, nothing.f1) == (
+        0,
+        0,
+        0,
+        0,
+    ) and average_precision([], whole) == 0
     with pytest.raises(BadInput, match="twice"):
         quality([Drawn("d0", "d1", 1.0), Drawn("d1", "d0", 1.0)], whole)
     with pytest.raises(BadInput, match="'d9', which is no document"):

@@ -32,7 +32,11 @@ def test_ids_titles_and_sizes_are_as_asked():
 
 def test_more_passages_than_are_made_at_a_time():
     many = synthetic(20_001, 5)
-    assert len({document.id for document in many.documents}) == len({document.title for document in many.documents}) == 20_001
+    assert (
+        len({document.id for document in many.documents})
+        == len({document.title for document in many.documents})
+        == 20_001
+    )
     assert len({document.text for document in many.documents}) == 20_001
 
 
@@ -43,7 +47,9 @@ def test_words_and_titles_differ_by_number_and_survive_the_tokenizer():
 
 
 def test_words_follow_zipfs_law():
-    counts = collections.Counter(each for document in SMALL.documents for each in searched_words(document.text))
+    counts = collections.Counter(
+        each for document in SMALL.documents for each in searched_words(document.text)
+    )
     first, tenth, hundredth = (counts[word(rank - 1)] for rank in (1, 10, 100))
     assert 7 < first / tenth < 14 and 6 < tenth / hundredth < 15
 
@@ -79,7 +85,9 @@ def test_vectors_have_length_one_and_depend_on_the_words_alone():
     assert rows.shape == (50, 384) and rows.dtype == np.float32
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     assert np.array_equal(SyntheticVectors().embed(texts[::-1]), rows[::-1])
-    assert np.allclose(SyntheticVectors().embed(["a b", "B a."]) @ SyntheticVectors().embed(["b a"])[0], 1, atol=1e-6)
+    assert np.allclose(
+        SyntheticVectors().embed(["a b", "B a."]) @ SyntheticVectors().embed(["b a"])[0], 1, atol=1e-6
+    )
     assert not SyntheticVectors().embed(["", "..."]).any() and SyntheticVectors(16).embed([]).shape == (0, 16)
 
 
@@ -100,15 +108,20 @@ def test_a_text_is_closest_to_itself():
     assert all(lane.search(full_text(document)).ids[0] == document.id for document in SMALL.documents[:20])
 
 
-# --- growth -----------------------------------------------------------------------------------------------------------
+# --- growth
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_growth_measures_in_processes_and_resumes(tmp_path, monkeypatch):
     file, told = tmp_path / "rows" / "scale.jsonl", []
-    rows = measure_growth([400], ["bm25", "embeddings"], file=file, queries=10, progress=lambda *state: told.append(state))
+    rows = measure_growth(
+        [400], ["bm25", "embeddings"], file=file, queries=10, progress=lambda *state: told.append(state)
+    )
     assert told == [(0, 2, "bm25 over 400 passages"), (1, 2, "embeddings over 400 passages"), (2, 2, "done")]
     assert [json.loads(line) for line in file.read_text().splitlines()] == rows
-    assert all(row["queries"] == 10 and row["p95_ms"] >= row["median_ms"] > 0 and row["index_s"] > 0 for row in rows)
+    assert all(
+        row["queries"] == 10 and row["p95_ms"] >= row["median_ms"] > 0 and row["index_s"] > 0 for row in rows
+    )
     assert rows[0]["recall@10"] >= 0.5 and rows[1]["index_mb"] >= 400 * 384 * 4 / 1e6
     monkeypatch.setattr(growth_room, "_in_a_process", lambda *_: pytest.fail("measured again"))
     assert measure_growth([400], ["bm25", "embeddings"], file=file, queries=10) == rows
@@ -139,7 +152,9 @@ def test_an_unknown_lane_and_a_strange_file_are_refused(tmp_path):
 @pytest.mark.parametrize("lane", LANES)
 def test_every_lane_of_the_benchmark_finds_planted_answers(lane):
     stage = LANES[lane](SMALL)
-    found = [len(set(stage.search(query).ids[:10]) & set(SMALL.qrels[query.id])) / 2 for query in SMALL.queries]
+    found = [
+        len(set(stage.search(query).ids[:10]) & set(SMALL.qrels[query.id])) / 2 for query in SMALL.queries
+    ]
     assert sum(found) / len(found) >= 0.1  # ten of a thousand passages by chance are 0.01
 
 

@@ -69,7 +69,9 @@ def test_systems_that_need_delta_edges_are_there_only_with_delta_edges():
 
 def test_delta_edges_are_all_that_the_walk_with_them_has_more():
     made = systems(tiny(isomorphic=ISOMORPHIC), VECTORS)
-    plain, delta, mixed = (made[name]() for name in ("neighbours, turns", "neighbours, turns + delta", "control: delta shuffled"))
+    plain, delta, mixed = (
+        made[name]() for name in ("neighbours, turns", "neighbours, turns + delta", "control: delta shuffled")
+    )
     for stage, joined in ((plain, 0), (delta, 2), (mixed, 2)):
         paths = [path for query in tiny().queries for path in stage.search(query).paths.values()]
         assert (sum(DELTA in path for path in paths) > 0) is (joined > 0)
@@ -135,7 +137,9 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
     assert [node.id for node in mixed.nodes] == [node.id for node in graph.nodes]
     for ends in (lambda edge: (edge.type, edge.source), lambda edge: (edge.type, edge.target)):
         assert Counter(map(ends, mixed.edges)) == Counter(map(ends, graph.edges))
-    before, after = ({(edge.source, edge.type, edge.target) for edge in some.edges} for some in (graph, mixed))
+    before, after = (
+        {(edge.source, edge.type, edge.target) for edge in some.edges} for some in (graph, mixed)
+    )
     assert len(before & after) < 0.2 * len(before)
     same, other = ([edge.target for edge in shuffled(graph, seed).edges] for seed in (0, 1))
     assert [edge.target for edge in mixed.edges] == same != other
@@ -164,7 +168,9 @@ def test_without_links_only_what_the_question_names_is_added():
 def test_the_gate_says_for_each_half_and_for_both_what_it_admits():
     decided = gate_decisions(tiny(), VECTORS)
     assert [(each["fusion"], each["tuned on"]) for each in decided] == [
-        (fusion, part) for fusion in ("equal weights", "rrf") for part in ("one half", "the other half", "both")
+        (fusion, part)
+        for fusion in ("equal weights", "rrf")
+        for part in ("one half", "the other half", "both")
     ]
     for each in decided:
         kept = {trial["lane"] for trial in each["trials"] if trial["verdict"] != "refused"}
@@ -175,4 +181,6 @@ def test_a_run_of_each_system_describes_its_pipeline():
     made = systems(tiny(), VECTORS)
     for name in ("follow", "gate", BASELINE):
         stage = made[name]()
-        assert isinstance(stage, Stage) and run(stage, tiny().queries, keep=5).description == repr(stage) != name
+        assert (
+            isinstance(stage, Stage) and run(stage, tiny().queries, keep=5).description == repr(stage) != name
+        )

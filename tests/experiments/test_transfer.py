@@ -13,7 +13,14 @@ from kgot_lab.experiments.transfer.compared import HeldOut, settings_grid
 from kgot_lab.experiments.transfer.held_sets import HELD_SETS, held_questions
 from kgot_lab.experiments.transfer.receipts import kept_sets, texts_without
 from kgot_lab.experiments.transfer.report import chosen_settings, mappings_grid
-from kgot_lab.experiments.transfer.systems import FITS, ChosenElsewhere, as_answers, learnt_weights, right_shares, transferred
+from kgot_lab.experiments.transfer.systems import (
+    FITS,
+    ChosenElsewhere,
+    as_answers,
+    learnt_weights,
+    right_shares,
+    transferred,
+)
 from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, keep_traits, kept_traits
 from kgot_lab.experiments.transfer.twins import TELLINGS, story_twins, twin_questions, words_shared
 
@@ -34,17 +41,26 @@ def test_the_report_says_what_the_receipts_say(sets):
 
 
 def test_the_page_shows_the_first_table_of_the_report():
-    page, report = ((ROOT / "docs" / "structure.md").read_text(encoding="utf-8"), (RESULTS / "report.md").read_text(encoding="utf-8"))
-    assert report.split("\n\n")[1] in page, "run python benchmarks/transfer.py --table and take its first table over"
+    page, report = (
+        (ROOT / "docs" / "structure.md").read_text(encoding="utf-8"),
+        (RESULTS / "report.md").read_text(encoding="utf-8"),
+    )
+    assert report.split("\n\n")[1] in page, (
+        "run python benchmarks/transfer.py --table and take its first table over"
+    )
 
 
 def test_an_aligner_with_the_usual_setting_answers_as_the_structure_benchmark_says(sets):
     for name in ("storyanalogy-mc", "parallelparc basic"):
         asked = held_questions(name)
-        kept = graded(load_answers(DRAWN / "answers" / f"{name}.jsonl.gz", asked)["aligned"], asked).per_query("accuracy")
+        kept = graded(
+            load_answers(DRAWN / "answers" / f"{name}.jsonl.gz", asked)["aligned"], asked
+        ).per_query("accuracy")
         (traits,) = (some for each in sets.by.values() for some in each if some.questions.name == name)
         shares = right_shares(traits.aligned(Setting()), asked)
-        assert np.abs(shares - [kept[each.id] for each in asked.questions]).sum() <= 2  # four digits are kept of a score
+        assert (
+            np.abs(shares - [kept[each.id] for each in asked.questions]).sum() <= 2
+        )  # four digits are kept of a score
 
 
 def test_what_is_learnt_elsewhere_does_not_depend_on_the_held_out_set(sets):
@@ -68,13 +84,19 @@ def test_an_encoder_is_taught_by_no_text_of_the_set_that_is_held_out_and_by_no_l
 def test_fitted_weights_do_not_travel_and_the_alignment_does(sets):
     (stories,) = sets.by["storyanalogy"]
     one = HeldOut.of("storyanalogy", stories, sets)
-    lost = {name: one.here[name].mean() - one.elsewhere[name].mean() for name in ("aligned", "fitted surface + aligned")}
+    lost = {
+        name: one.here[name].mean() - one.elsewhere[name].mean()
+        for name in ("aligned", "fitted surface + aligned")
+    }
     assert lost["aligned"] < 0.1 < 0.25 < lost["fitted surface + aligned"]
 
 
 def test_every_system_answers_every_question_of_a_set_that_was_held_out(sets):
     (words,) = sets.by["scan"]
-    answers = as_answers(transferred(words, others := sets.without("scan"), ChosenElsewhere.by(others, "scan")), words.questions)
+    answers = as_answers(
+        transferred(words, others := sets.without("scan"), ChosenElsewhere.by(others, "scan")),
+        words.questions,
+    )
     assert all(len(each.scores) == len(words.questions.questions) for each in answers.values())
     assert answers[MASKED].kind == "structure" and answers["noun veto"].kind == "control"
 
@@ -86,7 +108,9 @@ def test_sixty_twins_share_no_content_word_with_their_stories_and_are_locked_as_
     read = importlib.import_module(PIPELINE).load(exclude=["ner"])
 
     def content(text):
-        return frozenset(word.lemma_.lower() for word in read(text) if word.pos_ in CONTENT and not word.is_stop)
+        return frozenset(
+            word.lemma_.lower() for word in read(text) if word.pos_ in CONTENT and not word.is_stop
+        )
 
     twins = story_twins()
     assert len(twins) == 60 and len({each.question.group for each in twins}) == 60
@@ -97,7 +121,10 @@ def test_sixty_twins_share_no_content_word_with_their_stories_and_are_locked_as_
 def test_a_twin_takes_the_place_of_its_story_and_a_turned_one_that_of_a_choice_by_chance():
     same, reworded, turned = (twin_questions(telling).questions for telling in (*TELLINGS[:2], TELLINGS[3]))
     for twin, one, other, third in zip(story_twins(), same, reworded, turned, strict=True):
-        assert one.choices[one.answer] == twin.story and other.choices[other.answer] == third.choices[third.answer] == twin.twin
+        assert (
+            one.choices[one.answer] == twin.story
+            and other.choices[other.answer] == third.choices[third.answer] == twin.twin
+        )
         assert third.kinds.count("turned") == 1 and third.kinds[third.choices.index(twin.turned)] == "turned"
     with pytest.raises(UnknownName):
         twin_questions("sung")

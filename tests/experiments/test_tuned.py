@@ -34,7 +34,10 @@ class Spy:
 
     def __call__(self, part: Dataset) -> Stage:
         self.parts.append(part)
-        return Stage(f"fit {len(self.parts)}", lambda ranking: ranked(ranking.query, {query.id: 1.0 for query in part.queries}))
+        return Stage(
+            f"fit {len(self.parts)}",
+            lambda ranking: ranked(ranking.query, {query.id: 1.0 for query in part.queries}),
+        )
 
 
 def test_each_half_is_answered_by_what_was_fitted_on_the_other():
@@ -66,7 +69,10 @@ def test_locked_queries_do_not_change_what_is_tuned():
     data = tiny(locked=LOCKED)
     other_answers = tiny(locked=LOCKED, qrels={**data.qrels, "q1": {"d11": 1}, "q6": {"d00": 1}})
     lanes = {"bm25": bm25(data.documents), "like": like(data.documents)}
-    for fit in (lambda part: best_weight(*lanes.values(), part), lambda part: admitted(lanes, lambda some: rrf(*some), part).stage):
+    for fit in (
+        lambda part: best_weight(*lanes.values(), part),
+        lambda part: admitted(lanes, lambda some: rrf(*some), part).stage,
+    ):
         names = {cross_fitted(each, fit, "x").name for each in (data, data.develop, other_answers)}
         assert len(names) == 1
 
@@ -74,7 +80,11 @@ def test_locked_queries_do_not_change_what_is_tuned():
 def test_the_tuned_systems_never_put_a_locked_query_while_they_are_built(monkeypatch):
     data, asked = tiny(locked=LOCKED), set()
     searched = Stage.search
-    monkeypatch.setattr(Stage, "search", lambda stage, query: (asked.add(getattr(query, "id", query)), searched(stage, query))[1])
+    monkeypatch.setattr(
+        Stage,
+        "search",
+        lambda stage, query: (asked.add(getattr(query, "id", query)), searched(stage, query))[1],
+    )
     made = systems(data, SyntheticVectors(64))
     for name in ("convex, tuned", "gate", "gate, rrf"):
         made[name]()
@@ -100,7 +110,8 @@ def test_the_name_says_what_was_chosen_each_once():
     assert cross_fitted(tiny(), lambda part: scoring("same", {"d00": 1.0}), "tuned").name == "tuned(same)"
 
 
-# --- the best weight --------------------------------------------------------------------------------------------------
+# --- the best weight
+# --------------------------------------------------------------------------------------------------
 
 
 def one_relevant() -> Dataset:
@@ -109,7 +120,9 @@ def one_relevant() -> Dataset:
     return Dataset("one", documents, queries, {query.id: {"d0": 1} for query in queries})
 
 
-GOOD = scoring("good", {"d0": 1.0} | {f"d{number}": 0.99 for number in range(1, 8)} | {"d8": 0.0})  # right by a hair
+GOOD = scoring(
+    "good", {"d0": 1.0} | {f"d{number}": 0.99 for number in range(1, 8)} | {"d8": 0.0}
+)  # right by a hair
 BAD = scoring("bad", {"d0": 0.0} | {f"d{number}": 1.0 for number in range(1, 9)})  # wrong by far
 
 
@@ -119,7 +132,10 @@ def test_a_lane_stands_alone_where_the_other_only_does_harm(lanes, weight):
     chosen = best_weight(*lanes, data)
     assert chosen.name == weighted((weight, lanes[0]), (1 - weight, lanes[1])).name
     assert chosen.search(data.queries[0]).ids[0] == "d0" and mean_recall(data)(chosen) == 1.0
-    assert max(mean_recall(data)(weighted((share / 10, GOOD), (1 - share / 10, BAD))) for share in range(10)) == 0.0  # all others fail
+    assert (
+        max(mean_recall(data)(weighted((share / 10, GOOD), (1 - share / 10, BAD))) for share in range(10))
+        == 0.0
+    )  # all others fail
 
 
 def test_of_weights_that_do_equally_well_the_one_nearest_to_a_half_is_taken():
@@ -129,19 +145,35 @@ def test_of_weights_that_do_equally_well_the_one_nearest_to_a_half_is_taken():
 def test_the_best_weight_is_that_of_a_plain_search_over_the_grid():
     data = tiny()
     first, second = bm25(data.documents), scoring("fixed", {"d03": 3.0, "d04": 2.0, "d07": 1.0})
-    reached = {share / 10: mean_recall(data)(weighted((share / 10, first), (1 - share / 10, second))) for share in range(11)}
+    reached = {
+        share / 10: mean_recall(data)(weighted((share / 10, first), (1 - share / 10, second)))
+        for share in range(11)
+    }
     best = max(reached.values())
-    nearest = min((share for share, value in reached.items() if value == best), key=lambda share: abs(share - 0.5))
-    assert best_weight(first, second, data).name == weighted((nearest, first), (round(1 - nearest, 1), second)).name
+    nearest = min(
+        (share for share, value in reached.items() if value == best), key=lambda share: abs(share - 0.5)
+    )
+    assert (
+        best_weight(first, second, data).name
+        == weighted((nearest, first), (round(1 - nearest, 1), second)).name
+    )
 
 
-# --- the gate ---------------------------------------------------------------------------------------------------------
+# --- the gate
+# ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fuse", [lambda some: rrf(*some), lambda some: weighted(*((1 / len(some), lane) for lane in some))])
+@pytest.mark.parametrize(
+    "fuse", [lambda some: rrf(*some), lambda some: weighted(*((1 / len(some), lane) for lane in some))]
+)
 def test_admitted_decides_as_the_gate_does(fuse):
     data = tiny()
-    lanes = {"bm25": bm25(data.documents), "fts5": fts5(data.documents), "like": like(data.documents), "bad": scoring("bad", {"d11": 1.0})}
+    lanes = {
+        "bm25": bm25(data.documents),
+        "fts5": fts5(data.documents),
+        "like": like(data.documents),
+        "bad": scoring("bad", {"d11": 1.0}),
+    }
     ours, theirs = admitted(lanes, fuse, data), gate(lanes, fuse, mean_recall(data), margin=MARGIN)
     assert ours == theirs and ours.admitted == theirs.admitted and ours.stage.name == theirs.stage.name
     for query in data.queries:
@@ -157,7 +189,9 @@ def test_the_pipeline_of_an_admission_asks_the_lanes_anew():
         return words(ranking)
 
     nothing = Stage("nothing", lambda ranking: Ranking(ranking.query, ()))
-    admission = admitted({"words": Stage("words", counted), "nothing": nothing}, lambda some: rrf(*some), data)
+    admission = admitted(
+        {"words": Stage("words", counted), "nothing": nothing}, lambda some: rrf(*some), data
+    )
     assert asked == {query.id: 1 for query in data.queries}  # once for all trials together
     admission.stage.search(data.queries[0])
     assert asked["q0"] == 2 and "words" in admission.stage.name
@@ -165,5 +199,7 @@ def test_the_pipeline_of_an_admission_asks_the_lanes_anew():
 
 def test_a_lane_admitted_alone_is_not_fused():
     data = one_relevant()
-    admission = admitted({"good": GOOD, "bad": BAD}, lambda some: weighted(*((1, lane) for lane in some)), data)
+    admission = admitted(
+        {"good": GOOD, "bad": BAD}, lambda some: weighted(*((1, lane) for lane in some)), data
+    )
     assert admission.admitted == ("good",) and admission.stage is GOOD

@@ -1,4 +1,6 @@
-"""Verifiers of structure beside the alignment: encodings learnt without labels, causal frames, and entailment by a model."""
+"""Verifiers of structure beside the alignment: encodings learnt without labels, causal frames, and entailment
+by a model.
+"""
 
 import json
 import math
@@ -14,7 +16,13 @@ from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.experiments.structure.analogies import choices
 from kgot_lab.experiments.structure.judge import JUDGE_SETS
 from kgot_lab.experiments.structure.nouns import Nouns
-from kgot_lab.experiments.transfer.causal_frames import FRAME_EXAMPLES, CausalFrame, FrameLikeness, OutcomeName, causal_frame
+from kgot_lab.experiments.transfer.causal_frames import (
+    FRAME_EXAMPLES,
+    CausalFrame,
+    FrameLikeness,
+    OutcomeName,
+    causal_frame,
+)
 from kgot_lab.experiments.transfer.encodings import EncodedTraits, Encoder
 from kgot_lab.experiments.transfer.entailment import abstract_statement, entailed, log_odds, steps_of
 from kgot_lab.experiments.transfer.outcomes import OUTCOME_PHRASES
@@ -39,11 +47,14 @@ class Sure:
         self.sure, self.reply = sure, reply
 
     def __call__(self, prompt: Prompt) -> Reply:
-        text = self.reply or ("Yes" if "water" in prompt.messages[-1].text.partition("Statement:")[2] else "No")
+        text = self.reply or (
+            "Yes" if "water" in prompt.messages[-1].text.partition("Statement:")[2] else "No"
+        )
         return Reply(text, Usage(1, 1), logprob=None if self.sure is None else math.log(self.sure))
 
 
-# --- encodings --------------------------------------------------------------------------------------------------------
+# --- encodings
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_text_told_of_something_else_keeps_all_but_its_nouns_and_a_noun_that_returns_is_the_same_again():
@@ -51,7 +62,9 @@ def test_a_text_told_of_something_else_keeps_all_but_its_nouns_and_a_noun_that_r
     nouns = Nouns()
     (dam, told), *_ = reworded_pairs(texts, nouns, seed=3)
     seen, pattern = set(), ""
-    for piece in nouns.pieces(DAM):  # the same words, any noun for a noun, and the same one wherever a noun returns
+    for piece in nouns.pieces(
+        DAM
+    ):  # the same words, any noun for a noun, and the same one wherever a noun returns
         noun = f"(?P={piece.lemma})" if piece.lemma in seen else f"(?P<{piece.lemma}>.+?)"
         pattern += (noun if piece.lemma else re.escape(piece.text)) + piece.space
         seen.add(piece.lemma)
@@ -72,8 +85,12 @@ def test_an_encoding_learnt_without_labels_brings_a_text_nearer_to_itself_told_o
     traits.prepare([text for pair in pairs for text in pair])
     place = traits.names.index("encoded without any, 20")
     table = np.array([[traits.of(one, [other])[0, place] for _, other in pairs] for one, _ in pairs])
-    plain = (rows := minilm().embed([one for one, _ in pairs])) @ minilm().embed([other for _, other in pairs]).T
-    found, before = (float((each.argmax(axis=1) == np.arange(60)).mean()) for each in (table, np.asarray(plain)))
+    plain = (rows := minilm().embed([one for one, _ in pairs])) @ minilm().embed(
+        [other for _, other in pairs]
+    ).T
+    found, before = (
+        float((each.argmax(axis=1) == np.arange(60)).mean()) for each in (table, np.asarray(plain))
+    )
     assert rows.shape[0] == 60 and found > before
     assert np.all(np.abs(table) <= 1 + 1e-6)
 
@@ -101,7 +118,8 @@ def test_an_encoding_of_a_text_that_was_not_prepared_is_refused(encoder):
         traits.of(DAM, ["A gate."])
 
 
-# --- causal frames ----------------------------------------------------------------------------------------------------
+# --- causal frames
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_frame_holds_no_word_but_those_of_its_vocabulary_so_that_nothing_leaks():
@@ -125,7 +143,8 @@ def test_frames_of_the_same_kind_are_more_alike_than_opposite_ones():
     assert same == pytest.approx(1) and other < 0.3
 
 
-# --- entailment -------------------------------------------------------------------------------------------------------
+# --- entailment
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_statement_is_asked_step_by_step_and_short_steps_stay_joined():
@@ -155,11 +174,15 @@ def test_a_statement_that_leaks_is_given_back_once():
     assert abstract_statement(model, DAM, leaks) == "A whole breaks in the end." and len(model.asked) == 2
 
 
-# --- the benchmark ----------------------------------------------------------------------------------------------------
+# --- the benchmark
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_the_table_of_what_the_local_model_read_follows_from_its_receipts():
-    rows = [json.loads(line) for line in (RESULTS / "read_by_model.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (RESULTS / "read_by_model.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     grid = read_grid(rows, held_out(RESULTS, kept_sets(RESULTS), JUDGE_SETS), minilm())
     assert grid.markdown + "\n" == (RESULTS / "read_by_model.md").read_text(encoding="utf-8")
     asked = {(row["set"], row["question"]) for row in rows}
@@ -170,12 +193,15 @@ def test_what_failed_is_right_by_chance_and_counted_and_one_question_is_told_wit
     rows = list(read_rows(Sure(reply="nothing of the kind"), 1))
     grid = read_grid(rows, held_out(RESULTS, kept_sets(RESULTS), ("analobench T1 S1",)), minilm())
     assert [[cell.text for cell in line[2:7]] for line in grid.rows] == [
-        ["1", name, ".250", ".000 to .793", failed] for name, failed in (("causal frames", "1"), ("entailment", "1"), ("both", "2"))
+        ["1", name, ".250", ".000 to .793", failed]
+        for name, failed in (("causal frames", "1"), ("entailment", "1"), ("both", "2"))
     ]
 
 
 def test_a_run_that_was_stopped_asks_for_what_is_missing_and_keeps_what_failed():
     rows = list(read_rows(Sure(reply="nothing of the kind"), 1))
-    assert [row["frames"] for row in rows] == [[None] * 5] * 3 and all("neither Yes nor No" in str(row["failed"]) for row in rows)
+    assert [row["frames"] for row in rows] == [[None] * 5] * 3 and all(
+        "neither Yes nor No" in str(row["failed"]) for row in rows
+    )
     kept = {("sure", str(row["set"]), str(row["question"])) for row in rows[:2]}
     assert [row["set"] for row in read_rows(Sure(reply="nothing of the kind"), 1, kept)] == [rows[2]["set"]]

@@ -1,4 +1,6 @@
-"""A turn of a chat without any door: its stages, what a model is told and told never to forget, and what is kept however a turn ends."""
+"""A turn of a chat without any door: its stages, what a model is told and told never to forget, and what is
+kept however a turn ends.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,22 @@ from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, echoin
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.chat import prompting
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck, named_nodes
-from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, ConversationStarted, Injected, SourcesTold, ThoughtTold, TokenTold
-from kgot_lab.experts.chat.prompting import MOST_TOLD_EDGES, MOST_TOLD_NODES, ExpertAsked, expert_prompt, told_context
+from kgot_lab.experts.chat.happening import (
+    ChatDone,
+    ChatFailed,
+    ConversationStarted,
+    Injected,
+    SourcesTold,
+    ThoughtTold,
+    TokenTold,
+)
+from kgot_lab.experts.chat.prompting import (
+    MOST_TOLD_EDGES,
+    MOST_TOLD_NODES,
+    ExpertAsked,
+    expert_prompt,
+    told_context,
+)
 from kgot_lab.experts.chat.turn import ExpertTurn, looked_for
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
@@ -44,7 +60,8 @@ def text(events) -> str:
     return "".join(event.content for event in events if isinstance(event, TokenTold))
 
 
-# --- stages -----------------------------------------------------------------------------------------------------------
+# --- stages
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_turn_goes_through_its_stages_and_keeps_the_question_first_and_the_answer_last():
@@ -54,14 +71,28 @@ def test_a_turn_goes_through_its_stages_and_keeps_the_question_first_and_the_ans
     assert said(office, asked.conversation) == [("user", "How do I use prompt caching?")]
     events = asked.events()
     first = [next(events) for _ in range(4)]
-    assert list(map(type, first)) == [ConversationStarted, Injected, SourcesTold, ThoughtTold] and not model.asked
+    assert (
+        list(map(type, first)) == [ConversationStarted, Injected, SourcesTold, ThoughtTold]
+        and not model.asked
+    )
     rest = list(events)
     assert isinstance(rest[-1], ChatDone) and {type(each) for each in rest[:-1]} == {TokenTold}
     question, answer = office.tables.messages(asked.conversation)
-    assert answer.content == text(rest) and answer.id == rest[-1].message_id and answer.metadata["answers"] == question.id
-    assert {"expert_id", "intent", "kg_nodes_used", "retrieval_scores", "trace", "citations", "tokens", "first_token_ms"} <= set(
-        answer.metadata
+    assert (
+        answer.content == text(rest)
+        and answer.id == rest[-1].message_id
+        and answer.metadata["answers"] == question.id
     )
+    assert {
+        "expert_id",
+        "intent",
+        "kg_nodes_used",
+        "retrieval_scores",
+        "trace",
+        "citations",
+        "tokens",
+        "first_token_ms",
+    } <= set(answer.metadata)
 
 
 def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite():
@@ -69,11 +100,15 @@ def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite()
     list(turn(expert_office(model), "How do I use prompt caching?", wishes="In verse.").events())
     system = model.asked[0].messages[0].text
     assert system.startswith("You are Cook. You help.") and "In verse." in system
-    assert "- [technique] Prompt caching [Source: cookbook:Prompt caching]" in system and "[Citation Instructions]" in system
+    assert (
+        "- [technique] Prompt caching [Source: cookbook:Prompt caching]" in system
+        and "[Citation Instructions]" in system
+    )
     assert system.index("<<<") < system.index("- [technique] Prompt caching") < system.index(">>>")
 
 
-# --- citations --------------------------------------------------------------------------------------------------------
+# --- citations
+# --------------------------------------------------------------------------------------------------------
 
 PIECES = [
     *"[]:; \n", "[source:", "[Source: ", "[sour", "cook:", "code:f", "Prompt caching", "technique:caching", "rag",
@@ -105,7 +140,9 @@ def test_a_citation_of_just_the_longest_length_is_read_the_same_letter_by_letter
 
 
 def test_a_false_citation_is_marked_and_a_true_one_is_counted():
-    told, cited, false = checked("A [Source: cook:Prompt caching] B [Source: cook:nobody] C [source: caching; nobody] D [1] [Source: ]")
+    told, cited, false = checked(
+        "A [Source: cook:Prompt caching] B [Source: cook:nobody] C [source: caching; nobody] D [1] [Source: ]"
+    )
     assert told == (
         f"A [Source: cook:Prompt caching] B [Source: cook:nobody{FALSE_MARK}] C [source: caching; nobody{FALSE_MARK}] D [1] [Source: ]"
     )
@@ -117,7 +154,8 @@ def test_every_node_can_be_cited_as_its_line_says():
         assert checked(f"[Source: {node.handle}]")[1:] == ({node: 1}, [])
 
 
-# --- limitations and caps ---------------------------------------------------------------------------------------------
+# --- limitations and caps
+# ---------------------------------------------------------------------------------------------
 
 WORDS = ["cache", "prompt", "agent", "search", "cost", "build", "index", "answer"]
 QUESTIONS = [
@@ -153,14 +191,24 @@ def _named(id: str) -> str:
 @st.composite
 def limited_graphs(draw, mark: str = "") -> PropertyGraph:
     count = draw(st.integers(2, 40))
-    words = draw(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)), min_size=count, max_size=count))
+    words = draw(
+        st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)), min_size=count, max_size=count)
+    )
     kinds = draw(st.lists(st.sampled_from(["tool", "technique", "goal"]), min_size=count, max_size=count))
     nodes = [
-        Node(f"{mark}n{i}", (kinds[i],), {"name": f"{' '.join(words[i])} <{mark}n{i}>", "description": f"it can {words[i][0]}"})
+        Node(
+            f"{mark}n{i}",
+            (kinds[i],),
+            {"name": f"{' '.join(words[i])} <{mark}n{i}>", "description": f"it can {words[i][0]}"},
+        )
         for i in range(count)
     ]
     limits = [
-        Node(f"{mark}l{i}", ("limitation",), {"name": f"limit <{mark}l{i}>", "description": "it hurts. " * draw(st.integers(0, 60))})
+        Node(
+            f"{mark}l{i}",
+            ("limitation",),
+            {"name": f"limit <{mark}l{i}>", "description": "it hurts. " * draw(st.integers(0, 60))},
+        )
         for i in range(draw(st.integers(1, 12)))
     ]
     ends = st.integers(0, count - 1)
@@ -175,12 +223,19 @@ def limited_graphs(draw, mark: str = "") -> PropertyGraph:
         for _ in range(draw(st.integers(1, 2)))
     ]
     edges += [
-        Edge(limit.id, "has_workaround", f"{mark}n{draw(ends)}", {}, f"w{k}") for k, limit in enumerate(limits) if draw(st.booleans())
+        Edge(limit.id, "has_workaround", f"{mark}n{draw(ends)}", {}, f"w{k}")
+        for k, limit in enumerate(limits)
+        if draw(st.booleans())
     ]
     return PropertyGraph.of(nodes + limits, list({(e.source, e.type, e.target): e for e in edges}.values()))
 
 
-questions = st.builds(lambda form, a, b: form.format(a, b), st.sampled_from(QUESTIONS), st.sampled_from(WORDS), st.sampled_from(WORDS))
+questions = st.builds(
+    lambda form, a, b: form.format(a, b),
+    st.sampled_from(QUESTIONS),
+    st.sampled_from(WORDS),
+    st.sampled_from(WORDS),
+)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -198,12 +253,17 @@ def test_no_limitation_is_missing_where_several_graphs_are_asked(one, two, quest
 
 
 def test_the_property_is_not_empty_and_notices_a_limitation_that_is_dropped(monkeypatch):
-    nodes = [Node("n0", ("tool",), {"name": "cache <n0>"}), *(Node(f"l{i}", ("limitation",), {"name": f"limit <l{i}>"}) for i in range(3))]
+    nodes = [
+        Node("n0", ("tool",), {"name": "cache <n0>"}),
+        *(Node(f"l{i}", ("limitation",), {"name": f"limit <l{i}>"}) for i in range(3)),
+    ]
     graph = PropertyGraph.of(nodes, [Edge("n0", "has_limitation", f"l{i}") for i in range(3)])
     _, due, missing = limitations_told(graph, "what can cache do")
     assert due == {"l0", "l1", "l2"} and not missing
     whole = prompting._lines
-    monkeypatch.setattr(prompting, "_lines", lambda *a: whole(*a[:-1], {id: those[:-1] for id, those in a[-1].items()}))
+    monkeypatch.setattr(
+        prompting, "_lines", lambda *a: whole(*a[:-1], {id: those[:-1] for id, those in a[-1].items()})
+    )
     assert limitations_told(graph, "what can cache do")[2]
 
 
@@ -218,10 +278,15 @@ def test_at_most_ten_nodes_and_fifteen_edges_are_told(graph, question):
 
 
 def test_things_that_several_graphs_know_count_against_the_ten():
-    same = {name: PropertyGraph.of([Node(f"n{i}", ("tool",), {"name": f"cache {i}"}) for i in range(20)], []) for name in ("a", "b", "c")}
+    same = {
+        name: PropertyGraph.of([Node(f"n{i}", ("tool",), {"name": f"cache {i}"}) for i in range(20)], [])
+        for name in ("a", "b", "c")
+    }
     joined = SeveralGraphs.of(same)
     config = replace(expert_config(COOK).search_config(), limit=50)
-    told = told_context(KnownGraphs(("a", "b", "c"), joined, ""), intent_search(joined, "cache", config=config))
+    told = told_context(
+        KnownGraphs(("a", "b", "c"), joined, ""), intent_search(joined, "cache", config=config)
+    )
     assert 0 < len(told.nodes) <= MOST_TOLD_NODES and told.cut
 
 
@@ -230,13 +295,18 @@ def test_every_limitation_of_the_cookbook_is_told_with_what_it_limits():
     for edge in graph.edges:
         if edge.type == "has_limitation":
             name = str(graph.node_properties[graph.row(edge.source)].get("name", edge.source))
-            told = told_context(KnownGraphs(("g",), graph, ""), intent_search(graph, f"what are the limits of {name}"))
-            assert edge.source not in {node.id for node in told.nodes} or edge.target in {node.id for node in told.limitations}
+            told = told_context(
+                KnownGraphs(("g",), graph, ""), intent_search(graph, f"what are the limits of {name}")
+            )
+            assert edge.source not in {node.id for node in told.nodes} or edge.target in {
+                node.id for node in told.limitations
+            }
             seen += 1
     assert seen > 5
 
 
-# --- memory -----------------------------------------------------------------------------------------------------------
+# --- memory
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered():
@@ -248,7 +318,10 @@ def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered
     events = list(turn(office, "What does the zanzibar recipe say?").events())
     prompt = "\n".join(message.text for message in model.asked[-1].messages)
     assert "says mine" in prompt and "bobs" not in prompt and "elsewhere" not in prompt
-    assert events[1].memories and not list(turn(office, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
+    assert (
+        events[1].memories
+        and not list(turn(office, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
+    )
 
 
 def test_what_was_said_in_this_conversation_is_told_as_turns_and_not_as_memory():
@@ -260,7 +333,8 @@ def test_what_was_said_in_this_conversation_is_told_as_turns_and_not_as_memory()
     assert not events[1].memories and "[Memory]" not in model.asked[-1].messages[0].text
 
 
-# --- however a turn ends ----------------------------------------------------------------------------------------------
+# --- however a turn ends
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("read", [0, 1, 3, 4])
@@ -276,11 +350,17 @@ def test_closing_in_the_middle_stops_the_model_and_keeps_what_was_said(read):
     kept = office.tables.messages(asked.conversation)
     assert [each.role for each in kept] == (["user", "assistant"] if read else ["user"])
     if read:
-        assert kept[1].content == text(seen) and kept[1].metadata["stopped"] is True and "failed" not in kept[1].metadata
+        assert (
+            kept[1].content == text(seen)
+            and kept[1].metadata["stopped"] is True
+            and "failed" not in kept[1].metadata
+        )
 
 
 @pytest.mark.parametrize(
-    "error", [LLMError("/home/ada: no"), ValueError("canary"), MemoryError("canary")], ids=lambda error: type(error).__name__
+    "error",
+    [LLMError("/home/ada: no"), ValueError("canary"), MemoryError("canary")],
+    ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("begun", ["", "It begins "])
 def test_a_model_that_fails_leaves_what_it_said_marked_as_failed(error, begun):
@@ -289,7 +369,11 @@ def test_a_model_that_fails_leaves_what_it_said_marked_as_failed(error, begun):
     events = []
     if isinstance(error, LLMError):
         events = list(asked.events())
-        assert isinstance(events[-2], ChatFailed) and "/home" not in events[-2].content and events[-1].text == begun
+        assert (
+            isinstance(events[-2], ChatFailed)
+            and "/home" not in events[-2].content
+            and events[-1].text == begun
+        )
     else:
         with pytest.raises(type(error)):
             list(asked.events())
@@ -338,8 +422,12 @@ def test_many_questions_at_once_in_one_conversation_are_all_kept_and_answered(tm
     [thread.join() for thread in threads]
     messages = office.tables.messages(begun.conversation)
     questions = {each.id: each.content for each in messages if each.role == "user"}
-    answers = {questions[each.metadata["answers"]]: each.content for each in messages if each.role == "assistant"}
-    assert len(questions) == len(answers) == 19 and all(answer == f"You asked: {question}" for question, answer in answers.items())
+    answers = {
+        questions[each.metadata["answers"]]: each.content for each in messages if each.role == "assistant"
+    }
+    assert len(questions) == len(answers) == 19 and all(
+        answer == f"You asked: {question}" for question, answer in answers.items()
+    )
     for number in range(6):
         mine = [content for content in questions.values() if content.startswith(f"q{number}.")]
         assert mine == [f"q{number}.{each}" for each in range(3)]
@@ -355,7 +443,11 @@ def test_questions_that_a_kill_left_unanswered_do_not_break_the_next_turn(tmp_pa
     office.tables.close()
     office = expert_office(model, place=tmp_path / "experts.db")
     list(turn(office, "next", conversation_id=first.conversation).events())
-    assert [message.text for message in model.asked[-1].messages[1:]] == ["answered", "You asked: answered", "next"]
+    assert [message.text for message in model.asked[-1].messages[1:]] == [
+        "answered",
+        "You asked: answered",
+        "next",
+    ]
     roles = [message.role for message in model.asked[-1].messages]
     assert roles == ["system", "user", "assistant", "user"]
 
@@ -386,9 +478,15 @@ def test_a_wish_is_kept_short_and_never_stands_before_the_persona():
 
 
 def test_nodes_that_an_answer_names_are_told_apart_from_those_it_cites():
-    nodes = [CitableNode("g", id, name, "t") for id, name in (("a", "Prompt caching"), ("b", "Caching"), ("c", "Cost"), ("d", "RAG"))]
+    nodes = [
+        CitableNode("g", id, name, "t")
+        for id, name in (("a", "Prompt caching"), ("b", "Caching"), ("c", "Cost"), ("d", "RAG"))
+    ]
     text = "Use prompt caching, which cuts costs; RAG is [Source: g:d]. Costly."
-    assert [node.id for node in named_nodes(text, nodes)] == ["a", "c"]  # "Caching" is part of a longer name, three letters are too few
+    assert [node.id for node in named_nodes(text, nodes)] == [
+        "a",
+        "c",
+    ]  # "Caching" is part of a longer name, three letters are too few
     assert [node.id for node in named_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
     assert named_nodes(text, nodes, {nodes[0], nodes[2]}) == () == named_nodes("", nodes)
 

@@ -20,8 +20,16 @@ def test_what_is_offered_as_no_graph_is_told_with_the_reason(tmp_path):
     folder = GraphFolder(tmp_path)
     assert folder.names() == ("fine", "twin")
     told = folder.passed_over()
-    assert [line.split("'")[1] for line in told] == ["link.json", "note.md", "twin", "two words.json", "图.json"]
-    for line, words in zip(told, ("a link", "into a folder", "same name as twin.json", "no id", "no id"), strict=True):
+    assert [line.split("'")[1] for line in told] == [
+        "link.json",
+        "note.md",
+        "twin",
+        "two words.json",
+        "图.json",
+    ]
+    for line, words in zip(
+        told, ("a link", "into a folder", "same name as twin.json", "no id", "no id"), strict=True
+    ):
         assert words in line
 
 
@@ -38,7 +46,10 @@ def test_a_graph_without_nodes_is_refused_by_its_name_each_time(tmp_path):
 def test_a_graph_in_another_form_of_json_is_told_which_form_is_read(tmp_path):
     (tmp_path / "mine.json").write_text('{"vertices": [], "arcs": []}')
     (tmp_path / "table.csv").write_text("who,whom\nada,bob\n")
-    for name, words in (("mine", "one a line, as in"), ("table", "table, line 1: the first line names the columns")):
+    for name, words in (
+        ("mine", "one a line, as in"),
+        ("table", "table, line 1: the first line names the columns"),
+    ):
         with pytest.raises(BadInput, match=words) as refused:
             GraphFolder(tmp_path).graph(name)
         assert str(tmp_path) not in str(refused.value)
@@ -46,7 +57,9 @@ def test_a_graph_in_another_form_of_json_is_told_which_form_is_read(tmp_path):
 
 def test_a_table_of_edges_and_node_link_json_are_graphs_of_the_folder(tmp_path):
     (tmp_path / "table.csv").write_text("from,relation,to\nada,knows,bob\n")
-    (tmp_path / "links.json").write_text('{"nodes": [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}], "edges": [{"from": 1, "to": 2}]}')
+    (tmp_path / "links.json").write_text(
+        '{"nodes": [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}], "edges": [{"from": 1, "to": 2}]}'
+    )
     folder = GraphFolder(tmp_path)
     assert folder.names() == ("links", "table")
     assert folder.graph("table").ids == ("ada", "bob") and set(folder.graph("links").ids) == {"Ada", "Bob"}

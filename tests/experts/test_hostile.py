@@ -1,4 +1,6 @@
-"""Planted instructions, by a model that tells all that it reads: nothing of another comes out, nothing else changes."""
+"""Planted instructions, by a model that tells all that it reads: nothing of another comes out, nothing else
+changes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(cha
     assert len(outcomes) == len(texts)
     assert [each.text for each in outcomes if each.leaked] == []
     assert [each.text for each in outcomes if each.changed] == []
-    if channel in ("description", "name", "history", "wishes"):  # it did read what was planted, so the test could fail
+    if channel in (
+        "description",
+        "name",
+        "history",
+        "wishes",
+    ):  # it did read what was planted, so the test could fail
         assert sum(each.obeyed for each in outcomes) > 20
 
 
@@ -56,4 +63,6 @@ def test_outcomes_are_kept_one_a_line_and_a_line_that_was_cut_off_is_left_out(tm
 
 def test_in_turn_each_text_has_one_channel_and_each_channel_texts():
     planted = planted_in_turn(hostile_texts())
-    assert [text for _, text in planted] == list(hostile_texts()) and {channel for channel, _ in planted} == set(CHANNELS)
+    assert [text for _, text in planted] == list(hostile_texts()) and {
+        channel for channel, _ in planted
+    } == set(CHANNELS)

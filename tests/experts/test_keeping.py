@@ -1,4 +1,6 @@
-"""Where experts and conversations are kept, in SQLite and in PostgreSQL alike: ids, owners, chains, opinions, trials."""
+"""Where experts and conversations are kept, in SQLite and in PostgreSQL alike: ids, owners, chains, opinions,
+trials.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +52,33 @@ def test_an_id_is_made_of_the_persona_and_never_comes_again(tables):
 
 
 def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tables):
-    made = cook(tables, retrieval={"alpha": 0.3, "boost_types": ["requires"]}, playbook_skills=["a", "b"], description="old")
+    made = cook(
+        tables,
+        retrieval={"alpha": 0.3, "boost_types": ["requires"]},
+        playbook_skills=["a", "b"],
+        description="old",
+    )
     changed = tables.change_expert(
         made.id,
         lambda before: changed_config(
-            before, {"retrieval": {"delta": 0.2, "boost_types": ["enables"]}, "playbook_skills": ["c"], "description": None}
+            before,
+            {
+                "retrieval": {"delta": 0.2, "boost_types": ["enables"]},
+                "playbook_skills": ["c"],
+                "description": None,
+            },
         ),
     )
-    assert (changed.retrieval.alpha, changed.retrieval.delta, changed.retrieval.boost_types) == (0.3, 0.2, ("enables",))
-    assert changed.playbook_skills == ("c",) and changed.description == "" and changed.updated_at > made.updated_at
+    assert (changed.retrieval.alpha, changed.retrieval.delta, changed.retrieval.boost_types) == (
+        0.3,
+        0.2,
+        ("enables",),
+    )
+    assert (
+        changed.playbook_skills == ("c",)
+        and changed.description == ""
+        and changed.updated_at > made.updated_at
+    )
     assert tables.expert(made.id) == changed
 
 
@@ -103,8 +123,13 @@ def test_a_conversation_is_its_owners_and_its_experts_alone(tables):
             tables.conversation(mine, expert, owner)
         with pytest.raises(NotThere):
             tables.remove_conversation(mine, expert, owner)
-        assert tables.conversations(expert, owner) == ((), 0) and tables.said_before(expert, owner, "", 10) == ()
-    assert tables.said_before(one.id, "ann", mine, 10) == () and len(tables.said_before(one.id, "ann", "another", 10)) == 2
+        assert (
+            tables.conversations(expert, owner) == ((), 0) and tables.said_before(expert, owner, "", 10) == ()
+        )
+    assert (
+        tables.said_before(one.id, "ann", mine, 10) == ()
+        and len(tables.said_before(one.id, "ann", "another", 10)) == 2
+    )
     assert tables.activity("ann")[one.id][0] == 1 and tables.activity("bob") == {}
     assert shown_expert(one, tables.activity("ann")[one.id])["conversation_count"] == 1
 
@@ -116,7 +141,10 @@ def test_a_conversation_is_found_by_what_was_said_in_it(tables):
     for role, content in said:
         tables.say(id, role, content)
     assert tables.continued(expert, "ann", said) == id
-    assert tables.continued(expert, "ann", [("user", "What is caching?"), ("assistant", " Keeping things.\n")]) == id
+    assert (
+        tables.continued(expert, "ann", [("user", "What is caching?"), ("assistant", " Keeping things.\n")])
+        == id
+    )
     assert tables.continued(expert, "bob", said) is None and tables.continued(expert, "ann", said[:1]) is None
     assert tables.continued(expert, "ann", []) is None
     assert chain_of([("user", "ab"), ("assistant", "c")]) != chain_of([("user", "a"), ("assistant", "bc")])
@@ -129,7 +157,10 @@ def test_conversations_come_page_by_page_the_last_first(tables):
     rest, _ = tables.conversations(expert, "ann", limit=9, offset=2)
     assert total == 5 and [each.id for each in (*first, *rest)] == ids[::-1] and len(first[0].preview) == 80
     tables.remove_conversation(ids[0], expert, "ann")
-    assert tables.conversations(expert, "ann")[1] == 4 and len(tables.remove_expert(expert, conversations=True)) == 4
+    assert (
+        tables.conversations(expert, "ann")[1] == 4
+        and len(tables.remove_expert(expert, conversations=True)) == 4
+    )
 
 
 def test_what_a_deleted_expert_leaves_stays_its_owners(tables):
@@ -142,7 +173,10 @@ def test_what_a_deleted_expert_leaves_stays_its_owners(tables):
     found, total = tables.owned_conversations("ann", limit=1)
     assert total == 2 and [each.id for each in found] == [ids[2]]
     tables.remove_conversation(ids[0], gone.id, "ann")
-    assert tables.owned_conversations("ann", gone=True) == ((), 0) and tables.owned_conversations("bob", gone=True)[1] == 1
+    assert (
+        tables.owned_conversations("ann", gone=True) == ((), 0)
+        and tables.owned_conversations("bob", gone=True)[1] == 1
+    )
 
 
 def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
@@ -158,7 +192,11 @@ def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
     tables.put_opinion(answered.id, 1, **where)
     tables.put_opinion(answered.id, -1, **where)
     (judged,) = tables.judged(expert)
-    assert (judged.thumb, judged.message, judged.about) == (-1, answered.id, {"intent": "x"}) and judged.thought_at > judged.at
+    assert (judged.thumb, judged.message, judged.about) == (
+        -1,
+        answered.id,
+        {"intent": "x"},
+    ) and judged.thought_at > judged.at
 
 
 def test_one_trial_of_an_expert_goes_on_at_a_time(tables):

@@ -1,4 +1,6 @@
-"""Playbooks: the six that come with the package, which questions call for them, and what is wrong with a file that is none."""
+"""Playbooks: the six that come with the package, which questions call for them, and what is wrong with a file
+that is none.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import Reply
 
-SIX = ("cost-control", "retrieval-design", "prompt-writing", "agent-building", "enhanced-coding", "testing-qa")
+SIX = (
+    "cost-control",
+    "retrieval-design",
+    "prompt-writing",
+    "agent-building",
+    "enhanced-coding",
+    "testing-qa",
+)
 CALLS = {
     "enhanced-coding": (
         "My script stops with an error nobody understands. How should I ask for help with it?",
@@ -70,7 +79,11 @@ NO_BUSINESS = {
         "What should a unit test of a chat look like?",
         "When should a person have to agree first?",
     ),
-    "prompt-writing": ("Where are the vectors kept?", "Which model is cheap enough for us?", "How do I undo a release that went wrong?"),
+    "prompt-writing": (
+        "Where are the vectors kept?",
+        "Which model is cheap enough for us?",
+        "How do I undo a release that went wrong?",
+    ),
     "agent-building": (
         "Is my test set large enough?",
         "What is the price of a long answer?",
@@ -82,16 +95,24 @@ BODY = "\n## Look at the moon\nIt pulls.\n\n## Ask the harbour\nThey know.\n"
 
 
 def called_for(question: str, allowed: tuple[str, ...] = SIX, intent: str = "") -> set[str]:
-    return {section.playbook for section in matching_sections(question, allowed, authored_playbooks(), intent=intent)}
+    return {
+        section.playbook
+        for section in matching_sections(question, allowed, authored_playbooks(), intent=intent)
+    }
 
 
 def test_the_six_are_there_each_under_the_name_of_its_file():
     assert sorted(authored_playbooks()) == sorted(SIX)
-    assert all(name == playbook.name and playbook.title and playbook.words for name, playbook in authored_playbooks().items())
+    assert all(
+        name == playbook.name and playbook.title and playbook.words
+        for name, playbook in authored_playbooks().items()
+    )
 
 
 def test_the_shipped_expert_on_the_curated_graph_has_all_six():
-    shipped = json.loads((files("kgot_lab.experts") / "shipped" / "cookbook.json").read_text(encoding="utf-8"))
+    shipped = json.loads(
+        (files("kgot_lab.experts") / "shipped" / "cookbook.json").read_text(encoding="utf-8")
+    )
     assert sorted(shipped["playbook_skills"]) == sorted(SIX)
 
 
@@ -102,13 +123,17 @@ def test_a_playbook_has_four_to_six_sections_of_a_length_that_fits_a_prompt(name
     assert all(40 <= len(section.text.split()) <= 110 for section in sections)
 
 
-@pytest.mark.parametrize(("name", "question"), [(name, question) for name, asked in CALLS.items() for question in asked])
+@pytest.mark.parametrize(
+    ("name", "question"), [(name, question) for name, asked in CALLS.items() for question in asked]
+)
 def test_a_question_in_everyday_words_calls_for_its_playbook(name, question):
     assert name in called_for(question)
     assert len(matching_sections(question, SIX, authored_playbooks())) <= 2
 
 
-@pytest.mark.parametrize(("name", "question"), [(name, question) for name, asked in NO_BUSINESS.items() for question in asked])
+@pytest.mark.parametrize(
+    ("name", "question"), [(name, question) for name, asked in NO_BUSINESS.items() for question in asked]
+)
 def test_a_question_that_is_none_of_its_business_does_not(name, question):
     assert name not in called_for(question)
 
@@ -122,7 +147,10 @@ def test_a_playbook_that_is_not_allowed_is_never_injected(name):
 
 def test_words_that_every_question_has_call_for_nothing():
     assert called_for("How can I do this, and what would you have me do about it?") == set()
-    assert called_for("How can I do this, and what would you have me do about it?", intent="cost_optimization") == set()
+    assert (
+        called_for("How can I do this, and what would you have me do about it?", intent="cost_optimization")
+        == set()
+    )
 
 
 def test_an_intent_calls_for_a_playbook_that_also_says_a_word_of_the_question():
@@ -137,7 +165,9 @@ def test_several_words_call_only_side_by_side():
 
 
 def test_the_section_that_says_what_the_question_says_comes_first():
-    first = matching_sections("Is it cheaper to send what nobody waits for in a batch?", SIX, authored_playbooks())[0]
+    first = matching_sections(
+        "Is it cheaper to send what nobody waits for in a batch?", SIX, authored_playbooks()
+    )[0]
     assert (first.playbook, "batch" in first.text) == ("cost-control", True)
 
 
@@ -150,7 +180,9 @@ def test_a_playbook_of_a_folder_of_ones_own_is_read_and_found(tmp_path):
     mine = read_playbook(tmp_path / "tides.md")
     assert (mine.name, mine.words, mine.intents) == ("mine", ("tide table",), ("deployment",))
     assert [section.heading for section in mine.sections] == ["Look at the moon", "Ask the harbour"]
-    found = matching_sections("Who prints the tide tables for the harbour?", ["mine"], {**authored_playbooks(), mine.name: mine})
+    found = matching_sections(
+        "Who prints the tide tables for the harbour?", ["mine"], {**authored_playbooks(), mine.name: mine}
+    )
     assert found[0].heading == "Ask the harbour"
 
 
@@ -186,12 +218,26 @@ def test_a_file_that_is_no_playbook_is_told_by_name(tmp_path, text, why):
 
 
 def test_no_playbook_names_a_vendor():
-    told = " ".join(f"{section.heading} {section.text}" for playbook in authored_playbooks().values() for section in playbook.sections)
-    assert not [name for name in ("OpenAI", "Anthropic", "Google", "Meta", "Mistral", "Microsoft", "Amazon") if stands_in(name, told)]
+    told = " ".join(
+        f"{section.heading} {section.text}"
+        for playbook in authored_playbooks().values()
+        for section in playbook.sections
+    )
+    assert not [
+        name
+        for name in ("OpenAI", "Anthropic", "Google", "Meta", "Mistral", "Microsoft", "Amazon")
+        if stands_in(name, told)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("skills", "told"), [(["cost-control"], {"cost-control"}), (["testing-qa"], set()), ([], set()), (list(SIX), {"cost-control"})]
+    ("skills", "told"),
+    [
+        (["cost-control"], {"cost-control"}),
+        (["testing-qa"], set()),
+        ([], set()),
+        (list(SIX), {"cost-control"}),
+    ],
 )
 def test_what_an_expert_may_not_use_does_not_reach_its_prompt(skills, told):
     asked = []
@@ -203,8 +249,12 @@ def test_what_an_expert_may_not_use_does_not_reach_its_prompt(skills, told):
             asked.append(prompt.messages[0].text)
             return Reply("Yes.")
 
-    office = ExpertOffice(open_experts(), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"noting": Noting}, "noting"))
-    expert = office.create({"name": "A", "kg_db_id": "cookbook", "persona": {"name": "A"}, "playbook_skills": skills})
+    office = ExpertOffice(
+        open_experts(), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"noting": Noting}, "noting")
+    )
+    expert = office.create(
+        {"name": "A", "kg_db_id": "cookbook", "persona": {"name": "A"}, "playbook_skills": skills}
+    )
     list(office.ask(expert.id, "somebody", "Our monthly bill has doubled. Where do we begin?").events())
     assert {name for name in SIX if f"{name}: " in asked[0]} == told
     assert ("[Playbook Context]" in asked[0]) == bool(told)

@@ -1,4 +1,6 @@
-"""Experts that travel: exported without their graphs, taken in where they fit, and refused or told what is lacking where not."""
+"""Experts that travel: exported without their graphs, taken in where they fit, and refused or told what is
+lacking where not.
+"""
 
 from __future__ import annotations
 

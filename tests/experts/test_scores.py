@@ -1,4 +1,6 @@
-"""What a card tells of an expert: what was measured of it as it is, and nothing of one that somebody changed since."""
+"""What a card tells of an expert: what was measured of it as it is, and nothing of one that somebody changed
+since.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def office(tmp_path, monkeypatch):
 def test_what_was_measured_is_told_of_the_expert_as_it_was_then(office, tmp_path):
     assert expert_scores(office, COOK_ID)["measured"] is None
     told = {"model": "local", "citation precision": {"mean": 0.5, "questions": 60}}
-    (tmp_path / f"{COOK_ID}.json").write_text(json.dumps({"config": config_digest(office.expert(COOK_ID).config), **told}))
+    (tmp_path / f"{COOK_ID}.json").write_text(
+        json.dumps({"config": config_digest(office.expert(COOK_ID).config), **told})
+    )
     assert expert_scores(office, COOK_ID)["measured"] == told
     office.update(COOK_ID, {"persona": {"instructions": "Be brief."}})
     assert expert_scores(office, COOK_ID)["measured"] is None

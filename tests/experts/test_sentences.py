@@ -18,7 +18,10 @@ from kgot_lab.llm.scripted import Scripted
 CACHE = CitableNode("cook", "technique:caching", "Prompt caching", "technique")
 LIMIT = CitableNode("cook", "limitation:prefix", "Prefix sensitivity", "limitation")
 REPLY = {
-    "sentences": [{"source": CACHE.handle, "sentence": "Pay once."}, {"source": LIMIT.handle, "sentence": "Only for the same prefix."}]
+    "sentences": [
+        {"source": CACHE.handle, "sentence": "Pay once."},
+        {"source": LIMIT.handle, "sentence": "Only for the same prefix."},
+    ]
 }
 TEXT = "Pay once. [Source: cook:Prompt caching] Only for the same prefix. [Source: cook:Prefix sensitivity]"
 
@@ -52,7 +55,13 @@ def test_a_reply_in_prose_is_told_as_it_stands(pieces):
     assert "".join(read(pieces)) == 'He said "no": {"a": 1}, and left \\ it'
 
 
-@given(in_pieces(json.dumps({"sentences": [{"source": CACHE.handle, "sentence": 'Größe "30" – a\u2028line\n\\ and 🙂.'}]})))
+@given(
+    in_pieces(
+        json.dumps(
+            {"sentences": [{"source": CACHE.handle, "sentence": 'Größe "30" – a\u2028line\n\\ and 🙂.'}]}
+        )
+    )
+)
 def test_letters_of_every_kind_come_whole_however_they_are_escaped(pieces):
     assert "".join(read(pieces)) == 'Größe "30" – a line \\ and 🙂. [Source: cook:Prompt caching]'
 
@@ -63,7 +72,10 @@ def test_words_are_told_before_their_sentence_has_ended():
     assert form.tell('ce."}, {"source": "x') == "ce. [Source: cook:Prompt caching]"
 
 
-@pytest.mark.parametrize("reply", ['{"answer": "none of this form"}', '{"sentences": "a"}', '{"sentences": [1, {"source": 2}]}', "{broken"])
+@pytest.mark.parametrize(
+    "reply",
+    ['{"answer": "none of this form"}', '{"sentences": "a"}', '{"sentences": [1, {"source": 2}]}', "{broken"],
+)
 def test_json_of_another_form_is_told_as_it_stands_and_not_lost(reply):
     assert "".join(read([reply])) == reply
 
@@ -79,7 +91,17 @@ def test_a_sentence_is_said_once_and_one_without_a_source_cites_nothing():
     )
 
 
-@given(in_pieces(json.dumps({"sentences": [{"source": CACHE.handle, "sentence": f"Pay [1] once. [Source: {CACHE.handle}] Or not."}]})))
+@given(
+    in_pieces(
+        json.dumps(
+            {
+                "sentences": [
+                    {"source": CACHE.handle, "sentence": f"Pay [1] once. [Source: {CACHE.handle}] Or not."}
+                ]
+            }
+        )
+    )
+)
 def test_a_sentence_that_names_its_source_itself_is_cited_once(pieces):
     assert "".join(read(pieces)) == "Pay [1] once. Or not. [Source: cook:Prompt caching]"
 
@@ -91,7 +113,9 @@ def test_a_sentence_keeps_the_other_sources_that_it_names():
 
 def test_the_form_lets_a_model_cite_what_it_was_told_and_nothing_else():
     def sentence(may_know_nothing):
-        return sentences_schema([CACHE, LIMIT, CACHE], may_know_nothing=may_know_nothing)["properties"]["sentences"]["items"]
+        return sentences_schema([CACHE, LIMIT, CACHE], may_know_nothing=may_know_nothing)["properties"][
+            "sentences"
+        ]["items"]
 
     def choices(shape, name):
         return shape["properties"][name].get("enum")
@@ -99,24 +123,34 @@ def test_the_form_lets_a_model_cite_what_it_was_told_and_nothing_else():
     told = sentence(False)
     assert choices(told, "source") == [CACHE.handle, LIMIT.handle] and choices(told, "sentence") is None
     assert sentence(True)["anyOf"][0] == told
-    assert [choices(sentence(True)["anyOf"][1], name) for name in ("source", "sentence")] == [[NO_SOURCE], [KNOWS_NOT]]
+    assert [choices(sentence(True)["anyOf"][1], name) for name in ("source", "sentence")] == [
+        [NO_SOURCE],
+        [KNOWS_NOT],
+    ]
 
 
 def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_text():
     def reply(prompt):
         source = prompt.schema["properties"]["sentences"]["items"]["properties"]["source"]["enum"][0]
         said = [(source, "It is so."), ("cookbook:made up", "And so.")]
-        return json.dumps({"sentences": [{"source": source, "sentence": sentence} for source, sentence in said]})
+        return json.dumps(
+            {"sentences": [{"source": source, "sentence": sentence} for source, sentence in said]}
+        )
 
     office = expert_office(Scripted(reply), expert={**COOK, "answers_in": "sentences"})
     events = list(office.ask(COOK_ID, "ada", "How do I use prompt caching?").events())
     done = events[-1]
     assert isinstance(done, ChatDone) and len(done.cited) == 1 and done.false == ("cookbook:made up",)
-    assert done.text.startswith("It is so. [Source: cookbook:") and "(not in the context)" in done.text and "{" not in done.text
+    assert (
+        done.text.startswith("It is so. [Source: cookbook:")
+        and "(not in the context)" in done.text
+        and "{" not in done.text
+    )
     assert "".join(each.content for each in events if isinstance(each, TokenTold)) == done.text
 
 
-# --- what no word of is found -------------------------------------------------------------------------------------------
+# --- what no word of is found
+# -------------------------------------------------------------------------------------------
 
 
 def thought_of_asking(office, question):
@@ -128,9 +162,14 @@ def thought_of_asking(office, question):
 
 def test_words_of_a_question_that_nothing_found_says_are_told_to_the_reader_and_to_the_model():
     model = echoing()
-    thought, sources, _ = thought_of_asking(expert_office(model), "Does prompt zanzibar quokka bilberry the caching?")
+    thought, sources, _ = thought_of_asking(
+        expert_office(model), "Does prompt zanzibar quokka bilberry the caching?"
+    )
     assert thought.unsaid == ["zanzibar", "quokka", "bilberry"] and sources
-    assert "Nothing that was found in the knowledge graph says: zanzibar, quokka, bilberry." in model.asked[0].messages[0].text
+    assert (
+        "Nothing that was found in the knowledge graph says: zanzibar, quokka, bilberry."
+        in model.asked[0].messages[0].text
+    )
     thought, _, _ = thought_of_asking(expert_office(model), "How do I use prompt caching?")
     assert thought.unsaid == [] and "Nothing that was found" not in model.asked[1].messages[0].text
 
@@ -140,7 +179,10 @@ def test_an_expert_may_decline_what_is_off_its_topic_without_asking_a_model():
     office = expert_office(model, expert={**COOK, "off_topic": "decline"})
     thought, sources, done = thought_of_asking(office, "Zanzibar quokka?")
     assert not model.asked and sources == () and thought.unsaid == ["Zanzibar", "quokka"]
-    assert done.text == "My graph says nothing of Zanzibar, quokka. I do not know the answer." and done.cited == ()
+    assert (
+        done.text == "My graph says nothing of Zanzibar, quokka. I do not know the answer."
+        and done.cited == ()
+    )
     kept = office.tables.messages(done_conversation(office))[-1]
     assert kept.content == done.text and kept.metadata["declined"] is True
     thought_of_asking(office, "What does prompt caching cost?")

@@ -1,4 +1,6 @@
-"""A talk with an expert from Python: one conversation, true and false citations told apart, and what the front door makes of a name."""
+"""A talk with an expert from Python: one conversation, true and false citations told apart, and what the
+front door makes of a name.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from kgot_lab.types import Edge, Node
 
 GRAPH = lab.PropertyGraph.of(
     [
-        Node("cache", ("technique",), {"name": "Prompt caching", "description": "Keep the beginning of a prompt"}),
+        Node(
+            "cache",
+            ("technique",),
+            {"name": "Prompt caching", "description": "Keep the beginning of a prompt"},
+        ),
         Node("cost", ("goal",), {"name": "Reduce costs"}),
         Node("stale", ("limitation",), {"name": "Stale answers"}),
     ],
@@ -35,10 +41,24 @@ def talk_of(*answers, **more):
 
 def test_an_answer_tells_true_citations_from_false_ones():
     answered = talk_of(ANSWER).ask(QUESTION)
-    assert [node.id for node in answered.cited] == ["cache", "stale"] and answered.false == ("graph:The moon",)
-    assert [part.text for part in answered.parts if part.is_citation] == ["graph:Prompt caching", "graph:The moon", "graph:stale"]
-    assert [part.node.id if part.node else "" for part in answered.parts if part.is_citation] == ["cache", "", "stale"]
-    assert answered.thought.nodes and {node.id for node in answered.sources} <= set(GRAPH.ids) and not answered.trouble
+    assert [node.id for node in answered.cited] == ["cache", "stale"] and answered.false == (
+        "graph:The moon",
+    )
+    assert [part.text for part in answered.parts if part.is_citation] == [
+        "graph:Prompt caching",
+        "graph:The moon",
+        "graph:stale",
+    ]
+    assert [part.node.id if part.node else "" for part in answered.parts if part.is_citation] == [
+        "cache",
+        "",
+        "stale",
+    ]
+    assert (
+        answered.thought.nodes
+        and {node.id for node in answered.sources} <= set(GRAPH.ids)
+        and not answered.trouble
+    )
     assert repr(answered).endswith("<2 nodes cited, 1 false citation>") and answered.text in repr(answered)
 
 
@@ -99,8 +119,12 @@ def test_a_question_that_is_none_is_refused_and_nothing_is_kept():
 
 def test_a_citation_that_nobody_checked_stays_words():
     node = CitableNode("g", "a", "Salt; pepper", "spice")
-    assert list(answer_parts("x [Source: g:b] [Source: ;]", (node,))) == [AnswerPart("x [Source: g:b] [Source: ;]")]
-    assert [part.node.id for part in answer_parts("[Source: Salt, pepper]", (node._replace(name="Salt, pepper"),))] == ["a"]
+    assert list(answer_parts("x [Source: g:b] [Source: ;]", (node,))) == [
+        AnswerPart("x [Source: g:b] [Source: ;]")
+    ]
+    assert [
+        part.node.id for part in answer_parts("[Source: Salt, pepper]", (node._replace(name="Salt, pepper"),))
+    ] == ["a"]
     assert list(answer_parts(f"[source: b{FALSE_MARK}]", ())) == [AnswerPart("b", True)]
     assert list(answer_parts("", ())) == []
 
@@ -111,14 +135,22 @@ def test_a_citation_that_nobody_checked_stays_words():
 def test_the_front_door_reads_a_graph_where_it_is(tmp_path):
     (tmp_path / "note.md").write_text("# Rust\n\nBridges rust.\n")
     for place in (tmp_path, str(tmp_path)):
-        assert "rust" in lab.expert(place, model=Scripted(["It does."])).ask("Do bridges rust?").sources[0].name.casefold()
+        assert (
+            "rust"
+            in lab.expert(place, model=Scripted(["It does."]))
+            .ask("Do bridges rust?")
+            .sources[0]
+            .name.casefold()
+        )
     for nowhere in (str(tmp_path / "none"), "x" * 5000):
         with pytest.raises(UnknownName, match="place of a graph"):
             lab.expert(nowhere, model=Scripted([]))
 
 
 def test_notes_are_answered_from_what_stands_under_their_later_headings(tmp_path):
-    (tmp_path / "note.md").write_text("# Steel\n\nMade of iron.\n\n## Limits\n\nBridges rust within forty years.\n")
+    (tmp_path / "note.md").write_text(
+        "# Steel\n\nMade of iron.\n\n## Limits\n\nBridges rust within forty years.\n"
+    )
     model = Scripted(["After forty years [Source: graph:Limits (Steel)]."])
     answered = lab.expert(tmp_path, model=model).ask("When do bridges rust?")
     assert "Bridges rust within forty years." in model.asked[0].messages[0].text
@@ -128,12 +160,17 @@ def test_notes_are_answered_from_what_stands_under_their_later_headings(tmp_path
 def test_the_front_door_knows_the_shipped_experts_by_name():
     talk = lab.expert("cookbook", model=Scripted(["Yes [Source: cookbook:Prompt caching]."]))
     answered = talk.ask("How do I reduce API costs with prompt caching?")
-    assert [node.id for node in answered.cited] == ["technique:prompt_caching"] and talk.expert.persona.name == "Cook"
+    assert [node.id for node in answered.cited] == [
+        "technique:prompt_caching"
+    ] and talk.expert.persona.name == "Cook"
     with pytest.raises(UnknownName, match="cookbook"):
         lab.expert("cookbok", model=Scripted([]))
 
 
-@pytest.mark.parametrize("persona", ["You rhyme.", {"instructions": "You rhyme."}, Persona(name="Expert", instructions="You rhyme.")])
+@pytest.mark.parametrize(
+    "persona",
+    ["You rhyme.", {"instructions": "You rhyme."}, Persona(name="Expert", instructions="You rhyme.")],
+)
 def test_a_persona_and_settings_change_what_the_model_is_told(persona):
     model = Scripted(["First."])
     talk = lab.expert(GRAPH, model=model, persona=persona, settings={"retrieval": {"limit": 1}})

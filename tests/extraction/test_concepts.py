@@ -1,4 +1,5 @@
-"""Concepts that a model reads: only what a passage says word for word is accepted, and what was read is not asked again.
+"""Concepts that a model reads: only what a passage says word for word is accepted, and what was read is not
+asked again.
 
 The replies are written here, but those of the gold, which are recordings of the model that their tape names.
 """
@@ -34,7 +35,12 @@ def stated(reply, passage=PASSAGE):
 
 def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
     read = read_relations(
-        PASSAGE, form(requires=["a grammar file"], limitations=["does not handle nested comments"], workarounds=["strip comments"])
+        PASSAGE,
+        form(
+            requires=["a grammar file"],
+            limitations=["does not handle nested comments"],
+            workarounds=["strip comments"],
+        ),
     )
     assert [tuple(each) for each in read.relations] == [
         (
@@ -72,11 +78,21 @@ def test_what_it_does_not_say_is_refused_with_the_reason(filled, why):
 
 def test_keywords_and_dimensions_need_their_words_too():
     read_by_reading = NOT_EXTRACTABLE[0]
-    rated = [(read_by_reading, "needs a grammar file"), (NOT_EXTRACTABLE[1], "is easily learnt"), ("size", "needs a grammar file")]
+    rated = [
+        (read_by_reading, "needs a grammar file"),
+        (NOT_EXTRACTABLE[1], "is easily learnt"),
+        ("size", "needs a grammar file"),
+    ]
     dimensions = [{"dimension": name, "value": 0.4, "quote": quote} for name, quote in rated]
     read = read_about(PASSAGE, json.dumps({"keywords": ["grammar", "compiler"], "dimensions": dimensions}))
-    assert read.keywords == ("grammar",) and [(each.dimension, each.value) for each in read.dimensions] == [(read_by_reading, 0.4)]
-    assert [each.partition(":")[0] for each in read.refused] == ["keyword compiler", f"dimension {NOT_EXTRACTABLE[1]}", "dimension size"]
+    assert read.keywords == ("grammar",) and [(each.dimension, each.value) for each in read.dimensions] == [
+        (read_by_reading, 0.4)
+    ]
+    assert [each.partition(":")[0] for each in read.refused] == [
+        "keyword compiler",
+        f"dimension {NOT_EXTRACTABLE[1]}",
+        "dimension size",
+    ]
 
 
 @pytest.mark.parametrize("reply", ["no JSON", '{"requires": "x"}', '{"limitations": [], "requires": [1]}'])
@@ -126,18 +142,26 @@ def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tm
 def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_sound(folder):
     graph = graph_of_folder(folder, cache=False).graph
     reply = form(
-        requires=["a grammar file"], limitations=["does not handle nested comments"], workarounds=["strip comments before parsing"]
+        requires=["a grammar file"],
+        limitations=["does not handle nested comments"],
+        workarounds=["strip comments before parsing"],
     )
-    grown = read_concepts(graph, passages_to_read(graph, folder), Scripted(lambda _: reply), about=False, cache=False).graph
+    grown = read_concepts(
+        graph, passages_to_read(graph, folder), Scripted(lambda _: reply), about=False, cache=False
+    ).graph
     edges = {(edge.source, edge.type, edge.target): edge.properties for edge in grown.edges}
     (needs,) = [edges[each] for each in edges if each[:2] == ("parse.parser", "requires")]
-    assert {where["file"] for where in needs["said"]} == {"notes.md", "parse.py"} and all(where["quote"] for where in needs["said"])
+    assert {where["file"] for where in needs["said"]} == {"notes.md", "parse.py"} and all(
+        where["quote"] for where in needs["said"]
+    )
     assert check_rules(grown).sound and {"limitation", "workaround"} <= set(grown.labels())
 
 
 def test_replies_that_are_no_form_are_counted_and_the_rest_goes_on(folder):
     graph = graph_of_folder(folder, cache=False).graph
-    grown = read_concepts(graph, passages_to_read(graph, folder), Scripted(lambda _: "sorry"), about=False, cache=False)
+    grown = read_concepts(
+        graph, passages_to_read(graph, folder), Scripted(lambda _: "sorry"), about=False, cache=False
+    )
     assert (grown.unusable, grown.read) == (3, ()) and grown.graph == graph
 
 

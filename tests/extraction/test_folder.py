@@ -1,4 +1,6 @@
-"""A folder of code, settings and prose becomes a graph; what has not changed is not read again, and what cannot be read is named."""
+"""A folder of code, settings and prose becomes a graph; what has not changed is not read again, and what
+cannot be read is named.
+"""
 
 import os
 
@@ -51,8 +53,14 @@ def test_all_kinds_of_files_meet_in_one_graph_that_is_sound(shop):
         ("web/app.js", "web/format.ts"),
         ("web/app.js", "package:react"),
     } <= edges(graph, "imports")
-    assert {("shop.cart.Cart.total", "shop.prices.with_tax"), ("shop.cart.Cart.save", "package:json")} <= edges(graph, "calls")
-    assert {("web/app.js#View.show", "web/format.ts#money"), ("web/app.js#View.show", "web/app.js#View.sum")} <= edges(graph, "calls")
+    assert {
+        ("shop.cart.Cart.total", "shop.prices.with_tax"),
+        ("shop.cart.Cart.save", "package:json"),
+    } <= edges(graph, "calls")
+    assert {
+        ("web/app.js#View.show", "web/format.ts#money"),
+        ("web/app.js#View.show", "web/app.js#View.sum"),
+    } <= edges(graph, "calls")
     assert edges(graph, "inherits_from") == {("web/app.js#View", "package:react")}
     assert edges(graph, "configures") == {
         ("pyproject.toml", "package:requests"),
@@ -69,7 +77,11 @@ def test_a_node_says_where_it_stands_and_what_it_says_of_itself(shop):
     assert (total["signature"], total["description"]) == ("total(self, tax: float=0.2) -> float", "The sum.")
     assert graph.node("shop.cart.Cart").properties["description"] == "A cart."
     assert graph.node("web/format.ts#money").properties["description"] == "Money as text."
-    (call,) = [edge for edge in graph.edges if (edge.source, edge.target) == ("shop.cart.Cart.total", "shop.prices.with_tax")]
+    (call,) = [
+        edge
+        for edge in graph.edges
+        if (edge.source, edge.target) == ("shop.cart.Cart.total", "shop.prices.with_tax")
+    ]
     assert call.properties == {"file": "shop/cart.py", "lines": [15]}
     assert graph.node("shop.prices.factorial").properties["calls_itself"] is True
 
@@ -88,22 +100,32 @@ def test_what_stands_under_each_heading_is_a_node_with_its_text_and_its_lines(tm
         "rust.md#at-sea": ("At sea (Limits)", "Salt helps it. Zinc stops it.", 17),
         "rust.md#limits-2": ("Limits (Rust), part 2", "Nothing more.", 22),
     }
-    assert graph.node("rust.md").properties["description"] == "An oxide. Sections: Limits; At sea; Limits; Empty"
+    assert (
+        graph.node("rust.md").properties["description"] == "An oxide. Sections: Limits; At sea; Limits; Empty"
+    )
     assert {("rust.md", id) for id in told} <= edges(graph, "contains")
     assert check_rules(graph, CODE).broken == () and faults_of_graph(CODE, graph) == ()
 
 
 def test_a_long_section_is_cut_at_the_ends_of_sentences_and_a_book_is_bounded(tmp_path):
-    (tmp_path / "long.md").write_text("".join(f"Sentence {number} says nothing.\n\n" for number in range(100)))
+    (tmp_path / "long.md").write_text(
+        "".join(f"Sentence {number} says nothing.\n\n" for number in range(100))
+    )
     (tmp_path / "word.md").write_text("x" * 2_000)
-    (tmp_path / "book.md").write_text("# Book\n" + "".join(f"\n## Chapter {number}\n\nWords.\n" for number in range(1_000)))
+    (tmp_path / "book.md").write_text(
+        "# Book\n" + "".join(f"\n## Chapter {number}\n\nWords.\n" for number in range(1_000))
+    )
     found = graph_of_folder(tmp_path, cache=False)
     parts = [found.graph.node(id).properties for id in found.graph.ids if id.startswith("long.md#")]
     assert all(about["description"].endswith(".") and len(about["description"]) <= 600 for about in parts)
     said = " ".join(about["description"] for about in sorted(parts, key=lambda about: about["line"]))
-    assert said == " ".join(f"Sentence {number} says nothing." for number in range(1, 100))  # the first is the document's own
+    assert said == " ".join(
+        f"Sentence {number} says nothing." for number in range(1, 100)
+    )  # the first is the document's own
     assert sum(id.startswith("book.md#") for id in found.graph.ids) == 400
-    assert {remark.path: remark.reason for remark in found.doubtful} == {"book.md": "only its first 400 sections were kept"}
+    assert {remark.path: remark.reason for remark in found.doubtful} == {
+        "book.md": "only its first 400 sections were kept"
+    }
 
 
 def test_a_second_run_reads_only_what_changed_and_gives_the_graph_of_a_full_run(shop, tmp_path):
@@ -147,7 +169,17 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
     os.mkfifo(shop / "pipe.py")
     found = graph_of_folder(shop, cache=False)
     said = {remark.path: remark.reason for remark in found.skipped}
-    assert sorted(said) == ["bad.json", "bad.toml", "bad.yaml", "broken.py", "gone.py", "huge.json", "loop", "pipe.py", "wrong.py"]
+    assert sorted(said) == [
+        "bad.json",
+        "bad.toml",
+        "bad.yaml",
+        "broken.py",
+        "gone.py",
+        "huge.json",
+        "loop",
+        "pipe.py",
+        "wrong.py",
+    ]
     assert (
         "line 1" in said["broken.py"]
         and "line 1" in said["bad.json"]
@@ -157,7 +189,11 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
     assert "pipe" in said["pipe.py"] and "link" in said["loop"]
     doubtful = {remark.path: remark.reason for remark in found.doubtful}
     assert "cp1252" in doubtful["latin.md"] and "line 2" in doubtful["half.js"]
-    assert "latin" in found.graph and "half.js#ok" in found.graph and not [id for id in found.graph.ids if "secret" in id]
+    assert (
+        "latin" in found.graph
+        and "half.js#ok" in found.graph
+        and not [id for id in found.graph.ids if "secret" in id]
+    )
     assert check_rules(found.graph, CODE).broken == ()
 
 
@@ -165,7 +201,9 @@ def test_a_module_that_does_not_parse_is_there_for_those_that_import_it(tmp_path
     (tmp_path / "whole.py").write_text("import broken\nfrom broken import part\n\ndef go():\n    part()\n")
     (tmp_path / "broken.py").write_text("def part(:\n")
     found, cache = graph_of_folder(tmp_path, cache=tmp_path / "cache"), tmp_path / "cache"
-    assert [each.path for each in found.skipped] == ["broken.py"] and ("whole", "broken") in edges(found.graph, "imports")
+    assert [each.path for each in found.skipped] == ["broken.py"] and ("whole", "broken") in edges(
+        found.graph, "imports"
+    )
     (tmp_path / "broken.py").write_text("def part():\n    pass\n")
     assert ("whole.go", "broken.part") in edges(graph_of_folder(tmp_path, cache=cache).graph, "calls")
     (tmp_path / "broken.py").unlink()
@@ -181,11 +219,15 @@ def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path)
     graph = with_patterns(graph_of_folder(tmp_path, cache=False).graph)
     assert {("a.go", "b.back"), ("b.back", "a.go")} <= edges(graph, "calls")
     assert {"pkg.part", "pkg.part()"} <= set(graph.ids)
-    assert {("a", "pattern:circular-import"), ("b", "pattern:circular-import")} == edges(graph, "pattern_instance_of")
+    assert {("a", "pattern:circular-import"), ("b", "pattern:circular-import")} == edges(
+        graph, "pattern_instance_of"
+    )
 
 
 def test_a_generated_file_of_a_hundred_thousand_lines_is_read(tmp_path):
-    (tmp_path / "made.py").write_text("".join(f"V{number} = {number}\n" for number in range(100_000)) + "def f():\n    return V7\n")
+    (tmp_path / "made.py").write_text(
+        "".join(f"V{number} = {number}\n" for number in range(100_000)) + "def f():\n    return V7\n"
+    )
     graph = graph_of_folder(tmp_path, cache=False).graph
     assert graph.node("made.f").properties["line"] == 100_001
 

@@ -1,4 +1,6 @@
-"""A folder read by the workers of a Dask scheduler, named by its address: the graph is the one that a single process reads."""
+"""A folder read by the workers of a Dask scheduler, named by its address: the graph is the one that a single
+process reads.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import kgot_lab
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.extraction import one_file
 from kgot_lab.extraction.folder import graph_of_folder
-from kgot_lab.extraction.one_file import FileToRead, ReadThere, facts_of_file, files_together, read_there, same_reading
+from kgot_lab.extraction.one_file import (
+    FileToRead,
+    ReadThere,
+    facts_of_file,
+    files_together,
+    read_there,
+    same_reading,
+)
 from kgot_lab.workers import workers_at
 
 TEXTS = Path(kgot_lab.__file__).parent / "text"  # some twenty files
@@ -19,7 +28,10 @@ TEXTS = Path(kgot_lab.__file__).parent / "text"  # some twenty files
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
 def client(request):
-    with local_cluster(processes=request.param == "processes") as cluster, workers_at(cluster.scheduler_address) as client:
+    with (
+        local_cluster(processes=request.param == "processes") as cluster,
+        workers_at(cluster.scheduler_address) as client,
+    ):
         yield client
 
 
@@ -44,7 +56,9 @@ def odd(tmp_path):
 
 def test_workers_read_the_graph_that_one_process_reads(client):
     counts = []
-    there = graph_of_folder(TEXTS, cache=False, client=client, progress=lambda done, total, path: counts.append((done, total)))
+    there = graph_of_folder(
+        TEXTS, cache=False, client=client, progress=lambda done, total, path: counts.append((done, total))
+    )
     here = graph_of_folder(TEXTS, cache=False)
     assert there.graph.digest == here.graph.digest and repr(there) == repr(here)
     assert counts == sorted(counts) and counts[-1][0] == counts[-1][1] == there.files

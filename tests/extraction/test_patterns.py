@@ -1,4 +1,6 @@
-"""Templates of patterns: each recognises its pattern in a small program, and does not in one that looks like it."""
+"""Templates of patterns: each recognises its pattern in a small program, and does not in one that looks like
+it.
+"""
 
 import pytest
 

@@ -32,7 +32,11 @@ def gold(case):
 
 @pytest.mark.parametrize("category", sorted({case["category"] for case in CASES.values()}))
 def test_every_case_is_exactly_right_but_those_that_are_known(category):
-    wrong = {name for name, case in CASES.items() if case["category"] == category and MEASURE["found"](case["files"]) != gold(case)}
+    wrong = {
+        name
+        for name, case in CASES.items()
+        if case["category"] == category and MEASURE["found"](case["files"]) != gold(case)
+    }
     assert wrong == {name for name in NOT_EXACT if name.startswith(f"{category}/")}
 
 
@@ -54,12 +58,15 @@ def test_a_decorator_that_wraps_everything_does_not_hide_what_it_decorates():
 
 def test_what_may_call_nearly_anything_says_nothing():
     many = "".join(f"def f{number}():\n    pass\n\n" for number in range(60))
-    files = {"main.py": f"{many}def run(of):\n    of()\n\n" + "".join(f"run(f{number})\n" for number in range(60))}
+    files = {
+        "main.py": f"{many}def run(of):\n    of()\n\n" + "".join(f"run(f{number})\n" for number in range(60))
+    }
     assert not [callee for caller, callee in MEASURE["found"](files) if caller == "main.run"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("def f(:\n", "line 1"), ("x = '\x00'", "null"), ("(" * 5000 + ")" * 5000, "nested|parentheses")]
+    ("text", "said"),
+    [("def f(:\n", "line 1"), ("x = '\x00'", "null"), ("(" * 5000 + ")" * 5000, "nested|parentheses")],
 )
 def test_what_is_no_python_is_refused_with_the_place(text, said):
     with pytest.raises(BadInput, match=said):
@@ -82,5 +89,8 @@ def test_an_object_that_is_called_by_itself_is_no_circle_without_end(tmp_path, s
 def test_what_passes_on_what_it_is_given_is_not_called_by_the_methods_of_that(tmp_path):
     source = "from typing import cast\nclass A:\n    def go(self): ...\ndef main(x):\n    cast(A, A()).go()\n"
     (tmp_path / "a.py").write_text(source)
-    calls = {edge.target for edge in graph_of_folder(tmp_path, cache=False).graph.neighbours("a.main", "out", ("calls",))}
+    calls = {
+        edge.target
+        for edge in graph_of_folder(tmp_path, cache=False).graph.neighbours("a.main", "out", ("calls",))
+    }
     assert "a.A.go" in calls and not any(each.startswith("package:typing.") for each in calls)

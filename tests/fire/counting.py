@@ -1,4 +1,6 @@
-"""What a room says after it was held under fire, and what rooms share: cases in turn, and the most memory they took."""
+"""What a room says after it was held under fire, and what rooms share: cases in turn, and the most memory
+they took.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Case = Callable[[random.Random, Path], str]  # plays something in a folder; what
 
 @dataclass(frozen=True)
 class Counts:
-    """How many cases a room ran, and its distinct faults: a name for each, and the smallest input that shows it."""
+    """How many cases a room ran, and its distinct faults: a name for each, and the smallest input that shows
+    it.
+    """
 
     cases: int
     faults: dict[str, str] = field(default_factory=dict)
@@ -38,7 +42,9 @@ def in_turn(played: Sequence[Case], seconds: float, seed: int) -> Counts:
         for case in played:
             cases += 1
             if fault := fault_of(case, number):
-                faults.setdefault(f"{case.__name__}: {fault[:80]}", f"{case.__name__}, chance {number}: {fault}")
+                faults.setdefault(
+                    f"{case.__name__}: {fault[:80]}", f"{case.__name__}, chance {number}: {fault}"
+                )
     return Counts(cases, faults)
 
 

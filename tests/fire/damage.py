@@ -1,4 +1,6 @@
-"""Files of ours with a flipped bit, a part cut off, a line taken out, or a stretch of zeros: each opens whole, or it is said."""
+"""Files of ours with a flipped bit, a part cut off, a line taken out, or a stretch of zeros: each opens
+whole, or it is said.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,13 @@ from kgot_lab.stores import open_store
 from kgot_lab.stores.files import read_graph, write_graph
 from kgot_lab.types import Diff, Edge, Node
 
-NODES = tuple(Node(f"n{number}", ("Person",), {"text": f"some text of {number}", "number": number}) for number in range(40))
-EDGES = tuple(Edge(f"n{number}", "knows", f"n{number * 7 % 40}", {"year": 1900 + number}) for number in range(40))
+NODES = tuple(
+    Node(f"n{number}", ("Person",), {"text": f"some text of {number}", "number": number})
+    for number in range(40)
+)
+EDGES = tuple(
+    Edge(f"n{number}", "knows", f"n{number * 7 % 40}", {"year": 1900 + number}) for number in range(40)
+)
 TEXTS = ["x" * length for length in range(1, 30)]
 
 
@@ -84,11 +91,19 @@ def _skeletons(path: Path) -> object:
 
 
 def _trace(path: Path) -> None:
-    save_run([*(Forced(step=number, what="read") for number in range(9)), Answered(text="London, a city", forced=False)], path)
+    save_run(
+        [
+            *(Forced(step=number, what="read") for number in range(9)),
+            Answered(text="London, a city", forced=False),
+        ],
+        path,
+    )
 
 
 def _ledger(path: Path) -> None:
-    Ledger(tuple(Entry("r", number, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0) for number in range(9))).save(path)
+    Ledger(tuple(Entry("r", number, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0) for number in range(9))).save(
+        path
+    )
 
 
 SORTS = (
@@ -97,8 +112,18 @@ SORTS = (
     Sort(CACHE_NAME, lambda path: Cached(Sines(), path.parent).embed(TEXTS), _vectors),
     Sort("skeletons-1.sqlite", _skeletons, _skeletons, checked=False),
     Sort("run.jsonl", _trace, lambda path: load_run(path).events),
-    Sort("graph.graphml", lambda path: write_graph(PropertyGraph.of(NODES, EDGES), path), read_graph, checked=False),
-    Sort("ledger.jsonl", _ledger, lambda path: path.read_text(encoding="utf-8", errors="replace"), checked=False),
+    Sort(
+        "graph.graphml",
+        lambda path: write_graph(PropertyGraph.of(NODES, EDGES), path),
+        read_graph,
+        checked=False,
+    ),
+    Sort(
+        "ledger.jsonl",
+        _ledger,
+        lambda path: path.read_text(encoding="utf-8", errors="replace"),
+        checked=False,
+    ),
 )
 
 
@@ -107,7 +132,9 @@ def damaged(data: bytes, chance: random.Random) -> tuple[str, bytes]:
     place, lines = chance.randrange(len(data)), data.splitlines(keepends=True)
     match chance.choice(["flip", "flip", "cut", "zeros", "line out", "lines swapped", "more"]):
         case "flip":
-            return f"bit flipped at {place}", data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
+            return f"bit flipped at {place}", data[:place] + bytes(
+                [data[place] ^ 1 << chance.randrange(8)]
+            ) + data[place + 1 :]
         case "cut":
             return f"cut off at {place}", data[:place]
         case "zeros":
@@ -117,7 +144,9 @@ def damaged(data: bytes, chance: random.Random) -> tuple[str, bytes]:
             return f"line {number + 1} taken out", b"".join(lines[:number] + lines[number + 1 :])
         case "lines swapped":
             number = chance.randrange(len(lines))
-            return f"line {number + 1} moved to the end", b"".join(lines[:number] + lines[number + 1 :] + lines[number : number + 1])
+            return f"line {number + 1} moved to the end", b"".join(
+                lines[:number] + lines[number + 1 :] + lines[number : number + 1]
+            )
         case _:
             return "more at its end", data + chance.randbytes(chance.randrange(1, 200))
 

@@ -1,4 +1,6 @@
-"""Random statements: of Cypher and of SPARQL by small grammars, and acts that mean the same in every language."""
+"""Random statements: of Cypher and of SPARQL by small grammars, and acts that mean the same in every
+language.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-# --- Cypher -----------------------------------------------------------------------------------------------------------
+# --- Cypher
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _names(names: tuple[str, ...]) -> st.SearchStrategy[str]:
@@ -48,18 +51,39 @@ def _names(names: tuple[str, ...]) -> st.SearchStrategy[str]:
 
 
 _VALUE = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "false", "null", "[1, 2]", "['x']", "[]")
-_ID, _LABEL, _RELATION, _PROPERTY = _one(*map(_quoted, IDS)), _names(LABELS), _names(RELATIONS), _names(PROPERTIES)
-_KEPT = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "[1, 2]", "['x', 'y']")  # values that may be a property
+_ID, _LABEL, _RELATION, _PROPERTY = (
+    _one(*map(_quoted, IDS)),
+    _names(LABELS),
+    _names(RELATIONS),
+    _names(PROPERTIES),
+)
+_KEPT = _one(
+    *map(_quoted, TEXTS), *map(str, NUMBERS), "true", "[1, 2]", "['x', 'y']"
+)  # values that may be a property
 _ENTRY = _joined(_PROPERTY, ": ", _KEPT)
-_MADE = _joined("(:", _LABEL, " {id: ", _ID, ", ", _ENTRY, "})") | _joined("({id: ", _ID, "})") | _joined("(:", _LABEL, ")")
-_LINK = _joined("-[:", _RELATION, "]->") | _joined("-[:", _RELATION, " {", _ENTRY, "}]->") | _joined("<-[:", _RELATION, "]-")
+_MADE = (
+    _joined("(:", _LABEL, " {id: ", _ID, ", ", _ENTRY, "})")
+    | _joined("({id: ", _ID, "})")
+    | _joined("(:", _LABEL, ")")
+)
+_LINK = (
+    _joined("-[:", _RELATION, "]->")
+    | _joined("-[:", _RELATION, " {", _ENTRY, "}]->")
+    | _joined("<-[:", _RELATION, "]-")
+)
 _MATCHED = _joined("MATCH (n {id: ", _ID, "})") | _joined("MATCH (n:", _LABEL, ")") | st.just("MATCH (n)")
 _LINKED = _joined("MATCH (n {id: ", _ID, "})-[r:", _RELATION, "]->(m)") | st.just("MATCH (n)-[r]->(m)")
 _ATOM = _VALUE | _joined("n.", _PROPERTY) | _one("n.id", "labels(n)", "size(n.id)", "n.id IS NULL")
 _TERM = st.recursive(
     _ATOM,
     lambda inner: st.one_of(
-        _joined("(", inner, _one(" + ", " = ", " <> ", " < ", " AND ", " OR ", " IN ", " STARTS WITH "), inner, ")"),
+        _joined(
+            "(",
+            inner,
+            _one(" + ", " = ", " <> ", " < ", " AND ", " OR ", " IN ", " STARTS WITH "),
+            inner,
+            ")",
+        ),
         _joined(_one("NOT ", "toString", "size", "coalesce"), "(", inner, ")"),
         _joined("CASE WHEN ", inner, " THEN ", inner, " ELSE ", inner, " END"),
         _joined("[", inner, ", ", inner, "]"),
@@ -72,8 +96,21 @@ _CYPHER_WRITE = st.one_of(
     _joined("CREATE ", _MADE, ", ", _MADE),
     _joined("CREATE ", _MADE, _LINK, _MADE),
     _joined("MERGE (n {id: ", _ID, "}) SET n.", _PROPERTY, " = ", _VALUE),
-    _joined("MERGE (n {id: ", _ID, "}) MERGE (m {id: ", _ID, "}) MERGE (n)-[r:", _RELATION, "]->(m) SET r.", _PROPERTY, " = ", _KEPT),
-    _joined("MATCH (n {id: ", _ID, "}), (m {id: ", _ID, "}) CREATE (n)-[:", _RELATION, " {", _ENTRY, "}]->(m)"),
+    _joined(
+        "MERGE (n {id: ",
+        _ID,
+        "}) MERGE (m {id: ",
+        _ID,
+        "}) MERGE (n)-[r:",
+        _RELATION,
+        "]->(m) SET r.",
+        _PROPERTY,
+        " = ",
+        _KEPT,
+    ),
+    _joined(
+        "MATCH (n {id: ", _ID, "}), (m {id: ", _ID, "}) CREATE (n)-[:", _RELATION, " {", _ENTRY, "}]->(m)"
+    ),
     _joined(_MATCHED, " SET n.", _PROPERTY, " = ", _VALUE),
     _joined(_MATCHED, " SET n += {", _ENTRY, ", ", _ENTRY, "}"),
     _joined(_MATCHED, " SET n = {", _ENTRY, "}"),
@@ -95,7 +132,11 @@ _CYPHER_READ = st.one_of(
     _joined(_MATCHED, " WHERE ", _TERM, " RETURN n.id AS id"),
     _joined(_MATCHED, " RETURN n"),
     _joined(_LINKED, " RETURN r, m.id AS id"),
-    _joined("MATCH (n) OPTIONAL MATCH (n)-[r:", _RELATION, "]-(m) RETURN n.id AS id, type(r) AS type, m.id AS other"),
+    _joined(
+        "MATCH (n) OPTIONAL MATCH (n)-[r:",
+        _RELATION,
+        "]-(m) RETURN n.id AS id, type(r) AS type, m.id AS other",
+    ),
     _joined("MATCH (n) WITH ", _TERM, " AS found RETURN found, count(*) AS times"),
     _joined("UNWIND [1, 'x', null] AS i ", _MATCHED, " RETURN i, ", _TERM, " AS found"),
     _joined(_MATCHED, " RETURN n.id AS id UNION ", _MATCHED, " RETURN n.id AS id"),
@@ -103,22 +144,44 @@ _CYPHER_READ = st.one_of(
     _joined("RETURN ", _chain(_one("1", "(2)", "size('x')"), ("+", " * ", " = ")), " AS found"),
     _CYPHER_WRITE,  # which a read must not do
 )
-CYPHER = st.builds(Statement, _CYPHER_WRITE, st.just(True)) | st.builds(Statement, _CYPHER_READ, st.just(False))
+CYPHER = st.builds(Statement, _CYPHER_WRITE, st.just(True)) | st.builds(
+    Statement, _CYPHER_READ, st.just(False)
+)
 
 
-# --- SPARQL -----------------------------------------------------------------------------------------------------------
+# --- SPARQL
+# -----------------------------------------------------------------------------------------------------------
 
 _THING = _one(":a", ":b", ":d_e", ":o%27c")
-_VERB, _NAME, _KIND = _one(":knows", ":born_in"), _one(":x", ":y", ":label", ":relation"), _one(":P", ":Big_City")
+_VERB, _NAME, _KIND = (
+    _one(":knows", ":born_in"),
+    _one(":x", ":y", ":label", ":relation"),
+    _one(":P", ":Big_City"),
+)
 _LITERAL = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "'x'@en", "'5'^^xsd:integer", "1.50")
 _FACT = st.one_of(
     _joined(_THING, " ", _VERB, " ", _THING, " . "),
     _joined(_THING, " a ", _KIND, " . "),
     _joined(_THING, " a ", _KIND, " ; ", _NAME, " ", _LITERAL, " . "),
-    _joined("[] rdf:subject ", _THING, " ; rdf:predicate ", _VERB, " ; rdf:object ", _THING, " ; ", _NAME, " ", _LITERAL, " . "),
+    _joined(
+        "[] rdf:subject ",
+        _THING,
+        " ; rdf:predicate ",
+        _VERB,
+        " ; rdf:object ",
+        _THING,
+        " ; ",
+        _NAME,
+        " ",
+        _LITERAL,
+        " . ",
+    ),
 )
 _SIMPLE = st.one_of(
-    _joined("?s ", _VERB, " ?o . "), _joined("?s ", _NAME, " ?o . "), _joined(_THING, " ?p ?o . "), _one("?s ?p ?o . ", "?s a ?o . ")
+    _joined("?s ", _VERB, " ?o . "),
+    _joined("?s ", _NAME, " ?o . "),
+    _joined(_THING, " ?p ?o . "),
+    _one("?s ?p ?o . ", "?s a ?o . "),
 )
 _CALL = st.recursive(
     _LITERAL | _one("?s", "?o", "?none"),
@@ -139,7 +202,12 @@ _GROUP = st.recursive(
         _joined("{ ", inner, "} UNION { ", inner, "} "),
         _joined(inner, "MINUS { ", inner, "} "),
         _joined(inner, "BIND(", _CALL, " AS ?v) "),
-        _joined(inner, "?s ", _one(":knows+", ":knows/:knows", "^:knows", ":knows|:born_in", "!:knows", ":knows*"), " ?q . "),
+        _joined(
+            inner,
+            "?s ",
+            _one(":knows+", ":knows/:knows", "^:knows", ":knows|:born_in", "!:knows", ":knows*"),
+            " ?q . ",
+        ),
         _joined(inner, "FILTER EXISTS { ", inner, "} "),
         _joined("VALUES ?s { ", _THING, " } ", inner),
     ),
@@ -166,10 +234,13 @@ _SPARQL_READ = st.one_of(
     _joined("ASK { ", _chain(_joined("{ ", _SIMPLE, "}"), (" UNION ",)), " }"),
     _SPARQL_WRITE,
 )
-SPARQL = st.builds(Statement, _SPARQL_WRITE, st.just(True)) | st.builds(Statement, _SPARQL_READ, st.just(False))
+SPARQL = st.builds(Statement, _SPARQL_WRITE, st.just(True)) | st.builds(
+    Statement, _SPARQL_READ, st.just(False)
+)
 
 
-# --- acts that mean the same everywhere -------------------------------------------------------------------------------
+# --- acts that mean the same everywhere
+# -------------------------------------------------------------------------------
 
 
 class Act(NamedTuple):
@@ -191,4 +262,10 @@ class Act(NamedTuple):
 
 
 _FACTS = st.builds(Triple, st.sampled_from(IDS), st.sampled_from(RELATIONS), st.sampled_from(IDS))
-ACTS = st.builds(Act, _FACTS, st.sampled_from(PROPERTIES), st.sampled_from((*TEXTS, *NUMBERS, True)), st.sampled_from((False, False, True)))
+ACTS = st.builds(
+    Act,
+    _FACTS,
+    st.sampled_from(PROPERTIES),
+    st.sampled_from((*TEXTS, *NUMBERS, True)),
+    st.sampled_from((False, False, True)),
+)

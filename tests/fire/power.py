@@ -1,6 +1,8 @@
-"""Power that fails and disks that refuse: what was acknowledged is there when the file is opened again, whatever became of the rest.
+"""Power that fails and disks that refuse: what was acknowledged is there when the file is opened again,
+whatever became of the rest.
 
-A disk is played: what was written before the last fsync is on it, and of each later write all, a part or nothing, in any order.
+A disk is played: what was written before the last fsync is on it, and of each later write all, a part or
+nothing, in any order.
 """
 
 from __future__ import annotations
@@ -25,18 +27,25 @@ from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.types import Diff, Node, Prompt, Usage
 
-FAILURES = (OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EIO, "Input/output error"), MemoryError())
+FAILURES = (
+    OSError(errno.ENOSPC, "No space left on device"),
+    OSError(errno.EIO, "Input/output error"),
+    MemoryError(),
+)
 
 
 def node(number: int) -> Diff:
     return Diff(added_nodes=(Node(f"n{number}", ("Thing",), {"text": "x" * (number * 37 % 300)}),))
 
 
-# --- a disk that is played --------------------------------------------------------------------------------------------
+# --- a disk that is played
+# --------------------------------------------------------------------------------------------
 
 
 class Disk:
-    """What one file's writer did: writes, cuts and syncs in their order; and at which call the next failure comes."""
+    """What one file's writer did: writes, cuts and syncs in their order; and at which call the next failure
+    comes.
+    """
 
     def __init__(self) -> None:
         self.done: list[tuple[str, int, bytes]] = []
@@ -89,16 +98,21 @@ def on(disk: Disk) -> Iterator[None]:
         disk.call()
         disk.done.append(("sync", 0, b""))
 
-    played = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | {"fsync": sync, "ftruncate": cut})
+    played = SimpleNamespace(
+        **{name: getattr(os, name) for name in dir(os)} | {"fsync": sync, "ftruncate": cut}
+    )
     with patch.object(log, "io", SimpleNamespace(FileIO=Played)), patch.object(log, "os", played):
         yield
 
 
-# --- the log ----------------------------------------------------------------------------------------------------------
+# --- the log
+# ----------------------------------------------------------------------------------------------------------
 
 
 def log_after_power_loss(chance: random.Random, folder: Path) -> str:
-    """Write to a log, let the power fail, and open what is left; "" if nothing that was acknowledged is missing."""
+    """Write to a log, let the power fail, and open what is left; "" if nothing that was acknowledged is
+    missing.
+    """
     disk, path = Disk(), folder / "graph.log"
     with on(disk):
         store = InMemory(path=path)
@@ -110,7 +124,9 @@ def log_after_power_loss(chance: random.Random, folder: Path) -> str:
                 store = InMemory(path=path)
         marks = len(disk.done)
         store.apply(node(acknowledged))
-        until_then = disk.done[: chance.randrange(marks, len(disk.done) + 1)]  # the power failed somewhere in this write
+        until_then = disk.done[
+            : chance.randrange(marks, len(disk.done) + 1)
+        ]  # the power failed somewhere in this write
         store.close()
     disk.done = until_then
     left = disk.after_power_loss(chance)
@@ -125,7 +141,9 @@ def log_after_power_loss(chance: random.Random, folder: Path) -> str:
 
 
 def log_after_a_failure(chance: random.Random, folder: Path) -> str:
-    """Let one call of a write fail; the write is refused in one sentence, nothing else is lost, and the next one works."""
+    """Let one call of a write fail; the write is refused in one sentence, nothing else is lost, and the next
+    one works.
+    """
     disk, path = Disk(), folder / "graph.log"
     with on(disk):
         store = InMemory(path=path)
@@ -146,11 +164,20 @@ def log_after_a_failure(chance: random.Random, folder: Path) -> str:
         warnings.simplefilter("ignore")
         with InMemory(path=path) as again:
             ids = again.graph().ids
-    allowed = [("n0",), ("n0", "n1")] if isinstance(disk.failure, MemoryError) else [("n0",) if refused else ("n0", "n1")]
-    return "" if held in allowed and ids == (*held, "n2") else f"{disk.failure!r} at call {disk.fails_at}: {held}, then {ids}"
+    allowed = (
+        [("n0",), ("n0", "n1")]
+        if isinstance(disk.failure, MemoryError)
+        else [("n0",) if refused else ("n0", "n1")]
+    )
+    return (
+        ""
+        if held in allowed and ids == (*held, "n2")
+        else f"{disk.failure!r} at call {disk.fails_at}: {held}, then {ids}"
+    )
 
 
-# --- SQLite -----------------------------------------------------------------------------------------------------------
+# --- SQLite
+# -----------------------------------------------------------------------------------------------------------
 
 
 def sqlite_after_power_loss(chance: random.Random, folder: Path) -> str:
@@ -165,7 +192,9 @@ def sqlite_after_power_loss(chance: random.Random, folder: Path) -> str:
         left.write_bytes(path.read_bytes())
         wal = path.with_name("graph.db-wal").read_bytes()
     size = chance.randrange(before, len(wal) + 1)
-    torn = chance.choice([wal[:size], wal[:size] + bytes(len(wal) - size), wal[:before] + bytes(size - before) + wal[size:]])
+    torn = chance.choice(
+        [wal[:size], wal[:size] + bytes(len(wal) - size), wal[:before] + bytes(size - before) + wal[size:]]
+    )
     left.with_name("left.db-wal").write_bytes(torn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -176,7 +205,9 @@ def sqlite_after_power_loss(chance: random.Random, folder: Path) -> str:
 
 
 def sqlite_on_a_full_disk(chance: random.Random, folder: Path) -> str:
-    """Let the file have no more pages: the write is refused in one sentence and the next one that fits is made."""
+    """Let the file have no more pages: the write is refused in one sentence and the next one that fits is
+    made.
+    """
     with Sqlite(folder / "graph.db") as store:
         store.apply(node(0))
         assert store._opened is not None
@@ -185,7 +216,9 @@ def sqlite_on_a_full_disk(chance: random.Random, folder: Path) -> str:
         writer.set_authorizer(None)
         writer.execute(f"PRAGMA max_page_count = {pages + chance.randrange(3)}").fetchall()
         try:
-            store.apply(Diff(added_nodes=tuple(Node(f"m{number}", (), {"text": "y" * 500}) for number in range(100))))
+            store.apply(
+                Diff(added_nodes=tuple(Node(f"m{number}", (), {"text": "y" * 500}) for number in range(100)))
+            )
             return "a full disk took a write"
         except StoreUnavailable as error:
             if "\n" in str(error):
@@ -196,7 +229,8 @@ def sqlite_on_a_full_disk(chance: random.Random, folder: Path) -> str:
         return "" if again.graph().ids == ("n0", "n1") else str(again.graph().ids)
 
 
-# --- traces -----------------------------------------------------------------------------------------------------------
+# --- traces
+# -----------------------------------------------------------------------------------------------------------
 
 
 def asked(number: int) -> Asked:

@@ -1,4 +1,6 @@
-"""Damaged files: whatever one holds, its reader gives what it read or one of our errors, in time, little memory and its folder."""
+"""Damaged files: whatever one holds, its reader gives what it read or one of our errors, in time, little
+memory and its folder.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ LIMITS = ConvertLimits(seconds=5.0, seconds_a_megabyte=0.0)
 _MOST_MB = 500  # of this process, more than before
 _TRACE = Path(__file__).parents[2] / "data" / "traces" / "winter_storm.jsonl"
 _GRAPH = PropertyGraph.of(
-    [Node("Ada", ("Person",), {"born": 1815, "tags": ["maths", None, {"a": 1.5}]}), Node("London", ("City", "Place"))],
+    [
+        Node("Ada", ("Person",), {"born": 1815, "tags": ["maths", None, {"a": 1.5}]}),
+        Node("London", ("City", "Place")),
+    ],
     [Edge("Ada", "born in", "London", {"sure": True}), Edge("Ada", "born in", "London", {}, "2")],
 )
 _PAGE = b"""<!DOCTYPE html><html><head><meta charset="utf-8"><title>Tea</title></head><body><h1>Tea &amp; cake</h1>
@@ -91,7 +96,8 @@ def _sheet() -> bytes:
     return out.getvalue()
 
 
-# --- damage -----------------------------------------------------------------------------------------------------------
+# --- damage
+# -----------------------------------------------------------------------------------------------------------
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
@@ -132,7 +138,11 @@ def _number(data: bytes, chance: random.Random) -> bytes:
     if not numbers:
         return data
     which = chance.choice(numbers)
-    return data[: which.start()] + chance.choice((b"0", b"-1", b"4294967295", b"99999999999999999999", b"1e9", b"x")) + data[which.end() :]
+    return (
+        data[: which.start()]
+        + chance.choice((b"0", b"-1", b"4294967295", b"99999999999999999999", b"1e9", b"x"))
+        + data[which.end() :]
+    )
 
 
 def _spliced(data: bytes, chance: random.Random) -> bytes:
@@ -140,7 +150,17 @@ def _spliced(data: bytes, chance: random.Random) -> bytes:
     return data[: chance.randrange(len(data) + 1)] + other[chance.randrange(len(other)) :]
 
 
-_DAMAGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (_flip, _flip, _cut, _without, _again, _token, _token, _number, _spliced)
+_DAMAGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    _flip,
+    _flip,
+    _cut,
+    _without,
+    _again,
+    _token,
+    _token,
+    _number,
+    _spliced,
+)
 
 
 def _repacked(data: bytes, chance: random.Random) -> bytes:
@@ -156,7 +176,8 @@ def _repacked(data: bytes, chance: random.Random) -> bytes:
     return out.getvalue()
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> None:
@@ -235,5 +256,7 @@ def run(seconds: float, seed: int) -> Counts:
         wrong = fault_of(name, data)
         kind = f"{name}: {re.sub(r'[0-9]+', '0', wrong)[:60]}"
         if wrong and kind not in faults:
-            faults[kind] = repr(smallest(name, data, wrong) if len(data) < 2_000 and "takes" not in wrong else data[:500])
+            faults[kind] = repr(
+                smallest(name, data, wrong) if len(data) < 2_000 and "takes" not in wrong else data[:500]
+            )
     return Counts(count, faults)

@@ -1,4 +1,6 @@
-"""Faulty servers of models: whatever one does, there is a reply that can be used, or one clear error, in time and in little memory."""
+"""Faulty servers of models: whatever one does, there is a reply that can be used, or one clear error, in time
+and in little memory.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def fault_of(play: Callable[[], Pieces]) -> str:
     before, begun = peak_mb(), time.monotonic()
     with faulty_server(play) as address:
         preset, model = server_at(f"{address}#m")
-        llm = OpenAICompatible(preset, model, patience=Patience(attempts=1, timeout=TIMEOUT, first_wait=0.0, empty=1))
+        llm = OpenAICompatible(
+            preset, model, patience=Patience(attempts=1, timeout=TIMEOUT, first_wait=0.0, empty=1)
+        )
         told = _told(llm) or _told_of_vectors(address)
         llm.close()
     if told:
@@ -65,7 +69,9 @@ def _told_of_vectors(address: str) -> str:
 
 
 def cases(chance: random.Random, *, patient: bool = True) -> Iterator[tuple[str, Callable[[], Pieces]]]:
-    """Each fault by itself in some order, then several at once without end; `patient` ones keep a client waiting to the end."""
+    """Each fault by itself in some order, then several at once without end; `patient` ones keep a client
+    waiting to the end.
+    """
     single = [each for each in FAULTS.items() if patient or each[0].removeprefix("way: ") not in PATIENT]
     chance.shuffle(single)
     yield from single

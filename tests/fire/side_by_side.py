@@ -1,4 +1,6 @@
-"""Threads and processes that use one store at once: what was acknowledged to any of them is there in the end, once."""
+"""Threads and processes that use one store at once: what was acknowledged to any of them is there in the end,
+once.
+"""
 
 from __future__ import annotations
 
@@ -51,12 +53,17 @@ def processes_on(chance: random.Random, folder: Path, name: str) -> str:
     open_store(str(path)).close()
     link.symlink_to(path)
     names = [str(path), str(link)]
-    if name.endswith(".log") and chance.random() < 0.5:  # SQLite's own log goes by the name of the file, so it must have only one
+    if (
+        name.endswith(".log") and chance.random() < 0.5
+    ):  # SQLite's own log goes by the name of the file, so it must have only one
         (folder / f"hard-{name}").hardlink_to(path)
         names.append(str(folder / f"hard-{name}"))
     seed = str(chance.randrange(2**32))
     commands = ([sys.executable, "-c", WRITER, str(number), seed, *names] for number in range(3))
-    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
+    writers = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command in commands
+    ]
     said = [writer.communicate(timeout=300) for writer in writers]
     if broken := next((error for _, error in said if error), ""):
         return broken.strip().splitlines()[-1]
@@ -113,7 +120,9 @@ def threads_on(open: Callable[[], InMemory | Sqlite], chance: random.Random) -> 
 
 
 def store_and_closing(chance: random.Random, folder: Path) -> str:
-    """One thread closes a store that others are using: they are told, and what they were told was done is there."""
+    """One thread closes a store that others are using: they are told, and what they were told was done is
+    there.
+    """
     store, done = InMemory(path=folder / "graph.log"), list[str]()
 
     def work(thread: int) -> None:

@@ -1,4 +1,6 @@
-"""Random statements: an engine in the sandbox and one on a server, and a model in a few lines, agree on rows and graphs, or all refuse."""
+"""Random statements: an engine in the sandbox and one on a server, and a model in a few lines, agree on rows
+and graphs, or all refuse.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def run(seconds: float, seed: int) -> Counts:
 def opened(*, servers: bool = True) -> Iterator[Mapping[str, Store]]:
     """The stores that statements are tried in, by kind, with servers of their own."""
     with ExitStack() as stack:
-        stores: dict[str, Store] = {kind: open_store(kind) for kind in ("in_memory", "cypher_embedded", "sparql_embedded")}
+        stores: dict[str, Store] = {
+            kind: open_store(kind) for kind in ("in_memory", "cypher_embedded", "sparql_embedded")
+        }
         if servers:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
             (folder / "bolt").mkdir()
@@ -94,19 +98,28 @@ def checks(stores: Mapping[str, Store]) -> list[tuple[Callable[[Any], None], st.
         found.append((lambda case, pair=pair: agree(case, pair), st.lists(grammar, min_size=1, max_size=5)))
     tellers = [store for kind, store in stores.items() if not kind.startswith("sparql")]
     found.append(
-        (lambda case: as_the_model(case, [*stores.values()]), st.lists(ACTS.filter(lambda act: not act.forgets), min_size=1, max_size=5))
+        (
+            lambda case: as_the_model(case, [*stores.values()]),
+            st.lists(ACTS.filter(lambda act: not act.forgets), min_size=1, max_size=5),
+        )
     )
     found.append((lambda case: as_the_model(case, tellers), st.lists(ACTS, min_size=1, max_size=5)))
     return found
 
 
-def searched(check: Callable[[Any], None], strategy: st.SearchStrategy[Any], seed: int, cases: int) -> tuple[int, Fault | None]:
+def searched(
+    check: Callable[[Any], None], strategy: st.SearchStrategy[Any], seed: int, cases: int
+) -> tuple[int, Fault | None]:
     """How many cases were tried, and the smallest that fails, if one does."""
     done = 0
 
     @seeded(seed)
     @settings(
-        max_examples=cases, database=None, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink)
+        max_examples=cases,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
     )
     @given(strategy)
     def tried(case: Any) -> None:
@@ -123,20 +136,27 @@ def searched(check: Callable[[Any], None], strategy: st.SearchStrategy[Any], see
     return done, None
 
 
-# --- what must hold -------------------------------------------------------------------------------------------------------
+# --- what must hold
+# -------------------------------------------------------------------------------------------------------
 
 
 def agree(case: Sequence[Statement], stores: Sequence[Store]) -> None:
-    """Raise Fault unless stores of one language give the same rows and come to the same graph, and reads leave it as it is."""
+    """Raise Fault unless stores of one language give the same rows and come to the same graph, and reads
+    leave it as it is.
+    """
     for store in stores:
         _empty(store)
     for number, statement in enumerate(case):
         shown = json.dumps(
-            [each.text if len(each.text) < 500 else f"{each.text[:500]}…" for each in case[: number + 1]], ensure_ascii=False
+            [each.text if len(each.text) < 500 else f"{each.text[:500]}…" for each in case[: number + 1]],
+            ensure_ascii=False,
         )
         before = stores[0].graph()
         outcomes = [_outcome(store, statement, shown) for store in stores]
-        if any(isinstance(outcome, str) and any(reason in outcome for reason in _LEFT_OUT) for outcome in outcomes):
+        if any(
+            isinstance(outcome, str) and any(reason in outcome for reason in _LEFT_OUT)
+            for outcome in outcomes
+        ):
             return
         if len({isinstance(outcome, str) for outcome in outcomes}) > 1:
             said = next(outcome for outcome in outcomes if isinstance(outcome, str))
@@ -168,11 +188,16 @@ def as_the_model(case: Sequence[Act], stores: Sequence[Store]) -> None:
             if isinstance(outcome, str):
                 raise Fault(f"{store.dialect.name}: refused ({outcome[:60]})", repr(case))
             if store.graph() != wanted:
-                raise Fault(f"{store.dialect.name}: not as the model says", f"{case!r}: {wanted.diff(store.graph())!r}")
+                raise Fault(
+                    f"{store.dialect.name}: not as the model says",
+                    f"{case!r}: {wanted.diff(store.graph())!r}",
+                )
 
 
 def _outcome(store: Store, statement: Statement, shown: str) -> str | list[str]:
-    """The rows of a read in a fixed order, nothing for a write, or why it was refused; raises Fault for anything else."""
+    """The rows of a read in a fixed order, nothing for a write, or why it was refused; raises Fault for
+    anything else.
+    """
     before = store.graph() if statement.writes else None
     try:
         found = store.write(statement.text) if statement.writes else store.read(statement.text)

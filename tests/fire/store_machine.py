@@ -1,4 +1,6 @@
-"""Stores against a model of one: whatever is done to both in any order, they hold the same graph, also after they were opened again."""
+"""Stores against a model of one: whatever is done to both in any order, they hold the same graph, also after
+they were opened again.
+"""
 
 from __future__ import annotations
 
@@ -66,9 +68,21 @@ class Model:
 
 texts = some.text(some.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
 names = some.sampled_from(["a", "b", "c d", "é", "label", "k#1", "0", "A"]) | texts.filter(str.strip)
-atoms = some.none() | some.booleans() | some.integers(-(10**20), 10**20) | some.floats(allow_nan=False, allow_infinity=False) | texts
-values = some.recursive(atoms, lambda inner: some.lists(inner, max_size=3) | some.dictionaries(texts, inner, max_size=3), max_leaves=4)
-properties = some.dictionaries(texts | some.sampled_from(["label", "labels", "relation", "_key", "type"]), values, max_size=3)
+atoms = (
+    some.none()
+    | some.booleans()
+    | some.integers(-(10**20), 10**20)
+    | some.floats(allow_nan=False, allow_infinity=False)
+    | texts
+)
+values = some.recursive(
+    atoms,
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(texts, inner, max_size=3),
+    max_leaves=4,
+)
+properties = some.dictionaries(
+    texts | some.sampled_from(["label", "labels", "relation", "_key", "type"]), values, max_size=3
+)
 unfit = some.sampled_from([math.nan, math.inf, b"x", {1}, "\ud800", {1: 2}, object()])
 
 
@@ -79,7 +93,9 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = {name: f"{place}{next(NUMBERS)}" if name == "path" else place for name, place in self.where.items()}
+        self.home = {
+            name: f"{place}{next(NUMBERS)}" if name == "path" else place for name, place in self.where.items()
+        }
         if self.served:
             self.home |= {"namespace": f"fire {next(NUMBERS)}"}
         self.model, self.last = Model(), Diff()
@@ -133,7 +149,9 @@ class Machine(RuleBasedStateMachine):
         assert graph == self.model.graph(), self.model.graph().diff(graph)
         assert self.store.schema().nodes == len(self.model.nodes)
         for id in list(self.model.nodes)[:2]:
-            touching = {edge.identity for edge in self.model.edges.values() if id in (edge.source, edge.target)}
+            touching = {
+                edge.identity for edge in self.model.edges.values() if id in (edge.source, edge.target)
+            }
             assert {edge.identity for edge in self.store.neighbours(id)} == touching
 
     def teardown(self):
@@ -143,7 +161,13 @@ class Machine(RuleBasedStateMachine):
 def fault_in(kind: str, where: dict[str, str], number: int, examples: int) -> str:
     """What goes wrong in so many random histories, as its smallest case; "" for nothing."""
     machine = type("Machine", (Machine,), {"kind": kind, "where": where, "served": kind in SERVED})
-    how = settings(max_examples=examples, stateful_step_count=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    how = settings(
+        max_examples=examples,
+        stateful_step_count=15,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     try:
         run_state_machine_as_test(seed(number)(machine), settings=how)
     except Exception as error:

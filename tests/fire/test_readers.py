@@ -11,7 +11,9 @@ pytest.importorskip("pyoxigraph")
 
 
 def test_every_whole_file_is_read():
-    assert {name: readers.fault_of(name, data) for name, data in readers.seeds().items()} == dict.fromkeys(readers.seeds(), "")
+    assert {name: readers.fault_of(name, data) for name, data in readers.seeds().items()} == dict.fromkeys(
+        readers.seeds(), ""
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -26,9 +26,16 @@ def test_nodes_of_neo4js_export_go_by_their_names_and_keep_their_numbers(tmp_pat
     (tmp_path / "all.json").write_text(APOC)
     read = read_named_graph(tmp_path / "all.json")
     assert read.graph.ids == ("Ada Lovelace", "London (1)", "London (2)", "3")
-    assert read.graph.node("Ada Lovelace").properties == {"source_id": "0", "name": "Ada Lovelace", "born": 1815}
+    assert read.graph.node("Ada Lovelace").properties == {
+        "source_id": "0",
+        "name": "Ada Lovelace",
+        "born": 1815,
+    }
     assert [edge.identity[:3] for edge in read.graph.edges] == [("Ada Lovelace", "BORN_IN", "London (1)")]
-    assert read.note == "the graph of another program: 3 of 4 nodes by their names, not by numbers or IRIs (kept as source_id)"
+    assert (
+        read.note
+        == "the graph of another program: 3 of 4 nodes by their names, not by numbers or IRIs (kept as source_id)"
+    )
 
 
 def test_nodes_and_relations_of_turtle_go_by_their_names_where_those_mean_one_thing(tmp_path):
@@ -37,13 +44,27 @@ def test_nodes_and_relations_of_turtle_go_by_their_names_where_those_mean_one_th
     read = read_named_graph(tmp_path / "all.ttl")
     assert set(read.graph.ids) == {"Ada Lovelace", "London", "Charles Babbage", "England"}
     ada = read.graph.node("Ada Lovelace")
-    assert (ada.labels, ada.properties["born"], ada.properties["source_id"]) == (("Person",), 1815, "http://example.org/Q7259")
-    assert {edge.type for edge in read.graph.edges} == {"bornIn", "knows", "http://example.org/in", "http://example.com/in"}
+    assert (ada.labels, ada.properties["born"], ada.properties["source_id"]) == (
+        ("Person",),
+        1815,
+        "http://example.org/Q7259",
+    )
+    assert {edge.type for edge in read.graph.edges} == {
+        "bornIn",
+        "knows",
+        "http://example.org/in",
+        "http://example.com/in",
+    }
     assert "2 relations by the last part of the IRI" in read.note
 
 
 def test_a_name_never_takes_the_place_of_another_node():
-    nodes = [Node("1", (), {"name": "Paris"}), Node("Paris"), Node("2", (), {"name": "Rome"}), Node("3", (), {"name": "Rome (2)"})]
+    nodes = [
+        Node("1", (), {"name": "Paris"}),
+        Node("Paris"),
+        Node("2", (), {"name": "Rome"}),
+        Node("3", (), {"name": "Rome (2)"}),
+    ]
     assert with_names_as_ids(PropertyGraph.of([*nodes, Node("4", (), {"name": "Rome"})])).graph.ids == (
         "Paris (1)", "Paris", "Rome (2)′", "Rome (2)", "Rome (4)",
     )  # fmt: skip
@@ -51,7 +72,10 @@ def test_a_name_never_takes_the_place_of_another_node():
 
 @pytest.mark.parametrize("ending", [".jsonl", ".graphml", ".ttl"])
 def test_a_graph_of_ours_comes_back_as_it_was(tmp_path, ending):
-    graph = PropertyGraph.of([Node("Ada Lovelace", ("P",), {"name": "Ada"}), Node("London")], [Edge("Ada Lovelace", "born in", "London")])
+    graph = PropertyGraph.of(
+        [Node("Ada Lovelace", ("P",), {"name": "Ada"}), Node("London")],
+        [Edge("Ada Lovelace", "born in", "London")],
+    )
     write_graph(graph, tmp_path / f"g{ending}")
     assert read_named_graph(tmp_path / f"g{ending}").graph == read_graph(tmp_path / f"g{ending}") == graph
     assert with_names_as_ids(graph).graph is graph

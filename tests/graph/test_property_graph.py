@@ -17,7 +17,10 @@ from kgot_lab.types import Diff, Edge, Node, Triple
 ADA = Node("ada", ("Person",), {"name": "Ada Lovelace", "born": 1815})
 LONDON = Node("london", ("City", "Capital"), {"label": "a property called label", "label_": "and one more"})
 BORN_IN = Edge("ada", "born_in", "london", {"relation": "a property called relation"})
-TWICE = (Edge("ada", "visited", "london", {"year": 1833}, "1"), Edge("ada", "visited", "london", {"year": 1843}, "2"))
+TWICE = (
+    Edge("ada", "visited", "london", {"year": 1833}, "1"),
+    Edge("ada", "visited", "london", {"year": 1843}, "2"),
+)
 SMALL = PropertyGraph.of([ADA, LONDON, Node("bare")], [BORN_IN, *TWICE, Edge("london", "part_of", "london")])
 
 NAMES = ["label", "labels", "relation", "id", "type", "key", "source", "text", "x", "y"]
@@ -32,7 +35,13 @@ def random_graph(seed: int, size: int = 12, edges: int = 40) -> PropertyGraph:
     nodes = [Node(id, tuple(chance.sample("ABC", chance.randrange(4))), properties()) for id in ids]
     made: dict[tuple[str, ...], Edge] = {}
     for _ in range(edges):
-        edge = Edge(chance.choice(ids), chance.choice("pqr"), chance.choice(ids), properties(), chance.choice(["", "1", "k"]))
+        edge = Edge(
+            chance.choice(ids),
+            chance.choice("pqr"),
+            chance.choice(ids),
+            properties(),
+            chance.choice(["", "1", "k"]),
+        )
         made[edge.identity] = edge
     return PropertyGraph.of(nodes, made.values())
 
@@ -47,25 +56,41 @@ GRAPHS = [SMALL, PropertyGraph.of(), *RANDOM]
 def test_nodes_and_edges_come_back_as_they_were_given():
     assert list(SMALL.nodes) == [ADA, LONDON, Node("bare")]
     assert list(SMALL.edges) == [BORN_IN, *TWICE, Edge("london", "part_of", "london")]
-    assert SMALL.edges[-1].type == "part_of" and SMALL.nodes[1:] == (LONDON, Node("bare")) and SMALL.node("ada") == ADA
+    assert (
+        SMALL.edges[-1].type == "part_of"
+        and SMALL.nodes[1:] == (LONDON, Node("bare"))
+        and SMALL.node("ada") == ADA
+    )
     with pytest.raises(IndexError):
         SMALL.nodes[3]
 
 
 def test_the_repr_counts_in_words():
-    assert str(SMALL) == repr(SMALL).splitlines()[0] == "<PropertyGraph: 3 nodes, 4 edges, 3 labels, 3 relations>"
-    assert str(PropertyGraph.from_triples([Triple("a", "b", "a")])) == "<PropertyGraph: 1 node, 1 edge, 0 labels, 1 relation>"
+    assert (
+        str(SMALL)
+        == repr(SMALL).splitlines()[0]
+        == "<PropertyGraph: 3 nodes, 4 edges, 3 labels, 3 relations>"
+    )
+    assert (
+        str(PropertyGraph.from_triples([Triple("a", "b", "a")]))
+        == "<PropertyGraph: 1 node, 1 edge, 0 labels, 1 relation>"
+    )
     assert repr(SMALL.nodes).endswith("Node(id='bare', labels=(), properties={})]")
 
 
 def test_an_edge_to_nowhere_is_refused_unless_a_bare_node_may_be_added():
     with pytest.raises(BadInput, match=r"no node 'b'.*dangling='add'"):
         PropertyGraph.of([Node("a")], [Edge("a", "likes", "b")])
-    assert list(PropertyGraph.of([Node("a")], [Edge("a", "likes", "b")], dangling="add").nodes) == [Node("a"), Node("b")]
+    assert list(PropertyGraph.of([Node("a")], [Edge("a", "likes", "b")], dangling="add").nodes) == [
+        Node("a"),
+        Node("b"),
+    ]
 
 
 def test_the_same_node_or_edge_twice_counts_once_and_a_different_one_is_refused():
-    assert PropertyGraph.of([ADA, ADA, LONDON], [BORN_IN, BORN_IN]) == PropertyGraph.of([ADA, LONDON], [BORN_IN])
+    assert PropertyGraph.of([ADA, ADA, LONDON], [BORN_IN, BORN_IN]) == PropertyGraph.of(
+        [ADA, LONDON], [BORN_IN]
+    )
     with pytest.raises(BadInput, match="two different nodes"):
         PropertyGraph.of([ADA, Node("ada")])
     with pytest.raises(BadInput, match="two different edges"):
@@ -85,7 +110,11 @@ def test_nothing_a_caller_holds_can_change_the_graph():
     graph.node("bare").properties["a"] = 3
     graph.edges[0].properties["a"] = 3
     graph.subgraph(["n"]).node("n").properties["a"] = 3
-    assert graph.node("n").properties == {"a": 1} and graph.node("bare").properties == {} and graph.edges[0].properties == {}
+    assert (
+        graph.node("n").properties == {"a": 1}
+        and graph.node("bare").properties == {}
+        and graph.edges[0].properties == {}
+    )
     with pytest.raises(FrozenInstanceError):
         graph.ids = ()
     for column in (graph.sources, graph.targets, graph.type_codes, *graph.out_csr, *graph.in_csr):
@@ -126,7 +155,9 @@ def test_neighbours_and_degrees_are_those_of_networkx(graph):
         )  # fmt: skip
         both = {edge for edge in graph.edges if id in (edge.source, edge.target)}
         assert set(graph.neighbours(id, "both")) == both and len(graph.neighbours(id, "both")) == len(both)
-        assert set(graph.neighbours(id, "both", types=["p", "q"])) == {edge for edge in both if edge.type in "pq"}
+        assert set(graph.neighbours(id, "both", types=["p", "q"])) == {
+            edge for edge in both if edge.type in "pq"
+        }
 
 
 def test_an_unknown_direction_is_refused():
@@ -158,7 +189,9 @@ def test_subgraphs_and_neighbourhoods_are_those_of_networkx(graph):
     assert graph.subgraph(some) == PropertyGraph.from_networkx(theirs.subgraph(some))
     assert graph.subgraph(some).ids == ("n1", "n3", "n7")
     for hops in range(4):
-        near = set(nx.ego_graph(theirs.to_undirected(), "n0", radius=hops)) | set(nx.ego_graph(theirs.to_undirected(), "n1", radius=hops))
+        near = set(nx.ego_graph(theirs.to_undirected(), "n0", radius=hops)) | set(
+            nx.ego_graph(theirs.to_undirected(), "n1", radius=hops)
+        )
         assert set(graph.neighbourhood(["n0", "n1"], hops).ids) == near
     with pytest.raises(UnknownName):
         graph.subgraph(["nobody"])
@@ -229,7 +262,10 @@ def test_networkx_gives_the_same_graph_back(graph):
 def test_networkx_sees_label_relation_and_key():
     theirs = SMALL.to_networkx()
     assert theirs.nodes["ada"] == {"label": "Person", "name": "Ada Lovelace", "born": 1815}
-    assert theirs.nodes["london"]["label"] == "City" and theirs.nodes["london"]["labels"] == ["City", "Capital"]
+    assert theirs.nodes["london"]["label"] == "City" and theirs.nodes["london"]["labels"] == [
+        "City",
+        "Capital",
+    ]
     assert theirs.edges["ada", "london", "visited#2"] == {"relation": "visited", "year": 1843}
     assert "label" not in theirs.nodes["bare"]
 
@@ -241,8 +277,14 @@ def test_any_networkx_graph_can_be_read():
     theirs.add_edge(2, 3)
     graph = PropertyGraph.from_networkx(theirs)
     assert list(graph.nodes) == [Node("1", ("Country",), {"capital": "Hanoi"}), Node("2"), Node("3")]
-    assert list(graph.edges) == [Edge("1", "contains", "2", {"label": "kept", "weight": 2}), Edge("2", "related_to", "3")]
-    assert PropertyGraph.from_networkx(nx.path_graph(3)).to_triples() == (Triple("0", "related_to", "1"), Triple("1", "related_to", "2"))
+    assert list(graph.edges) == [
+        Edge("1", "contains", "2", {"label": "kept", "weight": 2}),
+        Edge("2", "related_to", "3"),
+    ]
+    assert PropertyGraph.from_networkx(nx.path_graph(3)).to_triples() == (
+        Triple("0", "related_to", "1"),
+        Triple("1", "related_to", "2"),
+    )
 
 
 def test_parallel_networkx_edges_keep_apart_and_get_keys_only_where_needed():
@@ -254,7 +296,10 @@ def test_parallel_networkx_edges_keep_apart_and_get_keys_only_where_needed():
     theirs.add_edge("ann", "book", key="owns")
     identities = [(edge.type, edge.key) for edge in PropertyGraph.from_networkx(theirs).edges]
     assert len(set(identities)) == 7
-    assert identities[:3] == [("edited", ""), ("reviewed", ""), ("edited", "2")] and identities[-1] == ("owns", "")
+    assert identities[:3] == [("edited", ""), ("reviewed", ""), ("edited", "2")] and identities[-1] == (
+        "owns",
+        "",
+    )
 
 
 def test_a_label_set_by_code_replaces_the_first_of_several():
@@ -284,20 +329,31 @@ def test_a_plain_data_frame_can_be_read():
     edges = pd.DataFrame({"source": [1], "target": [2], "relation": ["knows"], "since": [1833]})
     graph = PropertyGraph.from_pandas(nodes, edges)
     assert list(graph.nodes) == [Node("1", ("Person",), {"age": 36.0}), Node("2")]
-    assert list(graph.edges) == [Edge("1", "knows", "2", {"since": 1833})] and type(graph.edges[0].properties["since"]) is int
+    assert (
+        list(graph.edges) == [Edge("1", "knows", "2", {"since": 1833})]
+        and type(graph.edges[0].properties["since"]) is int
+    )
 
 
 def test_a_whole_number_is_the_same_id_in_a_column_with_a_gap_that_pandas_made_floats():
     table = pd.DataFrame({"from": [1.0, 2.5], "to": [2**53 + 1, 3]})
-    assert as_graph(table).to_triples() == (Triple("1", "related_to", str(2**53 + 1)), Triple("2.5", "related_to", "3"))
+    assert as_graph(table).to_triples() == (
+        Triple("1", "related_to", str(2**53 + 1)),
+        Triple("2.5", "related_to", "3"),
+    )
     edges = pd.DataFrame({"source": [1, 2, 3], "target": [2.0, 3.0, 1.0]})
     assert PropertyGraph.from_pandas(pd.DataFrame({"id": [1, 2, 3]}), edges).degree("2") == 2
 
 
 def test_two_columns_of_one_name_are_refused():
-    nodes, twice = pd.DataFrame({"id": ["a", "b"]}), pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"])
+    nodes, twice = (
+        pd.DataFrame({"id": ["a", "b"]}),
+        pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"]),
+    )
     for read in (as_graph, lambda edges: PropertyGraph.from_pandas(nodes, edges)):
-        with pytest.raises(BadInput, match="two columns of the data frame of edges are called 'target'; rename or drop one"):
+        with pytest.raises(
+            BadInput, match="two columns of the data frame of edges are called 'target'; rename or drop one"
+        ):
             read(twice)
 
 
@@ -310,17 +366,28 @@ def test_a_data_frame_without_ids_is_refused():
 
 def test_a_graph_prints_its_counts_what_is_used_most_and_its_first_facts():
     printed = repr(SMALL).splitlines()
-    assert printed[1].startswith("  labels: ") and printed[2].startswith("  relations: ") and "part_of 1" in printed[2]
+    assert (
+        printed[1].startswith("  labels: ")
+        and printed[2].startswith("  relations: ")
+        and "part_of 1" in printed[2]
+    )
     assert printed[3:] == [f"  {edge.source} --[{edge.type}]--> {edge.target}" for edge in SMALL.edges]
     many = PropertyGraph.from_triples(Triple("hub", f"to {n}", f"leaf {n}") for n in range(1200))
-    assert repr(many).splitlines()[-1] == "  … and 1,195 more" and "… and 1,195 more" in repr(many).splitlines()[1]
+    assert (
+        repr(many).splitlines()[-1] == "  … and 1,195 more"
+        and "… and 1,195 more" in repr(many).splitlines()[1]
+    )
     assert len(repr(PropertyGraph.of())) < 80
 
 
 def test_no_text_of_a_graph_begins_a_line_or_commands_a_terminal_when_it_is_printed():
     evil = "a\nb\x1b[2J\u202e\ud800" * 50
     printed = repr(PropertyGraph.of([Node(evil, (evil,))], [Edge(evil, evil, evil)]))
-    assert printed.count("\n") == 3 and all(line.isprintable() for line in printed.split("\n")) and len(printed) < 600
+    assert (
+        printed.count("\n") == 3
+        and all(line.isprintable() for line in printed.split("\n"))
+        and len(printed) < 600
+    )
 
 
 # --- the gate ---

@@ -19,10 +19,17 @@ def random_graph(seed: int) -> PropertyGraph:
     """Loops, parallel edges, several labels, keys that are numbers and keys that are not."""
     chance = random.Random(seed)
     properties = [{}, {}, {"id": 1.0}, {"type": None, "labels": [True, {"x": "y"}]}, {"label": "", "key": 0}]
-    nodes = [Node(f"n{i}", tuple(chance.sample("ABC", chance.randrange(4))), chance.choice(properties)) for i in range(8)]
+    nodes = [
+        Node(f"n{i}", tuple(chance.sample("ABC", chance.randrange(4))), chance.choice(properties))
+        for i in range(8)
+    ]
     edges: dict[tuple[str, ...], Edge] = {}
     for _ in range(30):
-        source, target, key = chance.choice(nodes).id, chance.choice(nodes).id, chance.choice(["", "", "0", "7", "07", "k"])
+        source, target, key = (
+            chance.choice(nodes).id,
+            chance.choice(nodes).id,
+            chance.choice(["", "", "0", "7", "07", "k"]),
+        )
         edge = Edge(source, chance.choice("pq"), target, chance.choice(properties), key)
         edges[edge.identity] = edge
     return PropertyGraph.of(nodes, edges.values())
@@ -30,7 +37,10 @@ def random_graph(seed: int) -> PropertyGraph:
 
 def written(tmp_path, *records) -> PropertyGraph:
     path = tmp_path / "snapshot.json"
-    path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records), encoding="utf-8")
+    path.write_text(
+        "\n".join(record if isinstance(record, str) else json.dumps(record) for record in records),
+        encoding="utf-8",
+    )
     return read_snapshot(path)
 
 
@@ -55,7 +65,12 @@ def test_the_five_published_snapshots_come_back_byte_for_byte(path, tmp_path):
 def test_the_first_snapshot_says_what_its_source_says():
     graph = read_snapshot(bundled("kgot-snapshots") / "data_0.json")
     assert graph.labels() == {"Country": 10, "ASEAN_bloc": 1} and graph.types() == {"contains": 10}
-    assert graph.node("10").properties["capital"] == "Hanoi" and graph.edges[9].identity == ("0", "contains", "10", "9")
+    assert graph.node("10").properties["capital"] == "Hanoi" and graph.edges[9].identity == (
+        "0",
+        "contains",
+        "10",
+        "9",
+    )
 
 
 @pytest.mark.parametrize("variant", ["apoc", "networkx"])
@@ -68,9 +83,15 @@ def test_any_graph_can_be_written_and_read_back(graph, variant, tmp_path):
 
 def test_an_apoc_export_gives_every_relationship_an_id_of_its_own(tmp_path):
     keys = ["", "0", "", "0", "007", "x"]
-    graph = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", f"t{i}", "b", {}, key) for i, key in enumerate(keys)])
+    graph = PropertyGraph.of(
+        [Node("a"), Node("b")], [Edge("a", f"t{i}", "b", {}, key) for i, key in enumerate(keys)]
+    )
     write_snapshot(graph, tmp_path / "snapshot.json")
-    ids = [record["id"] for line in (tmp_path / "snapshot.json").read_text().split("\n") if (record := json.loads(line))["type"] != "node"]
+    ids = [
+        record["id"]
+        for line in (tmp_path / "snapshot.json").read_text().split("\n")
+        if (record := json.loads(line))["type"] != "node"
+    ]
     assert len(set(ids)) == 6 and all(id.isdigit() for id in ids) and ids[1] == "0"
     assert read_snapshot(tmp_path / "snapshot.json") == graph
 
@@ -102,11 +123,18 @@ def test_a_zero_byte_file_is_an_empty_graph(tmp_path):
 
 def test_numbers_as_ids_null_labels_and_missing_properties_are_read(tmp_path):
     graph = written(tmp_path, a_node(1, labels=None), a_node("b", labels="City"), an_edge(1, "near", "b"))
-    assert list(graph.nodes) == [Node("1"), Node("b", ("City",))] and list(graph.edges) == [Edge("1", "near", "b")]
+    assert list(graph.nodes) == [Node("1"), Node("b", ("City",))] and list(graph.edges) == [
+        Edge("1", "near", "b")
+    ]
 
 
 def test_an_edge_end_without_a_line_of_its_own_is_made_from_the_copy_in_the_edge(tmp_path):
-    edge = {"type": "relationship", "label": "near", "start": {"id": "a", "labels": ["City"], "properties": {"x": 1}}, "end": {"id": "b"}}
+    edge = {
+        "type": "relationship",
+        "label": "near",
+        "start": {"id": "a", "labels": ["City"], "properties": {"x": 1}},
+        "end": {"id": "b"},
+    }
     assert list(written(tmp_path, edge).nodes) == [Node("a", ("City",), {"x": 1}), Node("b")]
 
 

@@ -45,13 +45,19 @@ def test_a_server_that_does_not_answer_one_request_in_time_breaks_no_other(way):
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Waits)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}/v1"
-    with openai.OpenAI(api_key="k", base_url=address, max_retries=0, http_client=bounded_client(30, trust_env=False)) as client:
-        client.post("/x", body={"waits": ""}, cast_to=object)  # a connection that is used again, which tells nobody
+    with openai.OpenAI(
+        api_key="k", base_url=address, max_retries=0, http_client=bounded_client(30, trust_env=False)
+    ) as client:
+        client.post(
+            "/x", body={"waits": ""}, cast_to=object
+        )  # a connection that is used again, which tells nobody
         answers, short = list[object](), client.with_options(timeout=1.0)
         late = threading.Thread(target=lambda: answers.append(_error(short, way)))
         late.start()
         assert _Waits.asked.acquire(timeout=30)
-        other = threading.Thread(target=lambda: answers.append(client.post("/x", body={"waits": "silent"}, cast_to=object)))
+        other = threading.Thread(
+            target=lambda: answers.append(client.post("/x", body={"waits": "silent"}, cast_to=object))
+        )
         other.start()
         assert _Waits.asked.acquire(timeout=30)
         late.join(30)
@@ -72,7 +78,9 @@ def _error(client, way):
 def test_where_there_was_no_connection_nothing_can_have_been_charged():
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes a connection, and agrees on no TLS
         address = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
-        with openai.OpenAI(api_key="k", base_url=address, max_retries=0, http_client=bounded_client(0.2, trust_env=False)) as client:
+        with openai.OpenAI(
+            api_key="k", base_url=address, max_retries=0, http_client=bounded_client(0.2, trust_env=False)
+        ) as client:
             for _ in range(5):
                 with pytest.raises(openai.APITimeoutError) as caught:
                     client.with_options(timeout=0.2).post("/x", body={}, cast_to=object)
@@ -92,7 +100,9 @@ def test_a_stream_passes_on_each_piece_as_it_comes_packed_or_not():
     pack = zlib.compressobj(wbits=31)
     packed = [pack.compress(word) + pack.flush(zlib.Z_SYNC_FLUSH) for word in (b"once", b" upon")]
     came = []
-    for piece in unpacked_pieces((came.append(chunk) or chunk for chunk in [*packed, pack.flush()]), "gzip", 100):
+    for piece in unpacked_pieces(
+        (came.append(chunk) or chunk for chunk in [*packed, pack.flush()]), "gzip", 100
+    ):
         assert piece == [b"once", b" upon", b""][len(came) - 1]
     assert len(came) == 3
     assert list(unpacked_pieces(iter([b"a", b"b"]), "", 2)) == [b"a", b"b"]
@@ -110,7 +120,12 @@ def test_a_stream_that_is_too_long_ends_as_soon_as_it_is():
 
 def test_lines_are_told_as_soon_as_they_end_and_a_letter_that_looks_like_an_end_is_none():
     text = "one\r\n\ntwo \u2028 \x0b\nthree".encode()
-    assert list(body_lines(text[at : at + 1] for at in range(len(text)))) == [b"one", b"", "two \u2028 \x0b".encode(), b"three"]
+    assert list(body_lines(text[at : at + 1] for at in range(len(text)))) == [
+        b"one",
+        b"",
+        "two \u2028 \x0b".encode(),
+        b"three",
+    ]
     assert next(body_lines(iter([b"one\ntw"]))) == b"one"
 
 

@@ -13,7 +13,17 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget
 from kgot_lab.llm import connect
-from kgot_lab.llm.budget import Budget, Budgeted, Rate, Spending, estimate, may_ask_again, may_be_charged, price_asked, tokens_of
+from kgot_lab.llm.budget import (
+    Budget,
+    Budgeted,
+    Rate,
+    Spending,
+    estimate,
+    may_ask_again,
+    may_be_charged,
+    price_asked,
+    tokens_of,
+)
 from kgot_lab.llm.presets import Price
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted
@@ -45,8 +55,16 @@ class Metered:
     [
         (Budget(calls=3), "calls", 3),
         (Budget(tokens=200), "tokens", 2),  # a call uses 30 and could use 141: 60 + 141 > 200
-        (Budget(seconds=15), "seconds", 3),  # at 1/15 s a token a call takes 2 s and could take 9.4 s: 6 + 9.4 > 15
-        (Budget(dollars=0.0014), "dollars", 3),  # a call costs $0.00012 and could cost $0.00104: 0.00036 + 0.00104 > 0.0014
+        (
+            Budget(seconds=15),
+            "seconds",
+            3,
+        ),  # at 1/15 s a token a call takes 2 s and could take 9.4 s: 6 + 9.4 > 15
+        (
+            Budget(dollars=0.0014),
+            "dollars",
+            3,
+        ),  # a call costs $0.00012 and could cost $0.00104: 0.00036 + 0.00104 > 0.0014
     ],
     ids=lambda value: str(value),
 )
@@ -158,7 +176,9 @@ class Gated:
 
 
 def test_calls_at_once_cannot_pass_a_budget_together_and_wait_for_each_other_where_that_helps() -> None:
-    """Each could cost 3 dollars and costs 1: of 5 dollars two would take 6, so the second waits until the first has cost 1."""
+    """Each could cost 3 dollars and costs 1: of 5 dollars two would take 6, so the second waits until the
+    first has cost 1.
+    """
     live, asked = Gated(), replace(PROMPT, max_tokens=3)
     llm = Budgeted(live, Budget(dollars=5.0))
     with ThreadPoolExecutor(2) as pool:
@@ -241,7 +261,9 @@ def test_prices_and_rates_are_numbers_too(value: float) -> None:
 
 
 class TimingOut(Metered):
-    """A model whose requests each may have cost ten cents and are not answered; it asks three times for a reply."""
+    """A model whose requests each may have cost ten cents and are not answered; it asks three times for a
+    reply.
+    """
 
     def __call__(self, prompt: Prompt) -> Reply:
         for attempt in range(3):
@@ -257,14 +279,19 @@ def test_what_a_request_without_an_answer_may_have_cost_is_counted_where_dollars
     with pytest.raises(LLMError, match="no answer"):
         llm(PROMPT)
     assert llm.spent.cost == llm.spending.spent.cost == llm.spending.unanswered == pytest.approx(0.3)
-    assert repr(llm.spending) == "<spent: 1 calls, 0 tokens, 0 s, $0.30 of 1, of which $0.30 for requests without an answer>"
+    assert (
+        repr(llm.spending)
+        == "<spent: 1 calls, 0 tokens, 0 s, $0.30 of 1, of which $0.30 for requests without an answer>"
+    )
     free = Budgeted(TimingOut(), Budget(calls=5))
     with pytest.raises(LLMError):
         free(PROMPT)
     assert free.spending.spent.cost == free.spending.unanswered == 0
 
 
-def test_a_request_is_not_sent_again_where_those_without_an_answer_could_pass_the_budget(tmp_path: Path) -> None:
+def test_a_request_is_not_sent_again_where_those_without_an_answer_could_pass_the_budget(
+    tmp_path: Path,
+) -> None:
     live = TimingOut()
     llm = Budgeted(Recorder(Budgeted(live, Budget()), tmp_path / "tape"), Budget(dollars=0.15))
     with pytest.raises(OverBudget, match=r"may have cost \$0.2, and asking once more"):

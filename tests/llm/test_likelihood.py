@@ -20,21 +20,30 @@ from kgot_lab.llm.recorded import Recorded, Recorder, prompt_from_json, prompt_k
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
-PLAIN = Prompt((Message("system", "You vote."), Message("user", "INSERT or RETRIEVE?")), temperature=0.7, seed=1)
+PLAIN = Prompt(
+    (Message("system", "You vote."), Message("user", "INSERT or RETRIEVE?")), temperature=0.7, seed=1
+)
 SURE = replace(PLAIN, likelihood=True)
 
 
 def tells(*logprobs: object) -> Answer:
     """A chat completion that tells the logprob of each token."""
     content = [{"token": "x", "logprob": logprob, "bytes": None, "top_logprobs": []} for logprob in logprobs]
-    choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop", "logprobs": {"content": content}}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "yes"},
+        "finish_reason": "stop",
+        "logprobs": {"content": content},
+    }
     return says("", choices=[choice])
 
 
 @contextmanager
 def asking(*answers: Answer) -> Iterator[tuple[OpenAICompatible, Server]]:
     with openai_server(*answers) as server:
-        llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), patience=Patience(1, AMPLE), sleep=lambda _: None)
+        llm = OpenAICompatible(
+            *server_at(f"{server.url}#tiny"), patience=Patience(1, AMPLE), sleep=lambda _: None
+        )
         try:
             yield llm, server
         finally:
@@ -59,7 +68,8 @@ class Sure:
         return Reply("RETRIEVE", Usage(10, 2), logprob=self.logprob if prompt.likelihood else None)
 
 
-# --- servers --------------------------------------------------------------------------------------------------------------
+# --- servers
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_server_is_asked_for_logprobs_only_where_the_prompt_asks_and_their_sum_is_told() -> None:
@@ -91,7 +101,10 @@ def test_a_server_that_does_not_tell_all_of_it_tells_nothing(answer: Answer) -> 
         refuses(400, "Unrecognized request argument supplied: logprobs"),
         refuses(400, "Logprobs is not enabled for models/tiny"),
         refuses(403, "You are not allowed to request logprobs from this model."),
-        refuses(422, "[{'type': 'extra_forbidden', 'loc': ('body', 'logprobs'), 'msg': 'Extra inputs are not permitted'}]"),
+        refuses(
+            422,
+            "[{'type': 'extra_forbidden', 'loc': ('body', 'logprobs'), 'msg': 'Extra inputs are not permitted'}]",
+        ),
         refuses(500, "logprobs is not supported for models created with logits_all=False"),
         refuses(400, "logprobs cannot be used with response_format"),
         Answer({"error": {"message": "this model tells no logprobs", "code": 400}}),
@@ -109,7 +122,10 @@ def test_a_server_that_refuses_logprobs_is_asked_once_more_without_and_that_is_r
 
 
 def test_a_word_about_logprobs_is_no_refusal_of_what_was_not_asked() -> None:
-    with asking(refuses(400, "the message 'explain logprobs' is too long")) as (llm, server), pytest.raises(LLMError, match="too long"):
+    with (
+        asking(refuses(400, "the message 'explain logprobs' is too long")) as (llm, server),
+        pytest.raises(LLMError, match="too long"),
+    ):
         llm(PLAIN)
     assert len(server.bodies) == 1 and llm.left_out == []
 
@@ -123,7 +139,8 @@ def test_ollamas_own_protocol_tells_none(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "logprobs" not in server.bodies[0]
 
 
-# --- engines --------------------------------------------------------------------------------------------------------------
+# --- engines
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_that_lacks_the_logprob_of_a_token_has_none() -> None:
@@ -138,7 +155,8 @@ def test_the_logarithm_of_nothing_is_that_of_the_smallest_number() -> None:
     assert _logprob({"tokens_predicted": 2, "completion_probabilities": told}) == pytest.approx(-104.28)
 
 
-# --- keys, tapes, wrappers ------------------------------------------------------------------------------------------------
+# --- keys, tapes, wrappers
+# ------------------------------------------------------------------------------------------------
 
 
 def test_a_prompt_that_does_not_ask_has_the_key_and_the_words_on_file_it_always_had() -> None:
@@ -152,7 +170,10 @@ def test_a_tape_keeps_how_likely_a_reply_was_and_only_where_it_was_told(tmp_path
     recorder = Recorder(Budgeted(Sure(), Budget(calls=9)), path)
     said = recorder(SURE), recorder(PLAIN)
     assert [reply.logprob for reply in said] == [-0.25, None]
-    assert [json.loads(line).get("logprob", "nothing") for line in path.read_text().splitlines()[1:]] == [-0.25, "nothing"]
+    assert [json.loads(line).get("logprob", "nothing") for line in path.read_text().splitlines()[1:]] == [
+        -0.25,
+        "nothing",
+    ]
     tape = Recorded(path)
     assert (tape(SURE), tape(PLAIN)) == said
 

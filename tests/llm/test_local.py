@@ -88,7 +88,9 @@ class Muttering:
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
         self.asked = prompt.max_tokens
-        return Written(self.text, len(self.text.split()), cut=False, logprob=-1.5 if prompt.likelihood else None)
+        return Written(
+            self.text, len(self.text.split()), cut=False, logprob=-1.5 if prompt.likelihood else None
+        )
 
     def forget(self) -> None: ...
 
@@ -117,22 +119,30 @@ def test_how_likely_the_engine_held_a_reply_is_told(tmp_path: Path) -> None:
 
 def test_a_local_model_that_only_thinks_says_what_to_raise(tmp_path: Path) -> None:
     local, _ = muttering(tmp_path / "qwen3-4b.gguf", "<think> well then")
-    with pytest.raises(LLMError, match=r"thought for 3 tokens and said nothing: raise the allowance.*now 50") as caught:
+    with pytest.raises(
+        LLMError, match=r"thought for 3 tokens and said nothing: raise the allowance.*now 50"
+    ) as caught:
         local(says("Where?", max_tokens=20))
     assert caught.value.spent.completion_tokens == 3
 
 
-def test_an_engine_is_chosen_by_name_and_the_compiled_one_goes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_engine_is_chosen_by_name_and_the_compiled_one_goes_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: module)
     assert find_engine() == "llama-cpp-python" and find_engine("xllamacpp") == "xllamacpp"
-    monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: module if module == "xllamacpp" else None)
+    monkeypatch.setattr(
+        "kgot_lab.llm.engines.find_spec", lambda module: module if module == "xllamacpp" else None
+    )
     assert find_engine() == "xllamacpp"
     file = tmp_path / "a.gguf"
     file.write_bytes(b"GGUF")
     assert connect(f"local:xllamacpp:{file}").engine.startswith("xllamacpp")  # type: ignore[attr-defined]
     with pytest.raises(UnknownName, match="did you mean 'xllamacpp'"):
         Local(file, engine="xlamacpp")
-    with pytest.raises(ModelMissing, match="no model file at xlamacpp; an engine would be one of llama-cpp-python, xllamacpp"):
+    with pytest.raises(
+        ModelMissing, match="no model file at xlamacpp; an engine would be one of llama-cpp-python, xllamacpp"
+    ):
         connect("local:xlamacpp")
 
 
@@ -141,10 +151,15 @@ def test_an_engine_is_chosen_by_name_and_the_compiled_one_goes_first(monkeypatch
     [
         (None, "this needs xllamacpp, which runs the model: pip install 'kgot_lab[local]'"),
         ("xllamacpp", "this needs xllamacpp, which runs the model: pip install 'kgot_lab[local]'"),
-        ("llama-cpp-python", "this needs llama-cpp-python, compiled here: pip install 'kgot_lab[local]' llama-cpp-python"),
+        (
+            "llama-cpp-python",
+            "this needs llama-cpp-python, compiled here: pip install 'kgot_lab[local]' llama-cpp-python",
+        ),
     ],
 )
-def test_an_engine_that_is_missing_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch, name: str | None, said: str) -> None:
+def test_an_engine_that_is_missing_is_told_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, name: str | None, said: str
+) -> None:
     monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: None)
     with pytest.raises(NotInstalled) as error:
         find_engine(name)
@@ -182,7 +197,9 @@ def test_a_seed_means_the_same_text_whatever_was_asked_before(llm: Local) -> Non
 
 @live
 def test_alternating_prompts_are_not_read_twice(llm: Local) -> None:
-    families = [says(f"{start * 40}\nItem", max_tokens=1) for start in ("Rules of the house. ", "Prices of corn. ")]
+    families = [
+        says(f"{start * 40}\nItem", max_tokens=1) for start in ("Rules of the house. ", "Prices of corn. ")
+    ]
     for prompt in families:
         llm(prompt)
     before = llm.reused
@@ -194,7 +211,13 @@ def test_alternating_prompts_are_not_read_twice(llm: Local) -> None:
 
 @live
 def test_a_schema_is_always_followed(llm: Local) -> None:
-    prompt = says("Should we look further? We know nothing yet.", schema=schema_of(Vote), max_tokens=80, temperature=0.7, seed=5)
+    prompt = says(
+        "Should we look further? We know nothing yet.",
+        schema=schema_of(Vote),
+        max_tokens=80,
+        temperature=0.7,
+        seed=5,
+    )
     vote = parse(llm(prompt).text, Vote)
     assert vote.choice in {"INSERT", "RETRIEVE"}
 
@@ -206,7 +229,12 @@ def likelihood_of(llm: Local, text: str, **more: object) -> float:
     return logprob
 
 
-WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"], "additionalProperties": False}
+WORD = {
+    "type": "object",
+    "properties": {"word": {"type": "string"}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
 
 
 @live
@@ -219,8 +247,12 @@ def test_a_certain_reply_is_likelier_than_an_open_one(llm: Local) -> None:
 
 
 @live
-@pytest.mark.parametrize("more", [{}, {"schema": WORD}, {"temperature": 0.9, "seed": 4}], ids=["plain", "schema", "drawn"])
-def test_an_equal_prompt_is_answered_as_likely_again_and_asking_changes_no_word(llm: Local, more: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "more", [{}, {"schema": WORD}, {"temperature": 0.9, "seed": 4}], ids=["plain", "schema", "drawn"]
+)
+def test_an_equal_prompt_is_answered_as_likely_again_and_asking_changes_no_word(
+    llm: Local, more: dict[str, object]
+) -> None:
     prompt = says('Name a river. Reply as JSON: {"word": "..."}', max_tokens=16, likelihood=True, **more)
     first = llm(prompt)
     llm(says("Something else.", max_tokens=2))
@@ -233,9 +265,18 @@ def test_an_equal_prompt_is_answered_as_likely_again_and_asking_changes_no_word(
 def test_the_likelihood_is_the_models_own_whatever_the_reply_is_drawn_with(llm: Local) -> None:
     asked = says("Repeat: yes", likelihood=True, max_tokens=6)
     greedy = llm(asked)
-    hot = next(reply for reply in (llm(replace(asked, temperature=0.8, seed=seed)) for seed in range(9)) if reply.text == greedy.text)
+    hot = next(
+        reply
+        for reply in (llm(replace(asked, temperature=0.8, seed=seed)) for seed in range(9))
+        if reply.text == greedy.text
+    )
     assert hot.logprob == pytest.approx(greedy.logprob, abs=1e-4)
-    only = {"type": "object", "properties": {"word": {"const": "Quetzalcoatlus"}}, "required": ["word"], "additionalProperties": False}
+    only = {
+        "type": "object",
+        "properties": {"word": {"const": "Quetzalcoatlus"}},
+        "required": ["word"],
+        "additionalProperties": False,
+    }
     forced = likelihood_of(llm, "Repeat: yes", schema=only, max_tokens=40)
     assert forced < -10, "a schema that leaves no choice does not make its one reply likely"
 
@@ -256,8 +297,15 @@ def test_a_letter_of_several_tokens_is_told_whole_or_not_at_all(llm: Local) -> N
 
 @live
 def test_a_choice_may_have_quotes(llm: Local) -> None:
-    shape = {"type": "object", "properties": {"about": {"enum": ['the "Ada" file']}}, "required": ["about"], "additionalProperties": False}
-    reply = llm(says('Which file: the "Ada" file? Answer in JSON with the key about.', schema=shape, max_tokens=40)).text
+    shape = {
+        "type": "object",
+        "properties": {"about": {"enum": ['the "Ada" file']}},
+        "required": ["about"],
+        "additionalProperties": False,
+    }
+    reply = llm(
+        says('Which file: the "Ada" file? Answer in JSON with the key about.', schema=shape, max_tokens=40)
+    ).text
     assert set(json.loads(reply)) == {"about"}
 
 
@@ -308,7 +356,9 @@ if "--listening" in sys.argv:
 
 
 @live
-@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="only Linux tells which ports a process listens on")
+@pytest.mark.skipif(
+    not Path("/proc/self/net/tcp").exists(), reason="only Linux tells which ports a process listens on"
+)
 def test_it_opens_no_port_says_nothing_and_leaves_nothing_behind(llm: Local, tmp_path: Path) -> None:
     place = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", PROGRAM, llm.engine.split()[0], "--listening"]
@@ -333,9 +383,15 @@ def test_the_probe_tells_the_speed(llm: Local) -> None:
 
 @pytest.mark.parametrize("name", ['Mad About You"', 'a "quoted" name', "back\\slash"])
 def test_a_choice_with_quotes_does_not_reach_the_engines_grammar(name):
-    schema = {"type": "object", "properties": {"about": {"type": "array", "items": {"enum": ["Ada", name]}}, "tool": {"const": name}}}
+    schema = {
+        "type": "object",
+        "properties": {"about": {"type": "array", "items": {"enum": ["Ada", name]}}, "tool": {"const": name}},
+    }
     spelled = spellable(schema)
-    assert spelled["properties"] == {"about": {"type": "array", "items": {"type": "string"}}, "tool": {"type": "string"}}
+    assert spelled["properties"] == {
+        "about": {"type": "array", "items": {"type": "string"}},
+        "tool": {"type": "string"},
+    }
     assert spellable({"enum": ["Ada", "Bob's"]}) == {"enum": ["Ada", "Bob's"]}
 
 
@@ -345,7 +401,9 @@ def test_why_a_file_is_not_loaded_tells_a_broken_file_from_want_of_memory(tmp_pa
     other.write_bytes(b"GGUF" + bytes(40))
     none.write_text("<html>")
     pinned = replace(QWEN_CODER, size=100, sha256=hashlib.sha256(whole.read_bytes()).hexdigest())
-    assert why_not_loaded(whole, pinned).startswith("The file is whole, and loading it needs about 0.1 GB of memory: free some")
+    assert why_not_loaded(whole, pinned).startswith(
+        "The file is whole, and loading it needs about 0.1 GB of memory: free some"
+    )
     assert why_not_loaded(other, pinned).startswith("Is the file whole? Loading it needs about")
     assert why_not_loaded(none, pinned) == "It is no GGUF file."
     assert "cannot be read" in why_not_loaded(tmp_path / "nowhere", pinned)

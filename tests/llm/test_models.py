@@ -40,7 +40,9 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def test_a_name_opens_the_model_with_all_that_the_file_says(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_opens_the_model_with_all_that_the_file_says(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
     llm = connect("planner", models=write(FULL))
     assert isinstance(llm, OpenAICompatible)
@@ -65,7 +67,9 @@ def test_what_the_file_says_is_what_a_server_is_sent(write: Write, monkeypatch: 
     assert CANARY not in repr(llm) + repr(vars(llm)) + repr(load_models(write(told)))
 
 
-def test_an_option_goes_before_what_the_file_says_and_other_names_stay_what_they_are(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_goes_before_what_the_file_says_and_other_names_stay_what_they_are(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
     planner = connect("planner", models=write(FULL), price=Price(1, 1))
     other = connect("http://localhost:1/v1#m", models=write(FULL))
@@ -76,7 +80,11 @@ def test_an_option_goes_before_what_the_file_says_and_other_names_stay_what_they
 
 def test_a_local_model_can_be_named_with_its_context(write: Write, tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
-    llm = connect("mine", models=write(f"mine: {{model: 'local:{tmp_path / 'a.gguf'}', num_ctx: 4096, temperature: 0.0}}"), say=print)
+    llm = connect(
+        "mine",
+        models=write(f"mine: {{model: 'local:{tmp_path / 'a.gguf'}', num_ctx: 4096, temperature: 0.0}}"),
+        say=print,
+    )
     assert isinstance(llm, Local) and llm.context == 4096
     assert llm._asked(HELLO).temperature == 0.0
 
@@ -106,17 +114,41 @@ def test_a_missing_key_names_the_variable_of_the_file(write: Write, monkeypatch:
         ("planner: {model: 'openai:gpt-4o', temperature: hot}", r"planner.temperature: it is a number"),
         ("planner: {model: 'openai:gpt-4o', temperature: 3}", r"planner.temperature: it is 2 or less"),
         ("planner: {model: 'openai:gpt-4o', price: {prompt: 1}}", r"planner.price.completion: it is missing"),
-        ("planner: {model: 'openai:gpt-4o', price: {prompt: -1, completion: 1}}", r"planner.price.prompt: it is 0 or more"),
-        ("planner: {model: 'openai:gpt-4o', patience: {attemps: 1}}", r"planner.patience.attemps: there is no such field"),
-        ("planner: {model: 'openai:gpt-4o', patience: {attempts: 0}}", r"planner.patience.attempts: it is 1 or more"),
-        ("planner: {model: 'openai:gpt-4o', reasoning_effort: hi}", r"planner: unknown reasoning_effort 'hi'; did you mean 'high'"),
-        ("planner: {model: 'openai:gpt-4o', num_ctx: 4096}", r"planner: num_ctx: a model that begins with 'openai' has no such field"),
-        ("planner: {model: local, price: {prompt: 1, completion: 1}}", r"planner: price: a model that begins with 'local'"),
-        ("planner: {model: 'recorded:a.jsonl', temperature: 0}", r"planner: temperature: a model that begins with 'recorded'"),
+        (
+            "planner: {model: 'openai:gpt-4o', price: {prompt: -1, completion: 1}}",
+            r"planner.price.prompt: it is 0 or more",
+        ),
+        (
+            "planner: {model: 'openai:gpt-4o', patience: {attemps: 1}}",
+            r"planner.patience.attemps: there is no such field",
+        ),
+        (
+            "planner: {model: 'openai:gpt-4o', patience: {attempts: 0}}",
+            r"planner.patience.attempts: it is 1 or more",
+        ),
+        (
+            "planner: {model: 'openai:gpt-4o', reasoning_effort: hi}",
+            r"planner: unknown reasoning_effort 'hi'; did you mean 'high'",
+        ),
+        (
+            "planner: {model: 'openai:gpt-4o', num_ctx: 4096}",
+            r"planner: num_ctx: a model that begins with 'openai' has no such field",
+        ),
+        (
+            "planner: {model: local, price: {prompt: 1, completion: 1}}",
+            r"planner: price: a model that begins with 'local'",
+        ),
+        (
+            "planner: {model: 'recorded:a.jsonl', temperature: 0}",
+            r"planner: temperature: a model that begins with 'recorded'",
+        ),
         ("planner: {model: gpt-4o}", r"planner: unknown model 'gpt-4o'; did you mean 'openai:gpt-4o'"),
         ("planner: {model: 'openai:'}", r"planner: 'openai:' says no more than the kind"),
         ("planner: {temperature: 0}", r"planner.model: it is missing"),
-        ("planner: {model: 'openai:gpt-4o', key_variable: not a name}", r"planner.key_variable: it is the name of an environment variable"),
+        (
+            "planner: {model: 'openai:gpt-4o', key_variable: not a name}",
+            r"planner.key_variable: it is the name of an environment variable",
+        ),
         ("planner: gpt-4o", r"planner: write what it is below its name"),
         ("'two words': {model: local}", r"a model's name is letters"),
         ("planner: {model: local}\nplanner: {model: 'openai:gpt-4o'}", r"line 1 of .*planner is there twice"),
@@ -127,7 +159,9 @@ def test_a_missing_key_names_the_variable_of_the_file(write: Write, monkeypatch:
         ("- planner", r"models.yaml names no models"),
     ],
 )
-def test_what_cannot_be_used_is_told_with_the_file_the_entry_and_the_field(write: Write, text: str, told: str) -> None:
+def test_what_cannot_be_used_is_told_with_the_file_the_entry_and_the_field(
+    write: Write, text: str, told: str
+) -> None:
     with pytest.raises(BadInput, match=told):
         load_models(write(text))
 
@@ -165,7 +199,9 @@ def test_models_can_be_part_of_a_larger_file() -> None:
 PLAIN_KEY = "8023172c9a1766c2-1"  # as tapes held it before settings were part of a name
 
 
-def test_the_name_in_a_trace_finds_the_entry_again_whatever_its_kind(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_name_in_a_trace_finds_the_entry_again_whatever_its_kind(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
     (tmp_path / "Mine.gguf").write_bytes(b"GGUF")
     Recorder(Scripted([], name="somebody"), tmp_path / "tape.jsonl", head=Head("somebody"))
@@ -184,9 +220,20 @@ gone: {{model: 'recorded:{tmp_path / "gone.jsonl"}'}}
         entry_for(models, "openai:gpt-5.4-mini")
 
 
-def test_entries_of_one_model_with_other_settings_have_other_keys_on_tape_and_without_settings_the_key_is_as_ever() -> None:
-    entries = [{}, {"temperature": 0.0}, {"temperature": 0.5}, {"max_tokens": 9}, {"allowance": 5}, {"reasoning_effort": "low"}]
-    models = models_from({f"m{n}": {"model": "http://localhost:1/v1#m", **more} for n, more in enumerate(entries)}, "models")
+def test_entries_of_one_model_with_other_settings_have_other_keys_on_tape_and_without_settings_the_key_is_as_ever() -> (
+    None
+):
+    entries = [
+        {},
+        {"temperature": 0.0},
+        {"temperature": 0.5},
+        {"max_tokens": 9},
+        {"allowance": 5},
+        {"reasoning_effort": "low"},
+    ]
+    models = models_from(
+        {f"m{n}": {"model": "http://localhost:1/v1#m", **more} for n, more in enumerate(entries)}, "models"
+    )
     keys = [prompt_key(HELLO, connect(name, models=models).name) for name in models]
     assert len(set(keys)) == len(entries)
     assert keys[0] == PLAIN_KEY == prompt_key(HELLO, "localhost:1:m")

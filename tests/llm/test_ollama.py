@@ -12,7 +12,9 @@ from kgot_lab.llm.openai_compatible import OpenAICompatible, Settings
 from kgot_lab.llm.presets import FREE, ollama_address
 from kgot_lab.types import Message, Prompt, Usage
 
-HELLO = Prompt((Message("system", "Be brief."), Message("user", "Hello?")), temperature=0.7, seed=3, max_tokens=50)
+HELLO = Prompt(
+    (Message("system", "Be brief."), Message("user", "Hello?")), temperature=0.7, seed=3, max_tokens=50
+)
 SHAPE = {"type": "object", "properties": {"answer": {"type": "string"}}}
 _NONE = Settings()
 
@@ -32,13 +34,19 @@ def asking(
 
 
 def test_a_prompt_arrives_with_its_context_and_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    with asking(monkeypatch, ollama_says("Hi."), model="llama3.2:3b", settings=Settings(num_ctx=16384)) as (llm, server):
+    with asking(monkeypatch, ollama_says("Hi."), model="llama3.2:3b", settings=Settings(num_ctx=16384)) as (
+        llm,
+        server,
+    ):
         reply = llm(HELLO)
     assert (reply.text, reply.usage, reply.cut) == ("Hi.", Usage(90, 40), False)
     sent = server.bodies[0]
     assert (sent["path"], sent["model"], sent["stream"]) == ("/api/chat", "llama3.2:3b", False)
     assert sent["options"] == {"num_predict": 50, "temperature": 0.7, "seed": 3, "num_ctx": 16384}
-    assert sent["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
+    assert sent["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello?"},
+    ]
     assert not {"think", "format", "max_tokens"} & set(sent)
     assert llm.name == "ollama:llama3.2:3b [num_ctx=16384]" and llm.price == FREE
 
@@ -49,9 +57,16 @@ def test_a_context_that_nobody_named_is_left_to_the_server(monkeypatch: pytest.M
     assert "num_ctx" not in server.bodies[0]["options"]
 
 
-def test_a_schema_is_the_format_and_where_that_is_refused_it_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_is_the_format_and_where_that_is_refused_it_is_said_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shaped = Prompt(HELLO.messages, schema=SHAPE)
-    with asking(monkeypatch, ollama_says("{}"), ollama_refuses(400, "invalid JSON schema in format"), ollama_says("{}")) as (llm, server):
+    with asking(
+        monkeypatch,
+        ollama_says("{}"),
+        ollama_refuses(400, "invalid JSON schema in format"),
+        ollama_says("{}"),
+    ) as (llm, server):
         llm(shaped)
         llm(shaped)
     assert server.bodies[0]["format"] == SHAPE
@@ -61,18 +76,27 @@ def test_a_schema_is_the_format_and_where_that_is_refused_it_is_said_in_words(mo
 def test_images_are_sent_as_ollama_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     with asking(monkeypatch, ollama_says("a cat")) as (llm, server):
         llm(Prompt((Message("user", "What is this?", ("data:image/png;base64,iVBORw0KGgo=",)),)))
-    assert server.bodies[0]["messages"] == [{"role": "user", "content": "What is this?", "images": ["iVBORw0KGgo="]}]
+    assert server.bodies[0]["messages"] == [
+        {"role": "user", "content": "What is this?", "images": ["iVBORw0KGgo="]}
+    ]
 
 
 def test_thoughts_come_apart_and_get_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    with asking(monkeypatch, ollama_says("42", thinking="let me see " * 3), model="qwen3:8b") as (llm, server):
+    with asking(monkeypatch, ollama_says("42", thinking="let me see " * 3), model="qwen3:8b") as (
+        llm,
+        server,
+    ):
         reply = llm(HELLO)
     assert server.bodies[0]["options"]["num_predict"] == 8050
     assert reply.text == "42" and 30 < reply.usage.reasoning_tokens < 40
 
 
-@pytest.mark.parametrize(("effort", "think"), [("none", False), ("low", "low"), ("high", "high"), ("xhigh", "high")])
-def test_reasoning_effort_is_what_ollama_calls_think(monkeypatch: pytest.MonkeyPatch, effort: str, think: object) -> None:
+@pytest.mark.parametrize(
+    ("effort", "think"), [("none", False), ("low", "low"), ("high", "high"), ("xhigh", "high")]
+)
+def test_reasoning_effort_is_what_ollama_calls_think(
+    monkeypatch: pytest.MonkeyPatch, effort: str, think: object
+) -> None:
     with asking(monkeypatch, ollama_says("42"), settings=Settings(reasoning_effort=effort)) as (llm, server):
         llm(HELLO)
     assert server.bodies[0]["think"] == think
@@ -81,27 +105,40 @@ def test_reasoning_effort_is_what_ollama_calls_think(monkeypatch: pytest.MonkeyP
 
 def test_a_model_that_cannot_think_is_asked_without(monkeypatch: pytest.MonkeyPatch) -> None:
     no = ollama_refuses(400, '"tiny" does not support thinking')
-    with asking(monkeypatch, no, ollama_says("42"), settings=Settings(reasoning_effort="low")) as (llm, server):
+    with asking(monkeypatch, no, ollama_says("42"), settings=Settings(reasoning_effort="low")) as (
+        llm,
+        server,
+    ):
         assert llm(HELLO).text == "42"
     assert ["think" in body for body in server.bodies] == [True, False]
     assert llm.left_out == ["reasoning_effort"]
 
 
 def test_a_cut_reply_says_so_and_an_empty_one_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with asking(monkeypatch, ollama_says("", thinking="hm", ended="length"), ollama_says("Once", ended="length")) as (llm, server):
+    with asking(
+        monkeypatch, ollama_says("", thinking="hm", ended="length"), ollama_says("Once", ended="length")
+    ) as (llm, server):
         reply = llm(HELLO)
     assert (reply.text, reply.cut, reply.usage.completion_tokens, len(server.bodies)) == ("Once", True, 80, 2)
 
 
 def test_a_model_that_was_not_pulled_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     no = ollama_refuses(404, "model 'tiny' not found")
-    with asking(monkeypatch, no) as (llm, _), pytest.raises(LLMError, match=r"model 'tiny' not found.*Check the model name 'tiny'"):
+    with (
+        asking(monkeypatch, no) as (llm, _),
+        pytest.raises(LLMError, match=r"model 'tiny' not found.*Check the model name 'tiny'"),
+    ):
         llm(HELLO)
 
 
 @pytest.mark.parametrize("answer", [Answer({"choices": []}), Answer([]), Answer("{not json")])
-def test_what_is_no_answer_of_ollama_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
-    with asking(monkeypatch, answer) as (llm, server), pytest.raises(LLMError, match=r"not Ollama's|not a chat completion"):
+def test_what_is_no_answer_of_ollama_is_an_error_of_ours(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer
+) -> None:
+    with (
+        asking(monkeypatch, answer) as (llm, server),
+        pytest.raises(LLMError, match=r"not Ollama's|not a chat completion"),
+    ):
         llm(HELLO)
     assert len(server.bodies) == 1
 
@@ -117,6 +154,8 @@ def test_what_is_no_answer_of_ollama_is_an_error_of_ours(monkeypatch: pytest.Mon
         ("http://[::1]:11434", "http://[::1]:11434/v1"),
     ],
 )
-def test_ollama_is_where_its_own_variable_says(monkeypatch: pytest.MonkeyPatch, told: str, address: str) -> None:
+def test_ollama_is_where_its_own_variable_says(
+    monkeypatch: pytest.MonkeyPatch, told: str, address: str
+) -> None:
     monkeypatch.setenv("OLLAMA_HOST", told)
     assert ollama_address() == address

@@ -25,7 +25,9 @@ from kgot_lab.llm.presets import FREE, PRICES, SERVER_KEY, price_of
 from kgot_lab.types import Message, Prompt
 
 CANARY = "sk-canary-0123456789abcdef"
-HELLO = Prompt((Message("system", "Be brief."), Message("user", "Hello?")), temperature=0.7, seed=3, max_tokens=50)
+HELLO = Prompt(
+    (Message("system", "Be brief."), Message("user", "Hello?")), temperature=0.7, seed=3, max_tokens=50
+)
 SHAPE = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 SHAPED = Prompt(HELLO.messages, schema=SHAPE)
 
@@ -43,10 +45,17 @@ class Waits(list[float]):
 
 
 @contextmanager
-def asking(*answers: Answer, timeout: float = AMPLE, attempts: int = 6) -> Iterator[tuple[OpenAICompatible, Server, Waits]]:
+def asking(
+    *answers: Answer, timeout: float = AMPLE, attempts: int = 6
+) -> Iterator[tuple[OpenAICompatible, Server, Waits]]:
     waits = Waits()
     with openai_server(*answers) as server:
-        llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), patience=Patience(attempts, timeout), sleep=waits, price=Price(1, 2))
+        llm = OpenAICompatible(
+            *server_at(f"{server.url}#tiny"),
+            patience=Patience(attempts, timeout),
+            sleep=waits,
+            price=Price(1, 2),
+        )
         try:
             yield llm, server, waits
         finally:
@@ -58,10 +67,17 @@ def test_a_prompt_arrives_whole_and_the_reply_comes_back_with_its_usage() -> Non
         reply = llm(HELLO)
     sent = server.bodies[0]
     assert reply.text == "Hi."
-    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.cost) == (1000, 500, pytest.approx(0.002))
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.cost) == (
+        1000,
+        500,
+        pytest.approx(0.002),
+    )
     assert reply.usage.seconds > 0
     assert sent["path"] == "/v1/chat/completions"
-    assert sent["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
+    assert sent["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello?"},
+    ]
     assert (sent["model"], sent["temperature"], sent["seed"], sent["max_tokens"]) == ("tiny", 0.7, 3, 50)
     assert "response_format" not in sent
     assert server.headers[0]["authorization"] == f"Bearer {CANARY}"
@@ -74,7 +90,10 @@ def test_images_are_sent_beside_their_text_and_only_where_there_are_some() -> No
         llm(Prompt((Message("user", "What is this?", (picture,)),), schema=SHAPE))
     first, asked = server.bodies[0]["messages"]
     assert first["content"] == "Look."
-    assert asked["content"] == [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture}}]
+    assert asked["content"] == [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": picture}},
+    ]
 
 
 def test_images_stay_where_the_schema_is_written_into_the_message() -> None:
@@ -87,7 +106,10 @@ def test_images_stay_where_the_schema_is_written_into_the_message() -> None:
 
 def test_a_model_that_takes_no_images_says_so() -> None:
     seen = Prompt((Message("user", "What is this?", ("data:image/png;base64,iVBORw0KGgo=",)),))
-    with asking(refuses(400, "image_url is not supported by this model")) as (llm, _, _waits), pytest.raises(LLMError, match="no images"):
+    with (
+        asking(refuses(400, "image_url is not supported by this model")) as (llm, _, _waits),
+        pytest.raises(LLMError, match="no images"),
+    ):
         llm(seen)
 
 
@@ -98,7 +120,9 @@ def test_a_reply_that_had_no_more_room_says_that_it_is_cut() -> None:
 
 
 def test_rate_limits_are_waited_for_as_long_as_the_server_asks() -> None:
-    with asking(refuses(429, "slow down", {"Retry-After": "7"}), refuses(429, "slow down"), says("at last")) as (llm, server, waits):
+    with asking(
+        refuses(429, "slow down", {"Retry-After": "7"}), refuses(429, "slow down"), says("at last")
+    ) as (llm, server, waits):
         assert llm(HELLO).text == "at last"
     assert len(server.bodies) == 3
     assert waits[0] == 7
@@ -106,18 +130,27 @@ def test_rate_limits_are_waited_for_as_long_as_the_server_asks() -> None:
 
 
 def test_a_date_in_retry_after_is_understood() -> None:
-    with asking(refuses(503, "busy", {"Retry-After": formatdate(time() + 30, usegmt=True)}), says("ok")) as (llm, _, waits):
+    with asking(refuses(503, "busy", {"Retry-After": formatdate(time() + 30, usegmt=True)}), says("ok")) as (
+        llm,
+        _,
+        waits,
+    ):
         llm(HELLO)
     assert 25 <= waits[0] <= 31
 
 
 def test_a_wait_of_hours_is_not_waited_for() -> None:
-    with asking(refuses(429, "come back tomorrow", {"Retry-After": "86400"})) as (llm, server, _), pytest.raises(LLMError, match="86400 s"):
+    with (
+        asking(refuses(429, "come back tomorrow", {"Retry-After": "86400"})) as (llm, server, _),
+        pytest.raises(LLMError, match="86400 s"),
+    ):
         llm(HELLO)
     assert len(server.bodies) == 1
 
 
-@pytest.mark.parametrize("told", ["nan", "inf", "-1", "1e9", "soon", "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"])
+@pytest.mark.parametrize(
+    "told", ["nan", "inf", "-1", "1e9", "soon", "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"]
+)
 def test_a_wait_that_is_none_is_as_if_nothing_were_said(told: str) -> None:
     with asking(refuses(429, "slow down", {"Retry-After": told}), says("ok")) as (llm, _, waits):
         assert llm(HELLO).text == "ok"
@@ -126,7 +159,10 @@ def test_a_wait_that_is_none_is_as_if_nothing_were_said(told: str) -> None:
 
 @pytest.mark.parametrize("told", ["1000000000", "9" * 5_000, "Thu, 31 Dec 2099 23:59:59 GMT"])
 def test_a_wait_of_years_is_not_waited_for(told: str) -> None:
-    with asking(refuses(429, "come back", {"Retry-After": told})) as (llm, _, waits), pytest.raises(LLMError, match="it asks to wait"):
+    with (
+        asking(refuses(429, "come back", {"Retry-After": told})) as (llm, _, waits),
+        pytest.raises(LLMError, match="it asks to wait"),
+    ):
         llm(HELLO)
     assert waits == []
 
@@ -175,7 +211,10 @@ ADVICE = [(401, SERVER_KEY), (404, "model name 'tiny'"), (400, "does not suit"),
 
 @pytest.mark.parametrize(("status", "advice"), ADVICE)
 def test_what_waiting_cannot_mend_is_told_at_once(status: int, advice: str) -> None:
-    with asking(refuses(status, "the server's own words")) as (llm, server, _), pytest.raises(LLMError, match=advice) as caught:
+    with (
+        asking(refuses(status, "the server's own words")) as (llm, server, _),
+        pytest.raises(LLMError, match=advice) as caught,
+    ):
         llm(HELLO)
     assert "the server's own words" in str(caught.value)
     assert len(server.bodies) == 1
@@ -218,7 +257,10 @@ def test_a_schema_is_asked_for_as_json_schema() -> None:
     with asking(says("{}")) as (llm, server, _):
         llm(SHAPED)
     asked = server.bodies[0]["response_format"]
-    assert asked == {"type": "json_schema", "json_schema": {"name": "reply", "schema": SHAPE, "strict": False}}
+    assert asked == {
+        "type": "json_schema",
+        "json_schema": {"name": "reply", "schema": SHAPE, "strict": False},
+    }
 
 
 def test_a_server_without_response_format_is_asked_in_words_and_that_is_remembered() -> None:
@@ -226,7 +268,12 @@ def test_a_server_without_response_format_is_asked_in_words_and_that_is_remember
     with asking(no, no, says("{}")) as (llm, server, waits):
         llm(SHAPED)
         llm(SHAPED)
-    assert [body.get("response_format", {}).get("type") for body in server.bodies] == ["json_schema", "json_object", None, None]
+    assert [body.get("response_format", {}).get("type") for body in server.bodies] == [
+        "json_schema",
+        "json_object",
+        None,
+        None,
+    ]
     assert '"answer"' in server.bodies[2]["messages"][-1]["content"]
     assert server.bodies[0]["messages"][-1]["content"] == "Hello?"
     assert not waits
@@ -240,7 +287,9 @@ def test_the_llama_cpp_server_that_fails_on_json_schema_is_asked_its_own_way() -
 
 @pytest.mark.parametrize("name", ["temperature", "seed"])
 def test_what_a_reasoning_model_refuses_is_left_out_from_then_on(name: str) -> None:
-    with asking(refuses(400, f"Unsupported value: '{name}' does not support 0.7 with this model."), says("hm")) as (llm, server, _):
+    with asking(
+        refuses(400, f"Unsupported value: '{name}' does not support 0.7 with this model."), says("hm")
+    ) as (llm, server, _):
         llm(HELLO)
         llm(HELLO)
     assert [name in body for body in server.bodies] == [True, False, False]
@@ -249,13 +298,19 @@ def test_what_a_reasoning_model_refuses_is_left_out_from_then_on(name: str) -> N
 
 
 def test_a_value_out_of_range_is_not_taken_for_an_unknown_parameter() -> None:
-    with asking(refuses(400, "temperature must be at most 0.5")) as (llm, _, _waits), pytest.raises(LLMError, match="at most"):
+    with (
+        asking(refuses(400, "temperature must be at most 0.5")) as (llm, _, _waits),
+        pytest.raises(LLMError, match="at most"),
+    ):
         llm(HELLO)
     assert llm.left_out == []
 
 
 def test_the_other_name_of_max_tokens_is_used_when_the_server_wants_it() -> None:
-    no = refuses(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+    no = refuses(
+        400,
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    )
     with asking(no, says("hm")) as (llm, server, _):
         llm(HELLO)
         llm(HELLO)
@@ -272,12 +327,26 @@ def test_a_server_that_refuses_everything_ends_in_an_error() -> None:
 
 def test_the_key_is_in_no_error_log_or_repr(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    echoes = [refuses(401, f"Incorrect API key provided: {CANARY}"), Answer(f"<html>{CANARY}</html>", 502), Answer(f"{{{CANARY}")]
-    for answer in (*echoes, Answer({"choices": [{"message": {"content": "", "refusal": CANARY}}]}), Answer(drop=True)):
+    echoes = [
+        refuses(401, f"Incorrect API key provided: {CANARY}"),
+        Answer(f"<html>{CANARY}</html>", 502),
+        Answer(f"{{{CANARY}"),
+    ]
+    for answer in (
+        *echoes,
+        Answer({"choices": [{"message": {"content": "", "refusal": CANARY}}]}),
+        Answer(drop=True),
+    ):
         with asking(answer, attempts=2) as (llm, server, _):
             with pytest.raises(LLMError) as caught:
                 llm(HELLO)
-            shown = [repr(llm), llm.name, repr(vars(llm)), repr(caught.value), *traceback.format_exception(caught.value)]
+            shown = [
+                repr(llm),
+                llm.name,
+                repr(vars(llm)),
+                repr(caught.value),
+                *traceback.format_exception(caught.value),
+            ]
             assert CANARY not in " ".join(shown)
             assert caught.value.__context__ is None
         assert CANARY in server.headers[0]["authorization"]
@@ -313,7 +382,10 @@ def test_a_server_by_address_never_gets_another_providers_key(monkeypatch: pytes
 def test_names_that_are_not_known_are_listed() -> None:
     with pytest.raises(UnknownName, match="did you mean 'openai'"):
         connect("opnai:gpt")
-    with pytest.raises(UnknownName, match="Known: anthropic, gemini, http, https, local, ollama, openai, openrouter, recorded"):
+    with pytest.raises(
+        UnknownName,
+        match="Known: anthropic, gemini, http, https, local, ollama, openai, openrouter, recorded",
+    ):
         connect("elephant")
     for spec in ("openai:", "recorded:", "http://localhost:1/v1", "http://me:secret@localhost/v1#m"):
         with pytest.raises(BadInput) as caught:
@@ -364,7 +436,9 @@ def test_prices_are_known_for_dated_names() -> None:
         ("http://8.8.8.8/v1#gpt-4o", None),
     ],
 )
-def test_an_address_is_free_only_in_your_own_network_and_priced_only_at_a_host_that_is_known(address: str, price: Price | None) -> None:
+def test_an_address_is_free_only_in_your_own_network_and_priced_only_at_a_host_that_is_known(
+    address: str, price: Price | None
+) -> None:
     assert price_of(*server_at(address)) == price
 
 
@@ -397,7 +471,9 @@ def test_it_works_inside_a_running_event_loop() -> None:
     ],
 )
 def test_an_address_that_cannot_be_asked_is_refused_when_it_is_named(address: str) -> None:
-    with pytest.raises(BadInput, match=r"is no address of a server: |a server is named by its address and a model"):
+    with pytest.raises(
+        BadInput, match=r"is no address of a server: |a server is named by its address and a model"
+    ):
         connect(address)
 
 
@@ -418,14 +494,22 @@ def test_what_may_be_a_password_in_an_address_is_not_shown(address: str) -> None
 
 
 @pytest.mark.parametrize(
-    "address", ["http://[::1]:1/v1#m", "http://münchen.de/v1#m", "http://gpu_box:8000/v1#m", "http://h/v1#@cf/meta/my model"]
+    "address",
+    [
+        "http://[::1]:1/v1#m",
+        "http://münchen.de/v1#m",
+        "http://gpu_box:8000/v1#m",
+        "http://h/v1#@cf/meta/my model",
+    ],
 )
 def test_an_address_that_is_one_stays_one(address: str) -> None:
     assert connect(address).name == address.removeprefix("http://").replace("/v1#", ":")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:abc", "[::1", "a b", "http://127.0.0.1:99999"])
-def test_an_address_of_ollama_that_cannot_be_asked_names_its_variable(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_of_ollama_that_cannot_be_asked_names_its_variable(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OLLAMA_HOST", host)
     with pytest.raises(BadInput, match=r"the environment variable OLLAMA_HOST: .* is no address of a server"):
         connect("ollama:m")
@@ -448,10 +532,25 @@ def test_a_server_that_speaks_no_tls_is_asked_once() -> None:
     assert not waits
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, which makes the certificate, is not installed")
+@pytest.mark.skipif(
+    not shutil.which("openssl"), reason="openssl, which makes the certificate, is not installed"
+)
 def test_a_certificate_that_is_not_trusted_is_told_once(tmp_path: Path) -> None:
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    subprocess.run([*made, "-keyout", tmp_path / "key", "-out", tmp_path / "cert"], check=True, capture_output=True)
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+        "-days",
+        "2",
+    ]
+    subprocess.run(
+        [*made, "-keyout", tmp_path / "key", "-out", tmp_path / "cert"], check=True, capture_output=True
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
@@ -466,7 +565,8 @@ def test_a_certificate_that_is_not_trusted_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"), [("Wrong.", "Wrong. Check"), ("Wrong", "Wrong. Check"), ("Is it?", "Is it? Check"), ("No!", "No! Check")]
+    ("told", "shown"),
+    [("Wrong.", "Wrong. Check"), ("Wrong", "Wrong. Check"), ("Is it?", "Is it? Check"), ("No!", "No! Check")],
 )
 def test_the_servers_words_end_once(told: str, shown: str) -> None:
     with asking(refuses(401, told)) as (llm, _, _waits), pytest.raises(LLMError) as caught:
@@ -475,17 +575,29 @@ def test_the_servers_words_end_once(told: str, shown: str) -> None:
 
 
 def test_a_prompt_that_cannot_be_sent_is_not_blamed_on_the_server() -> None:
-    with asking(says("hi")) as (llm, server, _), pytest.raises(LLMError, match=r"the prompt cannot be sent: .* Nothing was sent"):
+    with (
+        asking(says("hi")) as (llm, server, _),
+        pytest.raises(LLMError, match=r"the prompt cannot be sent: .* Nothing was sent"),
+    ):
         llm(Prompt((Message("user", "half \ud800"),)))
     assert not server.bodies
 
 
-# At a dollar for a million tokens read and two for those written, a request of HELLO may cost a little over $0.0001.
-LOST = [Answer(drop=True), refuses(504, "gateway timeout"), refuses(524, "a timeout occurred"), Answer("{not json"), Answer({})]
+# At a dollar for a million tokens read and two for those written, a request of HELLO may cost a little over
+# $0.0001.
+LOST = [
+    Answer(drop=True),
+    refuses(504, "gateway timeout"),
+    refuses(524, "a timeout occurred"),
+    Answer("{not json"),
+    Answer({}),
+]
 
 
 @pytest.mark.parametrize("answer", LOST, ids=lambda answer: f"{answer.status} {answer.body}"[:20])
-def test_a_request_that_the_server_may_charge_without_an_answer_is_counted_at_its_worst(answer: Answer) -> None:
+def test_a_request_that_the_server_may_charge_without_an_answer_is_counted_at_its_worst(
+    answer: Answer,
+) -> None:
     with asking(answer, says("there")) as (llm, _, _waits):
         kept = Budgeted(llm, Budget(dollars=1.0))
         try:
@@ -533,7 +645,9 @@ HALF = [
 
 
 @pytest.mark.parametrize(("usage", "untold"), HALF, ids=lambda each: str(each)[:50])
-def test_tokens_told_only_in_part_are_counted_at_their_worst_and_that_is_said(usage: object, untold: str) -> None:
+def test_tokens_told_only_in_part_are_counted_at_their_worst_and_that_is_said(
+    usage: object, untold: str
+) -> None:
     told: list[str] = []
     with openai_server(says("hi", usage=usage)) as server:
         llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), price=Price(1000, 2000), say=told.append)
@@ -541,7 +655,11 @@ def test_tokens_told_only_in_part_are_counted_at_their_worst_and_that_is_said(us
         kept(HELLO)
         kept(HELLO)
         llm.close()
-    worst = llm.worst(HELLO).prompt_tokens // llm.patience.empty * 1000 if untold == "reads" else HELLO.max_tokens * 2000
+    worst = (
+        llm.worst(HELLO).prompt_tokens // llm.patience.empty * 1000
+        if untold == "reads"
+        else HELLO.max_tokens * 2000
+    )
     assert kept.spending.unanswered == pytest.approx(2 * worst / 1e6)
     assert len(told) == 1 and f"how many tokens a call {untold}" in told[0]
 
@@ -567,7 +685,8 @@ def test_requests_without_an_answer_cannot_pass_a_budget_by_being_sent_again() -
     assert kept.spending.spent.cost <= 0.0006
 
 
-# --- odd answers ----------------------------------------------------------------------------------------------------------------
+# --- odd answers
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_an_error_told_in_an_answer_with_the_status_200_is_that_error() -> None:
@@ -596,14 +715,21 @@ def test_an_error_without_a_status_is_told_in_its_own_words(error: object) -> No
 def test_empty_replies_are_counted_by_the_limit_that_is_at_work() -> None:
     said: list[str] = []
     with openai_server(says("")) as server:
-        llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), patience=Patience(6, empty=2), sleep=lambda _: None, say=said.append)
+        llm = OpenAICompatible(
+            *server_at(f"{server.url}#tiny"),
+            patience=Patience(6, empty=2),
+            sleep=lambda _: None,
+            say=said.append,
+        )
         with pytest.raises(LLMError, match="after 2 requests"):
             llm(HELLO)
         llm.close()
     assert [line.partition(";")[2].partition(",")[0] for line in said] == [" request 1 of 2"]
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -1, "completion_tokens": -5}, {"prompt_tokens": None}])
+@pytest.mark.parametrize(
+    "usage", [None, {}, {"prompt_tokens": -1, "completion_tokens": -5}, {"prompt_tokens": None}]
+)
 def test_a_server_that_tells_no_tokens_is_named_once(usage: object) -> None:
     said: list[str] = []
     with openai_server(says("Hi.", usage=usage)) as server:

@@ -17,7 +17,9 @@ _NONE = Settings()
 
 
 @contextmanager
-def asking(*answers: Answer, model: str = "tiny", settings: Settings = _NONE, **patience: int) -> Iterator[tuple[OpenAICompatible, Server]]:
+def asking(
+    *answers: Answer, model: str = "tiny", settings: Settings = _NONE, **patience: int
+) -> Iterator[tuple[OpenAICompatible, Server]]:
     with openai_server(*answers) as server:
         preset, model = server_at(f"{server.url}#{model}")
         llm = OpenAICompatible(
@@ -29,7 +31,8 @@ def asking(*answers: Answer, model: str = "tiny", settings: Settings = _NONE, **
             llm.close()
 
 
-# --- empty replies ----------------------------------------------------------------------------------------------------
+# --- empty replies
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_an_empty_reply_is_asked_for_again_and_its_tokens_are_counted() -> None:
@@ -40,9 +43,14 @@ def test_an_empty_reply_is_asked_for_again_and_its_tokens_are_counted() -> None:
     assert reply.usage.cost == pytest.approx(0.004)
 
 
-@pytest.mark.parametrize("answer", [says(""), says("  \n"), says("", choices=[{"message": {"content": [{"type": "text"}]}}])])
+@pytest.mark.parametrize(
+    "answer", [says(""), says("  \n"), says("", choices=[{"message": {"content": [{"type": "text"}]}}])]
+)
 def test_a_reply_that_stays_empty_is_an_error_that_says_what_was_spent(answer: Answer) -> None:
-    with asking(answer) as (llm, server), pytest.raises(LLMError, match=r"after 2 requests: the reply is empty.*max_tokens") as caught:
+    with (
+        asking(answer) as (llm, server),
+        pytest.raises(LLMError, match=r"after 2 requests: the reply is empty.*max_tokens") as caught,
+    ):
         llm(HELLO)
     assert len(server.bodies) == 2
     assert (caught.value.spent.completion_tokens, caught.value.spent.cost) == (1000, pytest.approx(0.004))
@@ -52,9 +60,15 @@ def test_a_reply_that_stays_empty_is_an_error_that_says_what_was_spent(answer: A
 def test_how_often_an_empty_reply_is_asked_for_again_is_a_setting() -> None:
     with asking(says(""), says(""), says("there"), empty=3) as (llm, _):
         assert llm(HELLO).text == "there"
-    with asking(says(""), says("there"), empty=1) as (llm, _), pytest.raises(LLMError, match="the reply is empty"):
+    with (
+        asking(says(""), says("there"), empty=1) as (llm, _),
+        pytest.raises(LLMError, match="the reply is empty"),
+    ):
         llm(HELLO)
-    with asking(says(""), says("there"), attempts=1) as (llm, _), pytest.raises(LLMError, match="the reply is empty"):
+    with (
+        asking(says(""), says("there"), attempts=1) as (llm, _),
+        pytest.raises(LLMError, match="the reply is empty"),
+    ):
         llm(HELLO)
 
 
@@ -62,10 +76,19 @@ def test_thoughts_that_took_all_the_room_are_told_with_their_counts_and_what_to_
     eaten = thinks("", 500, ended="length")
     with asking(eaten, model="o3") as (llm, server), pytest.raises(LLMError) as caught:
         llm(HELLO)
-    for told in ("500 of its 500 tokens were thought", "allowance", "now 8,000", "max_tokens", "reasoning_effort"):
+    for told in (
+        "500 of its 500 tokens were thought",
+        "allowance",
+        "now 8,000",
+        "max_tokens",
+        "reasoning_effort",
+    ):
         assert told in str(caught.value)
     assert caught.value.spent == Usage(2000, 1000, cost=pytest.approx(0.004), reasoning_tokens=1000)
-    assert [body["max_tokens"] for body in server.bodies] == [8050, 16100]  # the second request has twice the room
+    assert [body["max_tokens"] for body in server.bodies] == [
+        8050,
+        16100,
+    ]  # the second request has twice the room
 
 
 def test_a_second_request_with_twice_the_room_may_do() -> None:
@@ -84,14 +107,20 @@ def test_a_second_request_with_twice_the_room_may_do() -> None:
     ],
 )
 def test_a_model_that_declines_is_not_asked_again(answer: Answer) -> None:
-    with asking(answer) as (llm, server), pytest.raises(LLMError, match=r"I will not|a filter withheld it") as caught:
+    with (
+        asking(answer) as (llm, server),
+        pytest.raises(LLMError, match=r"I will not|a filter withheld it") as caught,
+    ):
         llm(HELLO)
     assert len(server.bodies) == 1 and "Ask in other words, or another model." in str(caught.value)
     assert caught.value.spent.completion_tokens == 500
 
 
 def test_what_an_empty_reply_cost_is_in_the_error_though_another_fault_ended_the_call() -> None:
-    with asking(says(""), refuses(401, "the key was withdrawn")) as (llm, _), pytest.raises(LLMError, match="withdrawn") as caught:
+    with (
+        asking(says(""), refuses(401, "the key was withdrawn")) as (llm, _),
+        pytest.raises(LLMError, match="withdrawn") as caught,
+    ):
         llm(HELLO)
     assert caught.value.spent.completion_tokens == 500
 
@@ -116,7 +145,8 @@ def test_a_reply_cut_at_its_limit_is_given_and_says_so() -> None:
     assert (reply.text, reply.cut, len(server.bodies)) == ("Once upon a", True, 1)
 
 
-# --- thoughts ---------------------------------------------------------------------------------------------------------
+# --- thoughts
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_hidden_tokens_are_counted_apart() -> None:
@@ -125,7 +155,10 @@ def test_hidden_tokens_are_counted_apart() -> None:
 
 
 def test_thoughts_that_a_server_counts_only_in_the_total_are_paid_for() -> None:
-    with asking(says("42", usage={"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1500})) as (llm, _):
+    with asking(says("42", usage={"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1500})) as (
+        llm,
+        _,
+    ):
         used = llm(HELLO).usage
     assert (used.completion_tokens, used.reasoning_tokens, used.cost) == (500, 490, pytest.approx(0.002))
 
@@ -134,12 +167,26 @@ def test_thoughts_that_a_server_counts_only_in_the_total_are_paid_for() -> None:
     "answer",
     [
         says("<think>\nlet me see\n</think>\n\n42"),
-        says("", choices=[{"message": {"content": "42", "reasoning_content": "let me see"}, "finish_reason": "stop"}]),
-        says("", choices=[{"message": {"content": "42", "reasoning": "let me see"}, "finish_reason": "stop"}]),
         says(
             "",
             choices=[
-                {"message": {"content": [{"type": "thinking", "thinking": [{"text": "let me see"}]}, {"type": "text", "text": "42"}]}}
+                {"message": {"content": "42", "reasoning_content": "let me see"}, "finish_reason": "stop"}
+            ],
+        ),
+        says(
+            "", choices=[{"message": {"content": "42", "reasoning": "let me see"}, "finish_reason": "stop"}]
+        ),
+        says(
+            "",
+            choices=[
+                {
+                    "message": {
+                        "content": [
+                            {"type": "thinking", "thinking": [{"text": "let me see"}]},
+                            {"type": "text", "text": "42"},
+                        ]
+                    }
+                }
             ],
         ),
     ],
@@ -173,7 +220,8 @@ def test_thoughts_are_taken_off_where_they_begin_a_reply(text: str, thinks: bool
     assert split_thought(text, thinks=thinks)[0] == said
 
 
-# --- room and effort --------------------------------------------------------------------------------------------------
+# --- room and effort
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,13 +246,9 @@ def test_a_model_that_thinks_gets_room_for_it(model: str, settings: Settings, ro
 
 
 def test_models_that_think_are_known_by_name() -> None:
-    known = (
-        "o1 o3-mini o4-mini gpt-5 gpt-5.4-nano gpt-6-sol claude-sonnet-5-5 gemini-2.5-flash deepseek-r1:8b qwen3:8b qwq gpt-oss:20b".split()
-    )
+    known = "o1 o3-mini o4-mini gpt-5 gpt-5.4-nano gpt-6-sol claude-sonnet-5-5 gemini-2.5-flash deepseek-r1:8b qwen3:8b qwq gpt-oss:20b".split()
     assert [model for model in known if not reasons(model)] == []
-    plain = (
-        "gpt-4o gpt-4.1-mini claude-haiku-4-5 gemini-2.0-flash llama3.3 qwen2.5-coder-1.5b-instruct-q4_k_m qwen3-4b-instruct-2507".split()
-    )
+    plain = "gpt-4o gpt-4.1-mini claude-haiku-4-5 gemini-2.0-flash llama3.3 qwen2.5-coder-1.5b-instruct-q4_k_m qwen3-4b-instruct-2507".split()
     assert [model for model in plain if reasons(model)] == []
 
 
@@ -230,9 +274,16 @@ def test_room_to_think_that_a_model_cannot_have_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "sent"),
-    [(Settings(), 0.7), (Settings(temperature=0.2), 0.2), (Settings(temperature_scale=0.5), 0.35), (Settings(temperature=0), 0)],
+    [
+        (Settings(), 0.7),
+        (Settings(temperature=0.2), 0.2),
+        (Settings(temperature_scale=0.5), 0.35),
+        (Settings(temperature=0), 0),
+    ],
 )
-def test_a_temperature_of_the_model_or_a_scale_takes_the_place_of_the_prompts(settings: Settings, sent: float) -> None:
+def test_a_temperature_of_the_model_or_a_scale_takes_the_place_of_the_prompts(
+    settings: Settings, sent: float
+) -> None:
     with asking(says("ok"), settings=settings) as (llm, server):
         llm(HELLO)
     assert server.bodies[0]["temperature"] == pytest.approx(sent)
@@ -264,6 +315,9 @@ def test_two_threads_that_meet_the_same_refusal_give_way_once() -> None:
 
     shaped = Prompt(HELLO.messages, schema={"type": "object"})
     no = refuses(400, "Unknown parameter: response_format")
-    with asking(lambda body: no if "response_format" in body else says("{}")) as (llm, _), ThreadPoolExecutor(2) as pool:
+    with (
+        asking(lambda body: no if "response_format" in body else says("{}")) as (llm, _),
+        ThreadPoolExecutor(2) as pool,
+    ):
         assert [reply.text for reply in pool.map(llm, [shaped, shaped])] == ["{}", "{}"]
     assert llm.left_out == ["json_schema", "json_object"]

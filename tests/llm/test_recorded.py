@@ -9,11 +9,22 @@ import pytest
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, prompt_from_json, prompt_key, prompt_to_json, settle_last_line
+from kgot_lab.llm.recorded import (
+    Head,
+    Keys,
+    Recorded,
+    Recorder,
+    prompt_from_json,
+    prompt_key,
+    prompt_to_json,
+    settle_last_line,
+)
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
-VOTE = Prompt((Message("system", "You vote."), Message("user", "INSERT or RETRIEVE?")), temperature=0.7, seed=1)
+VOTE = Prompt(
+    (Message("system", "You vote."), Message("user", "INSERT or RETRIEVE?")), temperature=0.7, seed=1
+)
 
 
 class Live:
@@ -88,16 +99,24 @@ def test_everything_a_model_is_asked_with_changes_the_key(change: dict[str, obje
 
 def test_a_prompt_without_images_has_the_key_it_always_had_and_images_change_it() -> None:
     assert prompt_key(VOTE, "m") == "5426b22c22fab6ca-1"
-    seen = replace(VOTE, messages=(VOTE.messages[0], replace(VOTE.messages[1], images=("data:image/png;base64,AA==",))))
-    other = replace(VOTE, messages=(VOTE.messages[0], replace(VOTE.messages[1], images=("data:image/png;base64,AB==",))))
+    seen = replace(
+        VOTE, messages=(VOTE.messages[0], replace(VOTE.messages[1], images=("data:image/png;base64,AA==",)))
+    )
+    other = replace(
+        VOTE, messages=(VOTE.messages[0], replace(VOTE.messages[1], images=("data:image/png;base64,AB==",)))
+    )
     assert len({prompt_key(prompt, "m") for prompt in (VOTE, seen, other)}) == 3
 
 
 def test_a_prompt_comes_back_from_plain_values_with_its_images() -> None:
-    seen = replace(VOTE, messages=(*VOTE.messages, Message("user", "And this?", ("data:image/png;base64,AA==",))))
+    seen = replace(
+        VOTE, messages=(*VOTE.messages, Message("user", "And this?", ("data:image/png;base64,AA==",)))
+    )
     assert prompt_from_json(json.loads(json.dumps(prompt_to_json(seen)))) == seen
     assert "images" not in json.dumps(prompt_to_json(VOTE))
-    assert prompt_from_json({"messages": [{"role": "user", "text": "hello"}]}) == Prompt((Message("user", "hello"),))
+    assert prompt_from_json({"messages": [{"role": "user", "text": "hello"}]}) == Prompt(
+        (Message("user", "hello"),)
+    )
 
 
 def test_a_tape_keeps_that_a_reply_was_cut_and_what_was_thought(tmp_path: Path) -> None:
@@ -108,7 +127,9 @@ def test_a_tape_keeps_that_a_reply_was_cut_and_what_was_thought(tmp_path: Path) 
 
 def test_whole_numbers_and_property_order_do_not_change_the_key() -> None:
     one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
-    assert prompt_key(replace(VOTE, schema=one, temperature=0), "m") == prompt_key(replace(VOTE, schema=other, temperature=0.0), "m")
+    assert prompt_key(replace(VOTE, schema=one, temperature=0), "m") == prompt_key(
+        replace(VOTE, schema=other, temperature=0.0), "m"
+    )
 
 
 def test_a_miss_says_which_tape_which_prompt_and_what_to_do(tmp_path: Path) -> None:
@@ -127,11 +148,14 @@ def test_a_miss_tells_a_prompt_never_asked_from_replies_used_up(tmp_path: Path) 
     tape(VOTE)
     for _ in range(2):
         with pytest.raises(
-            ReplayMiss, match=r"1 reply to the prompt .* is used up\. Start from the first again with rewind\(\)"
+            ReplayMiss,
+            match=r"1 reply to the prompt .* is used up\. Start from the first again with rewind\(\)",
         ) as used_up:
             tape(VOTE)
         assert "is not as it was recorded" not in str(used_up.value)
-    with pytest.raises(ReplayMiss, match="a seed or a prompt is not as it was recorded: ask as it was") as unknown:
+    with pytest.raises(
+        ReplayMiss, match="a seed or a prompt is not as it was recorded: ask as it was"
+    ) as unknown:
         tape(replace(VOTE, seed=2))
     assert "used up" not in str(unknown.value)
 
@@ -164,7 +188,9 @@ def test_each_reply_is_on_file_before_the_next_is_asked_for(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20, 60])
-def test_a_tape_that_was_cut_in_its_last_line_keeps_every_whole_reply_and_goes_on(tmp_path: Path, cut: int) -> None:
+def test_a_tape_that_was_cut_in_its_last_line_keeps_every_whole_reply_and_goes_on(
+    tmp_path: Path, cut: int
+) -> None:
     path = tmp_path / "tape.jsonl"
     said = [recorder(VOTE) for recorder in [Recorder(Live(), path)] for _ in range(3)]
     path.write_bytes(path.read_bytes()[:-cut])
@@ -196,7 +222,13 @@ def test_a_tape_that_was_cut_in_a_letter_or_in_its_head_goes_on_too(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "text", ["my own words", '{"my": "own words"}', '{"tape": 1, "model": "another"}', '{"tape": 1, "model": "m"}\n{"own']
+    "text",
+    [
+        "my own words",
+        '{"my": "own words"}',
+        '{"tape": 1, "model": "another"}',
+        '{"tape": 1, "model": "m"}\n{"own',
+    ],
 )
 def test_a_recorder_does_not_mend_what_is_not_its_tape(tmp_path: Path, text: str) -> None:
     (tmp_path / "own.jsonl").write_text(text)
@@ -212,7 +244,9 @@ def test_a_run_that_goes_on_has_its_earlier_replies_on_the_tape_and_counted(tmp_
     third = recorder(VOTE)
     tape = Recorded(path)
     assert [tape(VOTE) for _ in range(3)] == [*(reply for _, reply in before), third] and live.calls == 3
-    assert Recorder(live, path, asked=before)(VOTE) == third and live.calls == 3  # a reply on the tape that its run lost
+    assert (
+        Recorder(live, path, asked=before)(VOTE) == third and live.calls == 3
+    )  # a reply on the tape that its run lost
     text = path.read_text()
     with pytest.raises(TraceError, match="holds other replies than the run that goes on"):
         Recorder(live, path, asked=[(VOTE, Reply("another"))])
@@ -222,7 +256,12 @@ def test_a_run_that_goes_on_has_its_earlier_replies_on_the_tape_and_counted(tmp_
 def test_the_head_tells_where_the_replies_come_from(tmp_path: Path) -> None:
     Recorder(Live(), tmp_path / "tape.jsonl")
     head = json.loads((tmp_path / "tape.jsonl").read_text())
-    assert (head["tape"], head["model"], head["model_sha256"], head["engine"]) == (1, "live:model", "abc", "an engine 1.0")
+    assert (head["tape"], head["model"], head["model_sha256"], head["engine"]) == (
+        1,
+        "live:model",
+        "abc",
+        "an engine 1.0",
+    )
     assert len(head["recorded"]) == 10
 
 
@@ -237,7 +276,10 @@ def test_a_tape_of_another_model_is_not_written_to(tmp_path: Path) -> None:
         Recorder(Scripted([]), tmp_path / "tape.jsonl")
 
 
-@pytest.mark.parametrize("text", ["", "{}\n", "not json\n", '{"tape": 2, "model": "m"}\n', '{"tape": 1, "model": "m"}\n{"key": "x"}\n'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}\n", "not json\n", '{"tape": 2, "model": "m"}\n', '{"tape": 1, "model": "m"}\n{"key": "x"}\n'],
+)
 def test_what_is_not_a_tape_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "tape.jsonl").write_text(text)
     with pytest.raises(TraceError):
@@ -258,23 +300,39 @@ def test_a_recorder_writes_to_no_trace_and_to_no_folder(tmp_path: Path) -> None:
 
 def asked(model: str, reply: str, role: str = "vote") -> dict[str, object]:
     prompt = {**asdict(VOTE), "messages": [asdict(message) for message in VOTE.messages]}
-    return {"event": "Asked", "step": 0, "role": role, "model": model, "prompt": prompt, "reply": reply, "usage": {"prompt_tokens": 3}}
+    return {
+        "event": "Asked",
+        "step": 0,
+        "role": role,
+        "model": model,
+        "prompt": prompt,
+        "reply": reply,
+        "usage": {"prompt_tokens": 3},
+    }
 
 
 def trace_of(*events: dict[str, object]) -> str:
-    head = {"trace": 1, "run": "r", "created": "2026-11-21T10:00:00+00:00", "about": {"engine": "an engine 1.0"}}
+    head = {
+        "trace": 1,
+        "run": "r",
+        "created": "2026-11-21T10:00:00+00:00",
+        "about": {"engine": "an engine 1.0"},
+    }
     return "".join(json.dumps(line) + "\n" for line in (head, *events))
 
 
 def test_the_replies_in_a_trace_are_replayed_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").write_text(
-        trace_of(asked("a", "INSERT"), {"event": "Ballot"}, asked("a", "RETRIEVE"), asked("b", "?", "inside tool"))
+        trace_of(
+            asked("a", "INSERT"), {"event": "Ballot"}, asked("a", "RETRIEVE"), asked("b", "?", "inside tool")
+        )
     )
     tape = connect(f"recorded:{tmp_path / 'run.jsonl'}")
     assert isinstance(tape, Recorded) and tape.head == Head("a", "", "an engine 1.0", "2026-11-21", "run r")
     assert [tape(VOTE) for _ in range(2)] == [Reply("INSERT", Usage(3)), Reply("RETRIEVE", Usage(3))]
     with pytest.raises(
-        ReplayMiss, match=r"run\.jsonl has no reply .*-3: all 2 replies to the prompt .*rewind\(\), use a live model, or record it again"
+        ReplayMiss,
+        match=r"run\.jsonl has no reply .*-3: all 2 replies to the prompt .*rewind\(\), use a live model, or record it again",
     ):
         tape(VOTE)
 
@@ -282,7 +340,9 @@ def test_the_replies_in_a_trace_are_replayed_in_their_order(tmp_path: Path) -> N
 def test_of_a_trace_with_two_models_one_is_named(tmp_path: Path) -> None:
     path = tmp_path / "run#1.jsonl"
     path.write_text(trace_of(asked("a", "INSERT"), asked("b", "RETRIEVE"), asked("b", "?")))
-    with pytest.raises(TraceError, match=r"holds replies of a and b: say whose, as in recorded:.*run#1\.jsonl#a"):
+    with pytest.raises(
+        TraceError, match=r"holds replies of a and b: say whose, as in recorded:.*run#1\.jsonl#a"
+    ):
         connect(f"recorded:{path}")
     with pytest.raises(UnknownName, match="a, b"):
         connect(f"recorded:{path}", model="c")
@@ -340,13 +400,20 @@ def test_a_missing_tape_says_how_to_record_it(tmp_path: Path) -> None:
 
 
 def test_a_tape_may_be_held_in_memory() -> None:
-    entries = [{"tape": 1, "model": "m"}, {"key": prompt_key(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}}]
+    entries = [
+        {"tape": 1, "model": "m"},
+        {"key": prompt_key(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}},
+    ]
     tape = Recorded(entries)
     assert (tape(VOTE).text, tape.head) == ("INSERT", Head("m"))
 
 
-@pytest.mark.parametrize(("line", "why"), [('{"n": ' + "1" * 5_000 + "}", "too many digits"), ("[" * 200_000, "too deep")])
-def test_a_line_that_no_reader_can_take_is_named_and_at_the_end_dropped(tmp_path: Path, line: str, why: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "why"), [('{"n": ' + "1" * 5_000 + "}", "too many digits"), ("[" * 200_000, "too deep")]
+)
+def test_a_line_that_no_reader_can_take_is_named_and_at_the_end_dropped(
+    tmp_path: Path, line: str, why: str
+) -> None:
     tape = tmp_path / "tape.jsonl"
     Recorder(Scripted(["INSERT"] * 2), tape)(VOTE)
     sound = tape.read_text()

@@ -1,4 +1,6 @@
-"""Words while a model writes them: the same as the whole, the reply last, and a model that stops where the stream is closed."""
+"""Words while a model writes them: the same as the whole, the reply last, and a model that stops where the
+stream is closed.
+"""
 
 import json
 import random
@@ -9,7 +11,19 @@ from contextvars import copy_context
 from pathlib import Path
 
 import pytest
-from support.openai_server import Answer, Server, delta, ending, event, ollama_refuses, openai_server, refuses, says, says_on, tells
+from support.openai_server import (
+    Answer,
+    Server,
+    delta,
+    ending,
+    event,
+    ollama_refuses,
+    openai_server,
+    refuses,
+    says,
+    says_on,
+    tells,
+)
 from support.waiting import AMPLE
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, OverBudget, ReplayMiss
@@ -41,11 +55,17 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def asking(*answers: Answer, model: str = "tiny", timeout: float = AMPLE) -> Iterator[tuple[OpenAICompatible, Server, list[str]]]:
+def asking(
+    *answers: Answer, model: str = "tiny", timeout: float = AMPLE
+) -> Iterator[tuple[OpenAICompatible, Server, list[str]]]:
     told: list[str] = []
     with openai_server(*answers) as server:
         llm = OpenAICompatible(
-            *server_at(f"{server.url}#{model}"), patience=Patience(3, timeout), sleep=lambda _: None, price=Price(1, 2), say=told.append
+            *server_at(f"{server.url}#{model}"),
+            patience=Patience(3, timeout),
+            sleep=lambda _: None,
+            price=Price(1, 2),
+            say=told.append,
         )
         try:
             yield llm, server, told
@@ -70,13 +90,21 @@ def endless() -> Iterator[str]:
         yield delta("and on ")
 
 
-def test_the_pieces_of_a_server_are_the_whole_and_the_reply_comes_last_with_its_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pieces_of_a_server_are_the_whole_and_the_reply_comes_last_with_its_usage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv(SERVER_KEY)  # for whose sake the end of a piece may wait for the next
     with asking(says_on(*WORDS)) as (llm, server, _):
         pieces, reply = told_by(llm)
     assert pieces == list(WORDS) and isinstance(llm, StreamingLLM)
-    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.cost) == (1000, 500, pytest.approx(0.002))
-    assert server.bodies[0]["stream"] is True and server.bodies[0]["stream_options"] == {"include_usage": True}
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.cost) == (
+        1000,
+        500,
+        pytest.approx(0.002),
+    )
+    assert server.bodies[0]["stream"] is True and server.bodies[0]["stream_options"] == {
+        "include_usage": True
+    }
     assert server.bodies[0]["seed"] == 3
 
 
@@ -117,12 +145,17 @@ def test_an_end_for_lack_of_room_is_told() -> None:
 
 
 def test_how_likely_each_token_was_is_added_up() -> None:
-    tokens = [{"index": 0, "delta": {"content": word}, "logprobs": {"content": [{"token": word, "logprob": -0.5}]}} for word in WORDS]
+    tokens = [
+        {"index": 0, "delta": {"content": word}, "logprobs": {"content": [{"token": word, "logprob": -0.5}]}}
+        for word in WORDS
+    ]
     with asking(tells([*(event({"choices": [token]}) for token in tokens), *ending()])) as (llm, _, _told):
         assert told_by(llm, Prompt(HELLO.messages, likelihood=True))[1].logprob == -2
 
 
-@pytest.mark.parametrize("words", ["Unknown parameter: 'stream_options'.", "body.stream_options: Extra inputs are not permitted"])
+@pytest.mark.parametrize(
+    "words", ["Unknown parameter: 'stream_options'.", "body.stream_options: Extra inputs are not permitted"]
+)
 def test_a_server_that_refuses_to_be_asked_for_usage_is_not_asked_again(words: str) -> None:
     with asking(refuses(400, words), says_on("Hi.", usage=False)) as (llm, server, told):
         spending = Spending(Budget(dollars=1.0))
@@ -135,7 +168,9 @@ def test_a_server_that_refuses_to_be_asked_for_usage_is_not_asked_again(words: s
 
 
 def test_a_server_that_does_not_stream_is_asked_for_the_whole() -> None:
-    with asking(refuses(400, "Your organization must be verified to stream this model."), says("Hi there.")) as (llm, server, _):
+    with asking(
+        refuses(400, "Your organization must be verified to stream this model."), says("Hi there.")
+    ) as (llm, server, _):
         pieces, reply = told_by(llm)
     assert pieces == ["Hi there."] and reply.usage.completion_tokens == 500
     assert llm.left_out == ["stream"] and not {"stream", "stream_options"} & set(server.bodies[1])
@@ -147,13 +182,19 @@ def test_a_server_that_answers_at_once_all_the_same_is_understood() -> None:
 
 
 def test_a_page_instead_of_an_answer_is_told() -> None:
-    with asking(Answer("<html>welcome</html>")) as (llm, _, _told), pytest.raises(LLMError, match="the answer ends before its end"):
+    with (
+        asking(Answer("<html>welcome</html>")) as (llm, _, _told),
+        pytest.raises(LLMError, match="the answer ends before its end"),
+    ):
         told_by(llm)
 
 
 def test_a_page_of_the_web_that_says_it_is_one_is_asked_for_once() -> None:
     page = Answer("<html>welcome</html>", headers={"content-type": "text/html; charset=utf-8"})
-    with asking(page) as (llm, server, told), pytest.raises(LLMError, match=r"a page of the web.*Is this the address of an OpenAI-comp"):
+    with (
+        asking(page) as (llm, server, told),
+        pytest.raises(LLMError, match=r"a page of the web.*Is this the address of an OpenAI-comp"),
+    ):
         told_by(llm)
     assert len(server.bodies) == 1 and told == []
 
@@ -169,7 +210,9 @@ def test_what_is_said_of_waits_is_had_without_the_words_of_the_server() -> None:
     assert without_quotes("as it is") == "as it is"
 
 
-@pytest.mark.parametrize("before", [refuses(429, "slow down"), tells([delta()], breaks=True), Answer(drop=True), tells([delta()])])
+@pytest.mark.parametrize(
+    "before", [refuses(429, "slow down"), tells([delta()], breaks=True), Answer(drop=True), tells([delta()])]
+)
 def test_what_fails_before_the_first_piece_is_asked_for_again(before: Answer) -> None:
     with asking(before, says_on("Hi.")) as (llm, server, told):
         assert told_by(llm)[1].text == "Hi."
@@ -181,7 +224,10 @@ def test_what_fails_before_the_first_piece_is_asked_for_again(before: Answer) ->
     [
         (tells([delta("Once")], breaks=True), "the connection broke"),
         (tells([delta("Once")]), "the answer ends before its end"),
-        (tells([delta("Once"), event({"error": {"message": f"no luck with {CANARY}", "code": 500}})]), "HTTP 500, told within an answer"),
+        (
+            tells([delta("Once"), event({"error": {"message": f"no luck with {CANARY}", "code": 500}})]),
+            "HTTP 500, told within an answer",
+        ),
         (tells([delta("Once"), event("{")]), "not a chat completion"),
         (tells([delta("Once"), event("[" * 200_000)]), "more than 100,000 objects"),
         (tells([delta("Once"), *ending("content_filter")]), "a filter withheld it"),
@@ -194,7 +240,11 @@ def test_an_answer_that_breaks_off_is_an_error_and_not_asked_for_again(answer: A
         with pytest.raises(LLMError, match=rf"broke off its answer: .*{said}") as caught:
             list(stream)
     assert len(server.bodies) == 1
-    assert CANARY not in str(caught.value) and caught.value.__cause__ is None and caught.value.__context__ is None
+    assert (
+        CANARY not in str(caught.value)
+        and caught.value.__cause__ is None
+        and caught.value.__context__ is None
+    )
 
 
 def test_a_stream_ends_in_time_whatever_its_server_does() -> None:
@@ -210,7 +260,9 @@ def test_a_stream_ends_in_time_whatever_its_server_does() -> None:
 
 
 def test_a_key_that_a_server_repeats_is_masked_over_the_pieces_it_comes_in() -> None:
-    with asking(says_on("Your key is ", CANARY[:9], CANARY[9:15], CANARY[15:] + ", and sk", "-canaries sing.")) as (llm, _, _told):
+    with asking(
+        says_on("Your key is ", CANARY[:9], CANARY[9:15], CANARY[15:] + ", and sk", "-canaries sing.")
+    ) as (llm, _, _told):
         pieces, reply = told_by(llm)
     assert reply.text == "Your key is …, and sk-canaries sing."
     assert all(letters not in "|".join(pieces) for letters in (CANARY[:9], CANARY[9:15], CANARY[15:]))
@@ -219,7 +271,17 @@ def test_a_key_that_a_server_repeats_is_masked_over_the_pieces_it_comes_in() -> 
 @pytest.mark.parametrize("secret", [CANARY, "abababab", "aaaaaaaaaa", "k'\"<&/ =keykey"])
 def test_a_text_in_pieces_is_masked_as_the_whole_is(secret: str) -> None:
     chance = random.Random(1)
-    bits = [secret, secret.upper(), secret[:5], secret[3:], secret.encode().hex(), repr(secret), "ab", " ", "…"]
+    bits = [
+        secret,
+        secret.upper(),
+        secret[:5],
+        secret[3:],
+        secret.encode().hex(),
+        repr(secret),
+        "ab",
+        " ",
+        "…",
+    ]
     for _ in range(1000):
         text, masked, told = "".join(chance.choices(bits, k=chance.randrange(1, 6))), PiecesMasked(secret), ""
         for piece in in_pieces(text, chance):
@@ -251,11 +313,21 @@ def in_pieces(text: str, chance: random.Random) -> Iterator[str]:
     [
         ("tiny", [delta("<thi"), delta("nk> hm, "), delta("hm </think>"), delta(" For"), delta("ty")]),
         ("qwen3-4b", [delta("hm, hm </thi"), delta("nk> For"), delta("ty")]),  # its template opens the block
-        ("qwen3-4b", [delta(None, reasoning_content="hm, "), delta(None, reasoning_content="hm"), delta("For"), delta("ty")]),
+        (
+            "qwen3-4b",
+            [
+                delta(None, reasoning_content="hm, "),
+                delta(None, reasoning_content="hm"),
+                delta("For"),
+                delta("ty"),
+            ],
+        ),
         ("tiny", [delta(None, reasoning="hm, hm"), delta("For"), delta("ty")]),
     ],
 )
-def test_what_a_model_thinks_is_not_told_and_the_rest_is_as_soon_as_it_speaks(model: str, pieces: list[str]) -> None:
+def test_what_a_model_thinks_is_not_told_and_the_rest_is_as_soon_as_it_speaks(
+    model: str, pieces: list[str]
+) -> None:
     with asking(tells([*pieces, *ending()]), model=model) as (llm, _, _told):
         told, reply = told_by(llm)
     assert told == ["For", "ty"] and reply.text == "Forty"
@@ -281,7 +353,12 @@ def test_a_model_that_says_nothing_is_asked_once_more_with_more_room() -> None:
 
 def ollama_lines(*messages: dict[str, str]) -> Answer:
     lines = [json.dumps({"model": "m", "message": message, "done": False}) + "\n" for message in messages]
-    last = {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
+    last = {
+        "model": "m",
+        "message": {"role": "assistant", "content": ""},
+        "done": True,
+        "done_reason": "stop",
+    }
     return Answer(pieces=[*lines, json.dumps({**last, "prompt_eval_count": 90, "eval_count": 40}) + "\n"])
 
 
@@ -293,21 +370,31 @@ def test_ollama_is_heard_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
         llm = connect("ollama:qwen3:8b")
         told, reply = told_by(llm)
         assert told == ["For", "ty"] and reply.text == "Forty"
-        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (90, 40) and reply.usage.reasoning_tokens > 0
+        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (
+            90,
+            40,
+        ) and reply.usage.reasoning_tokens > 0
         with pytest.raises(LLMError, match=r"broke off its answer: .*no memory"):
             told_by(llm)
     assert [body["stream"] for body in server.bodies] == [True, True]
 
 
-def test_where_a_model_may_begin_in_thought_all_waits_for_the_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_model_may_begin_in_thought_all_waits_for_the_end_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with openai_server(ollama_lines({"content": "For"}, {"content": "ty"})) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url.removesuffix("/v1"))
         assert told_by(connect("ollama:qwen3:8b"))[0] == ["Forty"]
-        assert told_by(connect("ollama:qwen3:8b", settings=Settings(reasoning_effort="none")))[0] == ["For", "ty"]
+        assert told_by(connect("ollama:qwen3:8b", settings=Settings(reasoning_effort="none")))[0] == [
+            "For",
+            "ty",
+        ]
 
 
 def test_what_ollama_refuses_is_left_out_here_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    with openai_server(ollama_refuses(400, '"m" does not support thinking'), ollama_lines({"content": "Hi."})) as server:
+    with openai_server(
+        ollama_refuses(400, '"m" does not support thinking'), ollama_lines({"content": "Hi."})
+    ) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url.removesuffix("/v1"))
         assert told_by(connect("ollama:m", settings=Settings(reasoning_effort="high")))[1].text == "Hi."
     assert "think" in server.bodies[0] and "think" not in server.bodies[1]
@@ -409,7 +496,9 @@ class Mumbling:
     def read(self, tokens: list[int], done: int) -> None:
         self.read_from.append(done)
 
-    def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Iterator[str | Written]:
+    def write_on(
+        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
+    ) -> Iterator[str | Written]:
         self.finished = False
         yield from self.pieces
         self.finished = True
@@ -453,7 +542,9 @@ def test_a_local_model_answers_others_as_soon_as_the_reply_has_come(tmp_path: Pa
 
 
 class Drawing:
-    """What llama-cpp-python looks like to its engine: it draws tokens with `sample`, and its stream tells no usage."""
+    """What llama-cpp-python looks like to its engine: it draws tokens with `sample`, and its stream tells no
+    usage.
+    """
 
     def __init__(self, *tokens: int) -> None:
         self.tokens, self.closed = list(tokens), False

@@ -13,7 +13,16 @@ from pydantic import BaseModel, Field
 from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.llm.structured import NotedCall, checked_reply, mending, noting_calls, parse, schema_in_words, schema_of, structured
+from kgot_lab.llm.structured import (
+    NotedCall,
+    checked_reply,
+    mending,
+    noting_calls,
+    parse,
+    schema_in_words,
+    schema_of,
+    structured,
+)
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 
@@ -44,7 +53,12 @@ def test_a_schema_is_small_and_written_out() -> None:
     schema = schema_of(Vote)
     text = json.dumps(schema)
     assert "$ref" not in text and "$defs" not in text and '"default"' not in text
-    assert list(schema["properties"]) == ["reason", "choice", "things", "note"]  # the order is the order of writing
+    assert list(schema["properties"]) == [
+        "reason",
+        "choice",
+        "things",
+        "note",
+    ]  # the order is the order of writing
     assert schema["properties"]["things"]["items"]["properties"]["title"] == {"type": "string"}
     assert schema["additionalProperties"] is False
     assert len(text) < len(json.dumps(Vote.model_json_schema()))

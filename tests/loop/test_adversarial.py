@@ -1,4 +1,6 @@
-"""What a model, a tool or a store may do to the loop, and what must still hold: no crash, no endless loop, nothing lost, nothing untrue."""
+"""What a model, a tool or a store may do to the loop, and what must still hold: no crash, no endless loop,
+nothing lost, nothing untrue.
+"""
 
 from __future__ import annotations
 
@@ -64,11 +66,18 @@ def small(**changed):
     """A model for the preset made for small ones."""
     names = {"about": ["Ada Lovelace"]}
     look = {"answer": "London", "choice": "RETRIEVE", "about": ["Ada Lovelace"], "missing": ""}
-    replies = {"look": look, "next": names, "names": names, "extract": "Ada Lovelace | born in | London", "tools": call("Ada")}
+    replies = {
+        "look": look,
+        "next": names,
+        "names": names,
+        "extract": "Ada Lovelace | born in | London",
+        "tools": call("Ada"),
+    }
     return scripted(**{**replies, "parse": {"answer": "London"}, "guess": {"answer": "?"}, **changed})
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------------
+# --- tools
+# ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limits", [FEW, LOCAL], ids=["reference", "local"])
@@ -78,18 +87,34 @@ def small(**changed):
     ids=["empty", "blank", "a long word", "no ends", "initials", "odd"],
 )
 def test_whatever_text_a_tool_returns_the_run_ends_and_no_prompt_is_huge(store, tmp_path, limits, text):
-    llm = model(write={"statements": []}, vote=votes("I"), forced={"statement": "result = []"}, reread={"statement": "result = []"})
+    llm = model(
+        write={"statements": []},
+        vote=votes("I"),
+        forced={"statement": "result = []"},
+        reread={"statement": "result = []"},
+    )
     llm = llm if limits is FEW else small()
     with computing_at_most(150):  # it takes one second and a half; what grows with the square takes minutes
-        events = list(record(think(QUESTION, llm, store, [tool_of(lambda query: Result(text))], limits), tmp_path / "t.jsonl"))
+        events = list(
+            record(
+                think(QUESTION, llm, store, [tool_of(lambda query: Result(text))], limits),
+                tmp_path / "t.jsonl",
+            )
+        )
     assert isinstance(events[-1], Answered)
     assert max(len(message.text) for asked in of(Asked, events) for message in asked.prompt.messages) < 40_000
-    assert all(same_event(was, now) for was, now in zip(events, load_run(tmp_path / "t.jsonl").events, strict=True))
-    if len(text) > 10_000 and (limits is FEW or "Ada" in text):  # sentences that speak of nothing looked up are not candidates at all
+    assert all(
+        same_event(was, now) for was, now in zip(events, load_run(tmp_path / "t.jsonl").events, strict=True)
+    )
+    if len(text) > 10_000 and (
+        limits is FEW or "Ada" in text
+    ):  # sentences that speak of nothing looked up are not candidates at all
         assert of(Cut, events)
 
 
-@pytest.mark.parametrize("error", [LLMError("the model is gone"), SandboxError("the worker is gone")], ids=["model", "sandbox"])
+@pytest.mark.parametrize(
+    "error", [LLMError("the model is gone"), SandboxError("the worker is gone")], ids=["model", "sandbox"]
+)
 def test_a_run_that_breaks_off_keeps_its_trace_and_resumes(store, tmp_path, error):
     broken = [True]
 
@@ -111,7 +136,12 @@ def test_a_run_that_breaks_off_keeps_its_trace_and_resumes(store, tmp_path, erro
 def test_nested_and_odd_arguments_reach_the_tool_check_and_are_never_repeated(store, tmp_path):
     arguments = {"query": {"deep": [1, {"x": None}]}}, {"self": "x", "query": "Ada"}
     nested = [{"tool": "search", "arguments": each} for each in arguments]
-    llm = model(vote=votes("I"), tools={"calls": nested * 2}, forced={"statement": "result = []"}, reread={"statement": "result = []"})
+    llm = model(
+        vote=votes("I"),
+        tools={"calls": nested * 2},
+        forced={"statement": "result = []"},
+        reread={"statement": "result = []"},
+    )
     path = tmp_path / "t.jsonl"
     events = list(record(think(QUESTION, llm, store, [TOOL], FEW), path))
     returned = of(ToolReturned, events)
@@ -133,7 +163,10 @@ def test_what_a_model_inside_a_tool_cost_survives_replay_verify_and_resume(store
     cut = tmp_path / "cut.jsonl"
     save_run(events[:-1], cut)
     store.write("G.clear()")
-    assert all(same_event(was, now) for was, now in zip(events, resume(cut, store, Resources([tool], model())), strict=True))
+    assert all(
+        same_event(was, now)
+        for was, now in zip(events, resume(cut, store, Resources([tool], model())), strict=True)
+    )
     assert len(inner.asked) == 1
 
 
@@ -148,20 +181,31 @@ def test_documents_of_one_id_from_two_tools_do_not_confuse_the_answer(store):
     both = {"calls": [*call("Ada Babbage")["calls"], *call("Ada", "other")["calls"]]}
     events = list(think(QUESTION, model(tools=both), store, [TOOL, other], FEW))
     assert len(of(ToolReturned, events)) == 2 and events[-1].passages == ("d1",)
-    assert [support.sentence for support in events[-1].supports[0]] == ["Ada Lovelace was born in London in 1815."]
+    assert [support.sentence for support in events[-1].supports[0]] == [
+        "Ada Lovelace was born in London in 1815."
+    ]
 
 
-# --- texts that cannot be written -----------------------------------------------------------------------------------------
+# --- texts that cannot be written
+# -----------------------------------------------------------------------------------------
 
 
 def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_end_the_run(store, tmp_path):
     path = tmp_path / "t.jsonl"
     ballot = r'{"choice": "INSERT", "text": "more \ud800"}'
     calls = r'{"calls": [{"tool": "search", "arguments": {"query": "Ada \udfff"}}]}'
-    tool = tool_of(lambda query: Result(f"{query} \ud800 Ada was born.", (Document("d\ud800", "Ada \ud800", "A"),)))
-    llm = model(vote=[ballot, "\ud800", *votes("I", "I", "I"), *votes("R", "R", "R")], tools=calls, parse=r'{"answer": "Lond\ud800n"}')
+    tool = tool_of(
+        lambda query: Result(f"{query} \ud800 Ada was born.", (Document("d\ud800", "Ada \ud800", "A"),))
+    )
+    llm = model(
+        vote=[ballot, "\ud800", *votes("I", "I", "I"), *votes("R", "R", "R")],
+        tools=calls,
+        parse=r'{"answer": "Lond\ud800n"}',
+    )
     events = list(record(think(QUESTION + "\ud800", llm, store, [tool], FEW), path))
-    assert "\ud800" not in "".join(message.text for asked in of(Asked, events) for message in asked.prompt.messages)
+    assert "\ud800" not in "".join(
+        message.text for asked in of(Asked, events) for message in asked.prompt.messages
+    )
     assert events[-1].text == "Lond?n" and of(Ballot, events)[0].text == "more ?"
     assert all(same_event(was, now) for was, now in zip(events, again(load_run(path)), strict=True))
 
@@ -172,7 +216,8 @@ def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
     assert load_run(tmp_path / "t.jsonl").events == tuple(events)
 
 
-# --- rows and graphs ------------------------------------------------------------------------------------------------------
+# --- rows and graphs
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -184,14 +229,22 @@ def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
     ],
 )  # fmt: skip
 def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path, result):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": f"result = [*facts(), *([{result}] * len(G))]"}] * 3]
+    ballots = [
+        *votes("I", "I", "I"),
+        *[{"choice": "RETRIEVE", "text": f"result = [*facts(), *([{result}] * len(G))]"}] * 3,
+    ]
     events = list(record(think(QUESTION, model(vote=ballots), store, [TOOL], FEW), tmp_path / "t.jsonl"))
     assert events[-1].text == "London" and events[-1].forced is False
-    assert all(same_event(was, now) for was, now in zip(events, again(load_run(tmp_path / "t.jsonl")), strict=True))
+    assert all(
+        same_event(was, now) for was, now in zip(events, again(load_run(tmp_path / "t.jsonl")), strict=True)
+    )
 
 
 def test_a_hundred_thousand_rows_are_cut_not_sent(store):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = [f'{n}' for n in range(100_000 + 0 * len(G))]"}] * 3]
+    ballots = [
+        *votes("I", "I", "I"),
+        *[{"choice": "RETRIEVE", "text": "result = [f'{n}' for n in range(100_000 + 0 * len(G))]"}] * 3,
+    ]
     with computing_at_most(100):
         events = run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=200))
     parse = next(asked for asked in of(Asked, events) if asked.role == "parse")
@@ -201,21 +254,30 @@ def test_a_hundred_thousand_rows_are_cut_not_sent(store):
 
 
 def test_one_row_too_long_for_its_budget_is_cut_and_says_so(store):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = ['x' * (10_000 + 0 * len(G))]"}] * 3]
+    ballots = [
+        *votes("I", "I", "I"),
+        *[{"choice": "RETRIEVE", "text": "result = ['x' * (10_000 + 0 * len(G))]"}] * 3,
+    ]
     (cut,) = of(Cut, run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=100)))
     assert (cut.what, cut.kept, cut.left_out) == ("rows", 100, 2400)
 
 
 def test_rows_of_one_sentence_share_a_line_and_odd_ones_stand_alone():
     triple = {"subject": "a", "relation": "b", "object": "c", "sentence": "S."}
-    assert row_lines((triple, {**triple, "object": "d"}, None, [1], triple)) == ['a b c; a b d ("S.")', "null", "[1]"]
+    assert row_lines((triple, {**triple, "object": "d"}, None, [1], triple)) == [
+        'a b c; a b d ("S.")',
+        "null",
+        "[1]",
+    ]
 
 
 @pytest.mark.parametrize("reading", ["statements", "operations", "whole graph"])
 def test_odd_properties_in_the_graph_break_no_prompt_and_no_evidence(store, reading):
     odd = 'add("Ada Lovelace", "born in", "London", source=["d1"], sentence=None, deep={"a": [None, {"b": 1}]}, flag=True)'
     look = {"answer": "London", "choice": "RETRIEVE", "about": ["Ada Lovelace"], "missing": ""}
-    answers = votes("R", "R", "R") if reading == "statements" else [{"choice": "RETRIEVE", "text": "London"}] * 3
+    answers = (
+        votes("R", "R", "R") if reading == "statements" else [{"choice": "RETRIEVE", "text": "London"}] * 3
+    )
     llm = model(write={"statements": [odd]}, vote=[*votes("I", "I", "I"), *answers], look=look)
     events = run(store, llm=llm, limits=FEW.but(reading=reading, unpolled=int(reading == "operations")))
     assert events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
@@ -223,15 +285,24 @@ def test_odd_properties_in_the_graph_break_no_prompt_and_no_evidence(store, read
 
 
 def test_a_source_that_a_model_made_up_is_not_named_as_a_passage(store):
-    events = run(store, llm=model(write={"statements": ['add("Ada Lovelace", "born in", "London", source="Encyclopaedia")']}))
+    events = run(
+        store,
+        llm=model(write={"statements": ['add("Ada Lovelace", "born in", "London", source="Encyclopaedia")']}),
+    )
     assert events[-1].passages == ("d1",)  # the one that says it, of the two that the tool returned
     store.write("G.clear()")
-    events = run(store, llm=model(write={"statements": ['add("Ada Lovelace", "born in", "London", source="d2")']}))
+    events = run(
+        store, llm=model(write={"statements": ['add("Ada Lovelace", "born in", "London", source="d2")']})
+    )
     assert events[-1].passages == ("d2",)
 
 
 def test_a_fact_that_was_removed_again_is_no_evidence(store):
-    wrong = ['add("Ada Lovelace", "born in", "Paris")', WRITE["statements"][0], 'G.remove_edge("Ada Lovelace", "Paris", "born in")']
+    wrong = [
+        'add("Ada Lovelace", "born in", "Paris")',
+        WRITE["statements"][0],
+        'G.remove_edge("Ada Lovelace", "Paris", "born in")',
+    ]
     ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = [*names()]"}] * 3]
     events = run(store, llm=model(write={"statements": wrong}, vote=ballots))
     assert len(of(Wrote, events)) == 3 and events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
@@ -243,7 +314,8 @@ def test_rows_that_no_answer_can_be_made_of_end_in_a_guess_that_says_so(store):
     assert (events[-1].text, events[-1].forced, events[-1].evidence) == ("London", True, ())
 
 
-# --- traces ---------------------------------------------------------------------------------------------------------------
+# --- traces
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +329,10 @@ def rich(shared):
         mend=[{"statement": "add(1"}, "lorem", "ipsum", {"statement": "result = facts()"}],
         **{"arithmetic?": {"needed": True}},
     )
-    limits, executor = FEW.but(arithmetic="always", repairs=2), scripted("executor", tools=call(), arithmetic={"code": "print(6 * 7)"})
+    limits, executor = (
+        FEW.but(arithmetic="always", repairs=2),
+        scripted("executor", tools=call(), arithmetic={"code": "print(6 * 7)"}),
+    )
     events = tuple(think(QUESTION, llm, shared, [TOOL], limits, attachments=["note.txt"], execution=executor))
     for kind in (Repaired, Refused, Failed, Computed, Wrote, Read):
         assert of(kind, list(events)), kind
@@ -300,7 +375,10 @@ def test_a_whole_last_line_without_its_end_is_not_lost_when_going_on(rich, tmp_p
     assert all(same_event(was, now) for was, now in zip(rich[:6], load_run(path).events, strict=True))
 
 
-@pytest.mark.parametrize("line", ["5", "null", "[1]", '"text"', "{}", '{"event":"Asked","prompt":{"messages":[1]}}', '{"event":"Wrote"}'])
+@pytest.mark.parametrize(
+    "line",
+    ["5", "null", "[1]", '"text"', "{}", '{"event":"Asked","prompt":{"messages":[1]}}', '{"event":"Wrote"}'],
+)
 def test_a_line_that_is_no_event_is_a_trace_error(tmp_path, line):
     path = tmp_path / "t.jsonl"
     path.write_text(f'{{"trace":1}}\n{line}\n')
@@ -328,7 +406,9 @@ def test_a_store_with_something_in_it_is_not_walked_into(rich, store, tmp_path):
 
 def test_the_whole_graph_as_text_cannot_be_forked_as_if_it_were_a_statement(store):
     answers = [{"choice": "RETRIEVE", "text": "London"}] * 3
-    events = run(store, llm=model(vote=[*votes("I", "I", "I"), *answers]), limits=FEW.but(reading="whole graph"))
+    events = run(
+        store, llm=model(vote=[*votes("I", "I", "I"), *answers]), limits=FEW.but(reading="whole graph")
+    )
     at = next(number for number, event in enumerate(events) if isinstance(event, Read))
     store.write("G.clear()")
     with pytest.raises(BadInput, match="whole graph"):
@@ -342,10 +422,13 @@ def test_a_fork_anywhere_without_a_model_ends_with_an_answer_or_a_reason(rich, s
                 shared.write("G.clear()")
                 other = fork(rich, at, change, shared)
                 assert other.stopped or other.answer
-                assert other.first_difference >= at and all(same_event(a, b) for a, b in zip(other.events[:at], rich[:at], strict=True))
+                assert other.first_difference >= at and all(
+                    same_event(a, b) for a, b in zip(other.events[:at], rich[:at], strict=True)
+                )
 
 
-# --- memory ---------------------------------------------------------------------------------------------------------------
+# --- memory
+# ---------------------------------------------------------------------------------------------------------------
 
 PROMPT = Prompt((Message("user", "?"),))
 
@@ -358,12 +441,17 @@ def test_equal_prompts_get_their_replies_in_order_and_models_of_one_name_share_t
     with pytest.raises(LLMError, match="no reply"):
         planning(PROMPT)
     gone_on = RememberedLLM(Recording.of(asked), "another")(PROMPT)
-    assert (gone_on.text, gone_on.model) == ("one", "m")  # another model may go on with a run; a reply stays that of who gave it
+    assert (gone_on.text, gone_on.model) == (
+        "one",
+        "m",
+    )  # another model may go on with a run; a reply stays that of who gave it
 
 
 def test_planning_and_execution_of_one_name_walk_again(store):
     events = run(store, llm=model("same"), execution=model("same"))
-    assert all(same_event(was, now) for was, now in zip(events, again(Trace("r", "", tuple(events))), strict=True))
+    assert all(
+        same_event(was, now) for was, now in zip(events, again(Trace("r", "", tuple(events))), strict=True)
+    )
 
 
 def test_a_remembered_tool_tells_failure_from_result_and_takes_any_argument_name():

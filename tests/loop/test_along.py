@@ -1,4 +1,6 @@
-"""The mode `paths`: the best path is read first, two things are asked about apart, what a graph holds already comes before any look-up."""
+"""The mode `paths`: the best path is read first, two things are asked about apart, what a graph holds already
+comes before any look-up.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,19 @@ import pytest
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, UnknownName
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.again.replay import Resources, limits_of, resume, verify
-from kgot_lab.loop.events import Answered, Asked, Chose, Event, Forced, Parsed, Read, Started, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import (
+    Answered,
+    Asked,
+    Chose,
+    Event,
+    Forced,
+    Parsed,
+    Read,
+    Started,
+    ToolReturned,
+    Voted,
+    Wrote,
+)
 from kgot_lab.loop.forecast import calls_by_role
 from kgot_lab.loop.limits import PATHS, Limits, preset
 from kgot_lab.loop.trace import load_run, record
@@ -26,8 +40,14 @@ from kgot_lab.types import Document, Prompt, Reply, Triple
 
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded", "fused")
 PASSAGES = [
-    Document("d1", "Mira Tolland is a politician. She resigned to become a lobbyist for Harrow Brewing Company.", "Mira Tolland"),
-    Document("d2", "Harrow Brewing Company is a brewer in Leeds. It was founded in 1984.", "Harrow Brewing Company"),
+    Document(
+        "d1",
+        "Mira Tolland is a politician. She resigned to become a lobbyist for Harrow Brewing Company.",
+        "Mira Tolland",
+    ),
+    Document(
+        "d2", "Harrow Brewing Company is a brewer in Leeds. It was founded in 1984.", "Harrow Brewing Company"
+    ),
     Document("d3", "Copper Lane is a film of 1961.", "Copper Lane"),
     Document("d4", "Silver Lane is a film directed by Jo Marsh. It came out in 1946.", "Silver Lane"),
     Document("d5", "Jo Marsh was born in Cork.", "Jo Marsh"),
@@ -38,22 +58,34 @@ PLAIN = PATHS.but(typed_facts=False)
 
 
 class Told:
-    """A scripted model, which stands for no real one: it replies to what a prompt asks last, and holds it as likely as it is told."""
+    """A scripted model, which stands for no real one: it replies to what a prompt asks last, and holds it as
+    likely as it is told.
+    """
 
     def __init__(self, replies: Mapping[str, str | tuple[str, float]]):
-        self.name, self._replies = "scripted", {asked: (each, 0.9) if isinstance(each, str) else each for asked, each in replies.items()}
+        self.name, self._replies = (
+            "scripted",
+            {asked: (each, 0.9) if isinstance(each, str) else each for asked, each in replies.items()},
+        )
         self._llm = Scripted(lambda prompt: self._reply(prompt)[0], self.name)
 
     def _reply(self, prompt: Prompt) -> tuple[str, float]:
         asked = prompt.messages[-1].text.rpartition("Question: ")[2]
-        return next((reply for known, reply in self._replies.items() if asked.startswith(known)), ("nothing", 0.1))
+        return next(
+            (reply for known, reply in self._replies.items() if asked.startswith(known)), ("nothing", 0.1)
+        )
 
     def __call__(self, prompt: Prompt) -> Reply:
         likely = math.log(self._reply(prompt)[1]) if prompt.likelihood else None
         return replace(self._llm(prompt), logprob=likely)
 
 
-def run_of(question: str, replies: Mapping[str, str | tuple[str, float]], limits: Limits = PLAIN, kind: str = "in_memory") -> list[Event]:
+def run_of(
+    question: str,
+    replies: Mapping[str, str | tuple[str, float]],
+    limits: Limits = PLAIN,
+    kind: str = "in_memory",
+) -> list[Event]:
     store = open_store(kind)
     try:
         return list(think(question, Told(replies), store, [TOOL], limits))
@@ -69,7 +101,12 @@ def of(events: list[Event], kind: type[Event]) -> list[Event]:
 def test_a_sure_answer_from_the_best_path_ends_the_run_after_one_call(kind: str) -> None:
     events = run_of(WHEN, {WHEN: "1984"}, kind=kind)
     final = events[-1]
-    assert isinstance(final, Answered) and final.text == "1984" and not final.forced and final.likelihood == pytest.approx(0.9)
+    assert (
+        isinstance(final, Answered)
+        and final.text == "1984"
+        and not final.forced
+        and final.likelihood == pytest.approx(0.9)
+    )
     assert len(of(events, Asked)) == 1
     assert [voted.choice for voted in of(events, Voted)] == ["INSERT", "RETRIEVE"]
     assert set(final.passages) == {"d1", "d2"}
@@ -84,7 +121,9 @@ def test_every_language_shows_the_model_the_same_path() -> None:
 
 def test_the_graph_holds_each_sentence_under_its_title_with_the_names_in_it() -> None:
     edges = [edge for wrote in of(run_of(WHEN, {WHEN: "1984"}), Wrote) for edge in wrote.diff.added_edges]
-    assert ("Mira Tolland §2", MENTIONS, "Harrow Brewing Company") in {(edge.source, edge.type, edge.target) for edge in edges}
+    assert ("Mira Tolland §2", MENTIONS, "Harrow Brewing Company") in {
+        (edge.source, edge.type, edge.target) for edge in edges
+    }
     assert {edge.properties["source"] for edge in edges if edge.type == SAYS} >= {"d1", "d2"}
 
 
@@ -129,11 +168,19 @@ def test_facts_of_the_path_in_hand_are_written_where_its_sentences_say_them() ->
 
     class Extracting(Told):
         def _reply(self, prompt: Prompt) -> tuple[str, float]:
-            return (lines, 0.5) if "subject | relation | object" in prompt.messages[0].text else super()._reply(prompt)
+            return (
+                (lines, 0.5)
+                if "subject | relation | object" in prompt.messages[0].text
+                else super()._reply(prompt)
+            )
 
     store = open_store("in_memory")
     list(think(WHEN, Extracting({WHEN: "1984"}), store, [TOOL], PATHS))
-    facts = {(edge.source, edge.type, edge.target) for edge in store.graph().edges if edge.type not in (SAYS, MENTIONS)}
+    facts = {
+        (edge.source, edge.type, edge.target)
+        for edge in store.graph().edges
+        if edge.type not in (SAYS, MENTIONS)
+    }
     store.close()
     assert facts == {("Harrow Brewing Company", "founded in", "1984")}
 
@@ -145,7 +192,12 @@ def test_a_second_question_reads_what_the_first_one_wrote_and_fetches_nothing() 
     events = list(think(later, Told({later: "Leeds"}), store, [TOOL], PLAIN))
     store.close()
     final = events[-1]
-    assert isinstance(final, Answered) and final.text == "Leeds" and not final.forced and not of(events, ToolReturned)
+    assert (
+        isinstance(final, Answered)
+        and final.text == "Leeds"
+        and not final.forced
+        and not of(events, ToolReturned)
+    )
 
 
 def test_a_graph_that_lasts_is_walked_from_name_to_name_as_a_search_walks_passages() -> None:
@@ -154,7 +206,10 @@ def test_a_graph_that_lasts_is_walked_from_name_to_name_as_a_search_walks_passag
     events = list(think(WHEN, Told({WHEN: "1984"}), store, [TOOL], PLAIN))
     store.close()
     (asked,) = of(events, Asked)
-    assert "lobbyist for Harrow Brewing Company" in asked.prompt.messages[-1].text and "founded in 1984" in asked.prompt.messages[-1].text
+    assert (
+        "lobbyist for Harrow Brewing Company" in asked.prompt.messages[-1].text
+        and "founded in 1984" in asked.prompt.messages[-1].text
+    )
     assert not of(events, ToolReturned) and events[-1].text == "1984"
 
 
@@ -172,10 +227,17 @@ def test_a_graph_of_typed_facts_alone_is_read_near_the_names_of_the_question(kin
     store.close()
     (asked,) = of(events, Asked)
     shown = asked.prompt.messages[-1].text
-    assert "Nordvik Steel founded by Ole Sætre" in shown and "Ole Sætre born in Bergen" in shown and "England" not in shown
+    assert (
+        "Nordvik Steel founded by Ole Sætre" in shown
+        and "Ole Sætre born in Bergen" in shown
+        and "England" not in shown
+    )
     final = events[-1]
     assert isinstance(final, Answered) and final.text == "Bergen" and not final.forced
-    assert set(final.evidence) == {"Nordvik Steel --[founded by]--> Ole Sætre", "Ole Sætre --[born in]--> Bergen"}
+    assert set(final.evidence) == {
+        "Nordvik Steel --[founded by]--> Ole Sætre",
+        "Ole Sætre --[born in]--> Bergen",
+    }
 
 
 def test_a_run_on_typed_facts_is_verified(tmp_path) -> None:
@@ -231,12 +293,20 @@ def test_the_look_up_of_an_open_end_names_what_is_asked() -> None:
 
 def test_the_forecast_counts_what_an_open_question_takes_whose_first_path_is_not_sure() -> None:
     assert calls_by_role(PATHS) == {"path": 4, "hops": 1, "wide": 1, "facts": 1}
-    assert calls_by_role(PATHS.but(hops=False, wide_tokens=0, typed_facts=False, steps=1)) == {"path": 1, "hops": 0, "wide": 0, "facts": 0}
+    assert calls_by_role(PATHS.but(hops=False, wide_tokens=0, typed_facts=False, steps=1)) == {
+        "path": 1,
+        "hops": 0,
+        "wide": 0,
+        "facts": 0,
+    }
 
 
 def test_attached_files_and_tools_that_find_no_documents_are_refused_rather_than_passed_over() -> None:
     add = TextTool("add", "Adds.", {"numbers": "some"}, lambda numbers: Result(numbers))
-    for tools, attachments, why in (([TOOL], ["table.csv"], "not attached files"), ([add], [], "needs a tool that finds documents")):
+    for tools, attachments, why in (
+        ([TOOL], ["table.csv"], "not attached files"),
+        ([add], [], "needs a tool that finds documents"),
+    ):
         with pytest.raises(BadInput, match=why):
             list(think(WHEN, Told({}), open_store("in_memory"), tools, PATHS, attachments=attachments))
 
@@ -247,7 +317,12 @@ def test_a_search_that_names_no_documents_is_read_as_one_passage() -> None:
     store = open_store("in_memory")
     final = list(think(WHEN, Told({WHEN: "1984"}), store, [bare], PLAIN))[-1]
     store.close()
-    assert isinstance(final, Answered) and final.text == "1984" and not final.forced and final.supports[0][0].sentence == text
+    assert (
+        isinstance(final, Answered)
+        and final.text == "1984"
+        and not final.forced
+        and final.supports[0][0].sentence == text
+    )
 
 
 def test_an_empty_answer_where_only_a_guess_is_left_is_an_error() -> None:
@@ -260,13 +335,16 @@ def _finds_nothing(query: str) -> Result:
     raise ToolFailed(f"nothing on {query}")
 
 
-# --- parts that may be left out -------------------------------------------------------------------------------------------
+# --- parts that may be left out
+# -------------------------------------------------------------------------------------------
 
 
 def test_without_paths_the_best_sentences_are_read_wherever_they_stand() -> None:
     limits = PLAIN.but(paths=0, steps=1, hops=False, wide_tokens=90)
     asked = of(run_of(WHEN, {WHEN: "1984"}, limits), Asked)
-    assert [event.role for event in asked] == ["wide"] and "It was founded in 1984." in asked[0].prompt.messages[-1].text
+    assert [event.role for event in asked] == ["wide"] and "It was founded in 1984." in asked[
+        0
+    ].prompt.messages[-1].text
     with pytest.raises(BadInput, match="both 0: then nothing is read"):
         PLAIN.but(paths=0, wide_tokens=0)
 
@@ -297,7 +375,11 @@ def test_limits_with_links_come_back_from_a_trace(tmp_path) -> None:
 
 
 def test_facts_are_taken_from_the_sentences_that_say_the_answer_before_others() -> None:
-    long = Document("d9", " ".join(f"Old Mill has {number} sails." for number in range(2, 9)) + " It stands in Ghent.", "Old Mill")
+    long = Document(
+        "d9",
+        " ".join(f"Old Mill has {number} sails." for number in range(2, 9)) + " It stands in Ghent.",
+        "Old Mill",
+    )
     question, asked = "In which town does Old Mill stand?", []
 
     class Extracting(Told):

@@ -1,4 +1,6 @@
-"""Two things that a question compares are asked about apart: an answer is worked out of values that were read, of all things named."""
+"""Two things that a question compares are asked about apart: an answer is worked out of values that were
+read, of all things named.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,16 @@ from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Prompt, Reply
 
 PASSAGES = [
-    Document("d1", "Müller Brauerei is a brewery. It was founded in 1872. It is unknown who founded it.", "Müller Brauerei"),
-    Document("d2", "Weber Brauerei is a brewery. It was founded in 1869. It is unknown who founded it.", "Weber Brauerei"),
+    Document(
+        "d1",
+        "Müller Brauerei is a brewery. It was founded in 1872. It is unknown who founded it.",
+        "Müller Brauerei",
+    ),
+    Document(
+        "d2",
+        "Weber Brauerei is a brewery. It was founded in 1869. It is unknown who founded it.",
+        "Weber Brauerei",
+    ),
     Document("d3", "A brewery is a house where beer is made.", "Brewery"),
 ]
 TOOL = search(PASSAGES, bm25(PASSAGES), k=3)
@@ -27,7 +37,9 @@ YEARS = {"When was Müller Brauerei founded?": "1872", "When was Weber Brauerei 
 
 
 def run_of(question: str, asked: str, replies: Mapping[str, str]) -> list[Event]:
-    """The events of a run whose model, which stands for no real one, asks of each thing what it is told, and is never sure itself."""
+    """The events of a run whose model, which stands for no real one, asks of each thing what it is told, and
+    is never sure itself.
+    """
 
     def reply(prompt: Prompt) -> str:
         last = prompt.messages[-1].text.rpartition("Question: ")[2]
@@ -59,12 +71,20 @@ def of_role(events: list[Event], role: str) -> list[Asked]:
     [
         ("Was Müller Brauerei founded earlier than Weber Brauerei?", "no"),
         ("Were Müller Brauerei and Weber Brauerei both founded before 1900?", "yes"),
-        ("Which brewery was founded first, Müller Brauerei or Weber Brauerei?", "Weber Brauerei"),  # and no document on breweries is
+        (
+            "Which brewery was founded first, Müller Brauerei or Weber Brauerei?",
+            "Weber Brauerei",
+        ),  # and no document on breweries is
     ],
 )
 def test_the_answer_that_is_worked_out_is_of_the_kind_that_is_asked_for(question: str, answer: str) -> None:
     final = run_of(question, "When was X founded?", YEARS)[-1]
-    assert isinstance(final, Answered) and final.text == answer and not final.forced and set(final.passages) == {"d1", "d2"}
+    assert (
+        isinstance(final, Answered)
+        and final.text == answer
+        and not final.forced
+        and set(final.passages) == {"d1", "d2"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +105,9 @@ def test_words_that_say_that_the_model_does_not_know_are_neither_compared_nor_lo
     for said in ("I cannot tell, sorry", "unknown"):  # the second stands in the sentences
         events = run_of(question, "Who founded X?\nWhat is the nationality of #1?", {f"Who founded {each}?": said for each in (
             "Müller Brauerei", "Weber Brauerei")})  # fmt: skip
-        looked_up = [str(call.arguments) for event in events if isinstance(event, Chose) for call in event.calls]
+        looked_up = [
+            str(call.arguments) for event in events if isinstance(event, Chose) for call in event.calls
+        ]
         assert of_role(events, "compared") and not any(said in call for call in looked_up)
         assert isinstance(events[-1], Answered) and events[-1].forced
 

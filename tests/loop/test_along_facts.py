@@ -1,4 +1,6 @@
-"""The mode `paths` over a graph of one's own: typed facts are read as lines, alone or beside sentences, and the evidence names them."""
+"""The mode `paths` over a graph of one's own: typed facts are read as lines, alone or beside sentences, and
+the evidence names them.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,41 @@ from kgot_lab.types import Diff, Document, Edge, Node
 
 WHERE = "In which town was the founder of Ulm Works born?"
 OWN = PropertyGraph.of(
-    [Node("Ulm Works"), Node("Hans Weber", properties={"born": 1869}), Node("Jena"), Node("Oslo"), Node("Kari Lund")],
-    [Edge("Ulm Works", "founded by", "Hans Weber"), Edge("Hans Weber", "born in", "Jena"), Edge("Kari Lund", "born in", "Oslo")],
+    [
+        Node("Ulm Works"),
+        Node("Hans Weber", properties={"born": 1869}),
+        Node("Jena"),
+        Node("Oslo"),
+        Node("Kari Lund"),
+    ],
+    [
+        Edge("Ulm Works", "founded by", "Hans Weber"),
+        Edge("Hans Weber", "born in", "Jena"),
+        Edge("Kari Lund", "born in", "Oslo"),
+    ],
 )
 
 
-def asked_over(graph: PropertyGraph, question: str, answer: str, trace: Path, kind: str = "in_memory", tools=()) -> list[Event]:
+def asked_over(
+    graph: PropertyGraph, question: str, answer: str, trace: Path, kind: str = "in_memory", tools=()
+) -> list[Event]:
     with closing(open_store(kind)) as store:
         store.apply(Diff(added_nodes=tuple(graph.nodes), added_edges=tuple(graph.edges)))
         return list(record(think(question, Told({question: answer}), store, list(tools), PLAIN), trace))
 
 
 @pytest.mark.parametrize("kind", LANGUAGES)
-def test_the_facts_of_a_graph_of_ones_own_are_read_along_and_cited_and_the_run_is_verified(kind: str, tmp_path: Path) -> None:
+def test_the_facts_of_a_graph_of_ones_own_are_read_along_and_cited_and_the_run_is_verified(
+    kind: str, tmp_path: Path
+) -> None:
     trace = tmp_path / "run.jsonl"
     events = asked_over(OWN, WHERE, "Jena", trace, kind)
     final = events[-1]
     assert isinstance(final, Answered) and final.text == "Jena" and not final.forced
-    assert "Ulm Works --[founded by]--> Hans Weber" in final.evidence and "Hans Weber --[born in]--> Jena" in final.evidence
+    assert (
+        "Ulm Works --[founded by]--> Hans Weber" in final.evidence
+        and "Hans Weber --[born in]--> Jena" in final.evidence
+    )
     shown = of(events, Asked)[0].prompt.messages[-1].text
     assert "Ulm Works founded by Hans Weber\nHans Weber born in Jena" in shown and "Oslo" not in shown
     assert any(row.get("object") == "Jena" for read in of(events, Read) for row in read.rows)
@@ -49,15 +68,21 @@ def test_the_facts_of_a_graph_of_ones_own_are_read_along_and_cited_and_the_run_i
 def test_what_a_node_says_of_itself_is_a_fact_too(tmp_path: Path) -> None:
     question = "When was Hans Weber born?"
     final = asked_over(OWN, question, "1869", tmp_path / "run.jsonl")[-1]
-    assert isinstance(final, Answered) and not final.forced and "Hans Weber --[born]--> 1869" in final.evidence
+    assert (
+        isinstance(final, Answered) and not final.forced and "Hans Weber --[born]--> 1869" in final.evidence
+    )
 
 
 def test_a_turtle_file_whose_names_have_underscores_is_read_likewise(tmp_path: Path) -> None:
     (tmp_path / "own.ttl").write_text(
         "@prefix : <http://example.org/> .\n:Ulm_Works :foundedBy :Hans_Weber . :Hans_Weber :bornIn :Jena ; :born 1869 .\n"
     )
-    final = asked_over(read_named_graph(tmp_path / "own.ttl").graph, WHERE, "Jena", tmp_path / "run.jsonl")[-1]
-    assert isinstance(final, Answered) and not final.forced and "Hans_Weber --[bornIn]--> Jena" in final.evidence
+    final = asked_over(read_named_graph(tmp_path / "own.ttl").graph, WHERE, "Jena", tmp_path / "run.jsonl")[
+        -1
+    ]
+    assert (
+        isinstance(final, Answered) and not final.forced and "Hans_Weber --[bornIn]--> Jena" in final.evidence
+    )
 
 
 @pytest.mark.parametrize("kind", LANGUAGES)
@@ -69,15 +94,23 @@ def test_a_fact_may_lead_to_a_sentence_in_a_graph_that_holds_both(kind: str, tmp
     )
     final = asked_over(mixed, WHERE, "Jena", tmp_path / "run.jsonl", kind)[-1]
     assert isinstance(final, Answered) and final.text == "Jena" and not final.forced
-    assert {"Ulm Works --[founded by]--> Hans Weber", f"Hans Weber --[{SAYS}]--> Hans Weber §1"} <= set(final.evidence)
+    assert {"Ulm Works --[founded by]--> Hans Weber", f"Hans Weber --[{SAYS}]--> Hans Weber §1"} <= set(
+        final.evidence
+    )
     assert verify(load_run(tmp_path / "run.jsonl")) is None
 
 
 def test_facts_and_documents_are_read_together(tmp_path: Path) -> None:
     passages = [Document("d1", "Hans Weber was born in Jena.", "Hans Weber")]
-    founded = PropertyGraph.of([Node("Ulm Works"), Node("Hans Weber")], [Edge("Ulm Works", "founded by", "Hans Weber")])
-    final = asked_over(founded, WHERE, "Jena", tmp_path / "run.jsonl", tools=[search(passages, bm25(passages), k=1)])[-1]
-    assert isinstance(final, Answered) and final.text == "Jena" and not final.forced and "d1" in final.passages
+    founded = PropertyGraph.of(
+        [Node("Ulm Works"), Node("Hans Weber")], [Edge("Ulm Works", "founded by", "Hans Weber")]
+    )
+    final = asked_over(
+        founded, WHERE, "Jena", tmp_path / "run.jsonl", tools=[search(passages, bm25(passages), k=1)]
+    )[-1]
+    assert (
+        isinstance(final, Answered) and final.text == "Jena" and not final.forced and "d1" in final.passages
+    )
 
 
 def test_a_graph_in_which_nothing_can_be_used_is_said_to_be_one(tmp_path: Path) -> None:

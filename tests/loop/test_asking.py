@@ -1,4 +1,6 @@
-"""How models and tools are asked: room for long replies, what failures cost, who answered, and calls that are made again."""
+"""How models and tools are asked: room for long replies, what failures cost, who answered, and calls that are
+made again.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,12 @@ from kgot_lab.types import Reply, Usage
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
 ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]
-NOTHING = {"vote": votes("I"), "forced": {"statement": "result = []"}, "reread": {"statement": "result = []"}, "guess": {"answer": "?"}}
+NOTHING = {
+    "vote": votes("I"),
+    "forced": {"statement": "result = []"},
+    "reread": {"statement": "result = []"},
+    "guess": {"answer": "?"},
+}
 TOLD = {"vote": ONCE, "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
 
 
@@ -49,13 +56,18 @@ def run(store, llm, limits=FEW, tools=(TOOL,)):
     return events
 
 
-# --- replies that are cut short -------------------------------------------------------------------------------------------
+# --- replies that are cut short
+# -------------------------------------------------------------------------------------------
 
 
 def test_a_long_list_as_an_answer_is_asked_for_again_with_more_room(store):
     names = ", ".join(f"name {number}" for number in range(300))
     events = run(store, Ending(scripted(**{**TOLD, "parse": {"answer": names}})))
-    asked = [(event.role, event.prompt.max_tokens, event.cut) for event in of(Asked, events) if event.role.startswith("parse")]
+    asked = [
+        (event.role, event.prompt.max_tokens, event.cut)
+        for event in of(Asked, events)
+        if event.role.startswith("parse")
+    ]
     assert events[-1].text == names
     assert asked == [("parse", 200, True), ("parse, longer", 400, True), ("parse, longer", 800, False)]
 
@@ -63,14 +75,22 @@ def test_a_long_list_as_an_answer_is_asked_for_again_with_more_room(store):
 def test_a_long_program_is_called(store):
     ran = []
     code = "\n".join(f"total_{number} = {number} * {number}" for number in range(60))
-    tool = TextTool("python", "runs code", {"code": "code"}, lambda code: ran.append(code) or Result("Ada Lovelace was born in London."))
+    tool = TextTool(
+        "python",
+        "runs code",
+        {"code": "code"},
+        lambda code: ran.append(code) or Result("Ada Lovelace was born in London."),
+    )
     calls = {"calls": [{"tool": "python", "arguments": {"code": code}}]}
     run(store, Ending(scripted(**{**TOLD, "tools": calls})), tools=[tool])
     assert ran[0] == code
 
 
 def test_of_a_hundred_and_twenty_facts_all_are_kept(store):
-    facts = [f'add("thing {number}", "is part of the long list of", "the collection of things", number={number})' for number in range(120)]
+    facts = [
+        f'add("thing {number}", "is part of the long list of", "the collection of things", number={number})'
+        for number in range(120)
+    ]
     events = run(store, Ending(scripted(**{**TOLD, "write": {"statements": facts}})))
     assert sum(len(wrote.diff.added_edges) for wrote in of(Wrote, events)) == 120 and not of(Refused, events)
 
@@ -79,17 +99,32 @@ def test_facts_that_no_room_is_enough_for_are_asked_for_in_halves(store):
     def write(prompt):
         said = prompt.messages[1].text.split("<<<")[1].split(">>>")[0].partition("\n")[2]
         facts = [
-            f'add({text!r}, "is said with", "{"many words " * 60}")' for text in said.strip().splitlines() for text in text.split(". ")
+            f'add({text!r}, "is said with", "{"many words " * 60}")'
+            for text in said.strip().splitlines()
+            for text in text.split(". ")
         ]
         return {"statements": facts}
 
-    events = run(store, Ending(scripted(**{**TOLD, "write": write})), FEW.but(reply_tokens={"write": 200}, longer=1))
+    events = run(
+        store, Ending(scripted(**{**TOLD, "write": write})), FEW.but(reply_tokens={"write": 200}, longer=1)
+    )
     assert len(of(Wrote, events)) >= 2 and not of(Refused, events)
 
 
 def test_a_reply_that_never_ends_says_what_to_raise(store):
-    llm = Ending(scripted(**{**TOLD, "forced": {"statement": "x" * 9000}, "guess": {"answer": "x" * 9000}, "vote": votes("I")}))
-    with pytest.raises(BadReply, match=r"did not end within 400 tokens: raise limits.reply_tokens\['guess'\]"):
+    llm = Ending(
+        scripted(
+            **{
+                **TOLD,
+                "forced": {"statement": "x" * 9000},
+                "guess": {"answer": "x" * 9000},
+                "vote": votes("I"),
+            }
+        )
+    )
+    with pytest.raises(
+        BadReply, match=r"did not end within 400 tokens: raise limits.reply_tokens\['guess'\]"
+    ):
         run(store, llm, FEW.but(longer=1, forced_reads=1, rereads=0))
 
 
@@ -118,10 +153,14 @@ def test_lengths_and_temperatures_are_set_by_what_is_asked_for(store):
 
 
 def test_limits_that_older_runs_do_not_name_are_told_only_where_they_were_set():
-    assert "reply_tokens" not in LOCAL.as_json() and Limits.of_json(REFERENCE.but(longer=1).as_json()).longer == 1
+    assert (
+        "reply_tokens" not in LOCAL.as_json()
+        and Limits.of_json(REFERENCE.but(longer=1).as_json()).longer == 1
+    )
 
 
-# --- who answered, and what a failed call cost ------------------------------------------------------------------------------
+# --- who answered, and what a failed call cost
+# ------------------------------------------------------------------------------
 
 
 def test_after_a_resume_with_another_model_each_reply_names_who_gave_it(store, tmp_path):
@@ -163,7 +202,8 @@ def test_what_a_call_that_failed_has_cost_stands_in_the_trace_and_the_run_resume
     assert verify(events, store) is None
 
 
-# --- tools that fail ----------------------------------------------------------------------------------------------------------
+# --- tools that fail
+# ----------------------------------------------------------------------------------------------------------
 
 
 class Failing:
@@ -182,12 +222,18 @@ class Failing:
         return TOOL(**arguments)
 
 
-@pytest.mark.parametrize("error", [ToolFailed("429", again=True), TimeoutError("slow"), ConnectionResetError("gone")])
+@pytest.mark.parametrize(
+    "error", [ToolFailed("429", again=True), TimeoutError("slow"), ConnectionResetError("gone")]
+)
 def test_a_failure_that_may_pass_is_tried_again(store, error):
     tool = Failing(error, error)
     events = run(store, scripted(**TOLD), FEW.but(tool_wait=0), [tool])
     returned = [(event.failed, event.again) for event in of(ToolReturned, events)]
-    assert tool.calls == 3 and returned == [(True, True), (True, True), (False, False)] and events[-1].text == "London"
+    assert (
+        tool.calls == 3
+        and returned == [(True, True), (True, True), (False, False)]
+        and events[-1].text == "London"
+    )
 
 
 @pytest.mark.parametrize("error", [ToolFailed("no such page"), ValueError("a mistake in the tool")])
@@ -202,7 +248,10 @@ def test_a_tool_that_stays_away_is_called_as_often_as_the_limits_say_and_may_be_
     tool = Failing(*[ToolFailed("busy", again=True)] * 2)
     told = {**TOLD, "vote": [*votes("I", "I", "I"), *votes("I", "I", "I"), *votes("R", "R", "R")]}
     events = run(store, scripted(**told), FEW.but(tool_attempts=2, tool_wait=0, steps=3), [tool])
-    assert [len(chose.calls) for chose in of(Chose, events)] == [1, 1] and tool.calls == 3  # the same call, and the second time it answers
+    assert [len(chose.calls) for chose in of(Chose, events)] == [
+        1,
+        1,
+    ] and tool.calls == 3  # the same call, and the second time it answers
 
 
 @pytest.mark.parametrize("result", [None, Result(None), 3])
@@ -212,7 +261,8 @@ def test_a_tool_that_returns_no_result_is_named(store, result):
     assert "odd is broken: a tool returns a text, or a Result" in of(ToolReturned, events)[0].text
 
 
-# --- direct reading -----------------------------------------------------------------------------------------------------------
+# --- direct reading
+# -----------------------------------------------------------------------------------------------------------
 
 DIRECT = FEW.but(reading="whole graph")
 
@@ -227,17 +277,23 @@ def test_a_statement_where_an_answer_should_be_is_read(store):
     ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}] * 3]
     events = run(store, scripted(**{**TOLD, "vote": ballots}), DIRECT)
     (read,) = of(Read, events)
-    assert read.statement == "result = facts('Ada Lovelace')" and events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
+    assert read.statement == "result = facts('Ada Lovelace')" and events[-1].evidence == (
+        "Ada Lovelace --[born in]--> London",
+    )
 
 
 def test_a_forced_direct_answer_is_asked_for_as_often_as_the_limits_say(store):
     guesses = [{"answer": "London"}, {"answer": "Paris"}, {"answer": "London"}]
     llm = scripted(**{**TOLD, "vote": votes("I"), "guess": guesses, "choose": {"number": 1}})
     events = run(store, llm, DIRECT.but(steps=1, forced_reads=3))
-    assert len([event for event in of(Asked, events) if event.role == "forced answer"]) == 3 and events[-1].text == "London"
+    assert (
+        len([event for event in of(Asked, events) if event.role == "forced answer"]) == 3
+        and events[-1].text == "London"
+    )
 
 
-# --- one writer, and forks of forks -------------------------------------------------------------------------------------------
+# --- one writer, and forks of forks
+# -------------------------------------------------------------------------------------------
 
 
 def test_two_cannot_write_one_trace(store, tmp_path):
@@ -258,26 +314,48 @@ def test_a_fork_of_a_fork_keeps_the_first_change_and_verifies(store, tmp_path):
     first = fork(original, wrote, events[wrote].statement.replace("London", "Paris"), live=live)
     save_fork(first, tmp_path / "first.jsonl", original)
     kept = load_run(tmp_path / "first.jsonl")
-    assert verify(kept) is None and all(same_event(was, now) for was, now in zip(kept.events, again(kept), strict=True))
-    later = next(number for number, event in enumerate(kept.events) if number > wrote and isinstance(event, Asked))
-    second = fork(kept, later, json.dumps({"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}), live=live)
+    assert verify(kept) is None and all(
+        same_event(was, now) for was, now in zip(kept.events, again(kept), strict=True)
+    )
+    later = next(
+        number for number, event in enumerate(kept.events) if number > wrote and isinstance(event, Asked)
+    )
+    second = fork(
+        kept, later, json.dumps({"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}), live=live
+    )
     assert {edge.target for edge in second.graph.edges} == {"Paris"} and second.first_difference == later
 
 
 def test_a_run_stopped_while_it_waits_for_a_busy_tool_calls_it_again_when_it_goes_on(store, tmp_path):
     path = tmp_path / "run.jsonl"
-    walk = record(think(QUESTION, scripted(**TOLD), store, [Failing(ToolFailed("busy", again=True))], FEW.but(tool_wait=0)), path)
+    walk = record(
+        think(
+            QUESTION, scripted(**TOLD), store, [Failing(ToolFailed("busy", again=True))], FEW.but(tool_wait=0)
+        ),
+        path,
+    )
     next(event for event in walk if isinstance(event, ToolReturned))
     walk.close()
     store.write("G.clear()")
     events = list(resume(path, store, Resources([TOOL], scripted(**{**TOLD, "vote": votes("R")}))))
-    assert [returned.failed for returned in of(ToolReturned, events)] == [True, False] and events[-1].text == "London"
+    assert [returned.failed for returned in of(ToolReturned, events)] == [True, False] and events[
+        -1
+    ].text == "London"
 
 
 def test_a_run_with_a_lost_call_is_forked_by_the_numbers_that_are_shown(store):
     events = run(store, scripted(**TOLD))
-    at = next(number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "write")
-    lost = Asked(role="write, failed", model="scripted", prompt=events[at].prompt, reply="", usage=Usage(5, 0), step=events[at].step)
+    at = next(
+        number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "write"
+    )
+    lost = Asked(
+        role="write, failed",
+        model="scripted",
+        prompt=events[at].prompt,
+        reply="",
+        usage=Usage(5, 0),
+        step=events[at].step,
+    )
     events = [*events[:at], lost, *events[at:]]
     with pytest.raises(BadInput, match="a call that failed"):
         fork(events, at, "x")
@@ -285,7 +363,9 @@ def test_a_run_with_a_lost_call_is_forked_by_the_numbers_that_are_shown(store):
     assert {edge.target for edge in other.graph.edges} == {"Paris"} and other.first_difference == at
 
 
-@pytest.mark.parametrize("title", ["Call Me by Your Name", "Call of Duty", "Match (film)", "Select Ada", "Resultant = force"])
+@pytest.mark.parametrize(
+    "title", ["Call Me by Your Name", "Call of Duty", "Match (film)", "Select Ada", "Resultant = force"]
+)
 def test_a_title_is_no_statement(title):
     assert not is_statement(title)
 

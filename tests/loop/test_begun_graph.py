@@ -18,7 +18,10 @@ from kgot_lab.tools.search import search
 from kgot_lab.types import Edge, Node, Reply
 
 QUESTION = "Where was Ada Lovelace born?"
-KNOWN = PropertyGraph.of([Node("Ada Lovelace"), Node("London", ("City",))], [Edge("Ada Lovelace", "born in", "London", {"year": 1815})])
+KNOWN = PropertyGraph.of(
+    [Node("Ada Lovelace"), Node("London", ("City",))],
+    [Edge("Ada Lovelace", "born in", "London", {"year": 1815})],
+)
 TOOL = search(ADA, bm25(ADA), k=2)
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded")
 
@@ -31,7 +34,11 @@ def holding(graph, kind="in_memory"):
 
 
 def model(**more):
-    told = {"vote": votes("R", "R", "R"), "parse": {"answer": "London"}, "forced": {"statement": "result = facts()"}}
+    told = {
+        "vote": votes("R", "R", "R"),
+        "parse": {"answer": "London"},
+        "forced": {"statement": "result = facts()"},
+    }
     return scripted(**(told | more))
 
 
@@ -43,7 +50,10 @@ def asked_of_graph(path, given=(), **more):
 def test_a_graph_answers_without_documents_or_tools(tmp_path):
     events = asked_of_graph(tmp_path / "run.jsonl")
     assert (events[-1].text, events[-1].forced) == ("London", False)
-    assert events[-1].evidence == ("Ada Lovelace --[born in]--> London",) and of(Forced, events)[0].what == "read"
+    assert (
+        events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
+        and of(Forced, events)[0].what == "read"
+    )
 
 
 def test_a_graph_that_holds_the_answer_is_read_at_the_first_vote(tmp_path):
@@ -121,7 +131,10 @@ class _FromEvents:
 def test_a_store_that_holds_another_graph_is_not_walked_into(tmp_path):
     path = tmp_path / "run.jsonl"
     asked_of_graph(path)
-    with holding(PropertyGraph.of([Node("Babbage")])) as other, pytest.raises(BadInput, match="empty, or hold just the graph"):
+    with (
+        holding(PropertyGraph.of([Node("Babbage")])) as other,
+        pytest.raises(BadInput, match="empty, or hold just the graph"),
+    ):
         resume(path, other, Resources())
 
 
@@ -146,8 +159,12 @@ def test_a_second_question_on_the_same_store_builds_on_the_first():
             "write": {"statements": ["add('Ada Lovelace', 'born in', 'London')"]},
         }
         first = list(think(QUESTION, model(**told), store, [TOOL], FEW))
-        second = list(think("Who was born in London?", model(parse={"answer": "Ada Lovelace"}), store, [], FEW))
-    assert second[0].graph == graph_after(first).digest and second[-1].evidence == ("Ada Lovelace --[born in]--> London",)
+        second = list(
+            think("Who was born in London?", model(parse={"answer": "Ada Lovelace"}), store, [], FEW)
+        )
+    assert second[0].graph == graph_after(first).digest and second[-1].evidence == (
+        "Ada Lovelace --[born in]--> London",
+    )
     assert verify(second) is None
 
 

@@ -1,4 +1,6 @@
-"""What a tool of somebody's own may do wrong: the run goes on and says so; what is this computer's fault stops it with a sentence."""
+"""What a tool of somebody's own may do wrong: the run goes on and says so; what is this computer's fault
+stops it with a sentence.
+"""
 
 import pytest
 from support.loop_script import FEW, WRITE, call, of, scripted, votes
@@ -12,7 +14,12 @@ from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.tools.tool import Result, TextTool
 
 ONCE = FEW.but(steps=1, votes=1, tool_wait=0, tool_attempts=1, forced_reads=1, rereads=0)
-SCRIPT = {"vote": votes("I"), "tools": call(tool="own"), "write": WRITE, "forced": {"statement": "result = facts()"}}
+SCRIPT = {
+    "vote": votes("I"),
+    "tools": call(tool="own"),
+    "write": WRITE,
+    "forced": {"statement": "result = facts()"},
+}
 SCRIPT |= {"choose": {"answer": "London"}, "parse": {"answer": "London"}, "guess": {"answer": "London"}}
 
 
@@ -65,9 +72,17 @@ SHORT = [
 @pytest.mark.parametrize("error", SHORT, ids=lambda error: type(error).__name__)
 def test_want_of_memory_in_a_tool_is_no_fact_and_stops_a_run_that_goes_on_later(tmp_path, error):
     path = tmp_path / "run.jsonl"
-    with pytest.raises(OutOfMemory, match=r"too little memory for the tool own: close other programs or raise the limit \(ulimit -v\)"):
+    with pytest.raises(
+        OutOfMemory,
+        match=r"too little memory for the tool own: close other programs or raise the limit \(ulimit -v\)",
+    ):
         list(record(think("Where?", scripted(**SCRIPT), InMemory(), [raising(error)], ONCE), path))
     assert not of(ToolReturned, list(load_run(path).events))
-    works = TextTool("own", "Knows it.", {"query": "what to look for"}, lambda query: Result("Ada Lovelace was born in London."))
+    works = TextTool(
+        "own",
+        "Knows it.",
+        {"query": "what to look for"},
+        lambda query: Result("Ada Lovelace was born in London."),
+    )
     llm = scripted(**{name: reply for name, reply in SCRIPT.items() if name not in {"vote", "tools"}})
     assert of(Answered, list(resume(path, InMemory(), Resources([works], llm))))

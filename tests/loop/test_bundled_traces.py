@@ -70,12 +70,17 @@ def test_every_statement_on_a_trace_does_the_same_in_the_sandbox_today(path, sto
 
 
 def test_a_trace_says_which_model_which_engine_and_when(path):
-    about, asked = load_run(path).about, [event for event in load_run(path).events if isinstance(event, Asked)]
+    about, asked = (
+        load_run(path).about,
+        [event for event in load_run(path).events if isinstance(event, Asked)],
+    )
     if path.stem.startswith("simulated_"):
         assert about["model"].startswith("simulated:") and "no language model" in about["model"]
         assert all(event.model.startswith("simulated:") for event in asked)
     else:
-        assert re.fullmatch(r"[0-9a-f]{64}", about["model_sha256"]) and re.search(r"\d+\.\d+", about["engine"])
+        assert re.fullmatch(r"[0-9a-f]{64}", about["model_sha256"]) and re.search(
+            r"\d+\.\d+", about["engine"]
+        )
         assert not any(event.model.startswith("simulated") for event in asked)
     assert about["model"] and about["licence"]
     assert date(2026, 1, 1) <= date.fromisoformat(about["recorded"]) <= date(2100, 1, 1)
@@ -87,8 +92,13 @@ def test_a_trace_holds_no_path_of_a_machine_and_nothing_like_a_key(path):
 
 def test_the_answer_of_a_trace_rests_on_facts_of_its_graph_and_documents_its_tools_returned(path):
     trace = load_run(path)
-    final, facts = trace.events[-1], {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges}
-    returned = {document.id for event in trace.events if isinstance(event, ToolReturned) for document in event.sources}
+    final, facts = (
+        trace.events[-1],
+        {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges},
+    )
+    returned = {
+        document.id for event in trace.events if isinstance(event, ToolReturned) for document in event.sources
+    }
     assert set(final.evidence) <= facts and set(final.passages) <= returned
     assert final.forced or final.evidence
 
@@ -99,10 +109,18 @@ def storm_again(question=""):
     begun = load_run(path).events[0]
     tool = search(list(read_documents(bundled("winter-storm")).documents), k=3)
     with InMemory() as store:
-        yield from think(question or begun.question, connect(f"recorded:{path}"), store, [tool], Limits.of_json(begun.limits))
+        yield from think(
+            question or begun.question,
+            connect(f"recorded:{path}"),
+            store,
+            [tool],
+            Limits.of_json(begun.limits),
+        )
 
 
-def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_events_every_time(monkeypatch):
+def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_events_every_time(
+    monkeypatch,
+):
     monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
     recorded = load_run(bundled("traces/winter_storm.jsonl")).events
     for _ in range(2):
@@ -111,7 +129,10 @@ def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_
 
 def test_another_question_misses_and_is_told_what_to_do(monkeypatch):
     monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
-    with pytest.raises(ReplayMiss, match=r"winter_storm\.jsonl has no reply .*ask as it was, use a live model, or record it again"):
+    with pytest.raises(
+        ReplayMiss,
+        match=r"winter_storm\.jsonl has no reply .*ask as it was, use a live model, or record it again",
+    ):
         list(storm_again("Why is the sky blue?"))
 
 
@@ -124,8 +145,14 @@ def test_a_trace_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(
         try:
             other = fork(events, at, change, stores(events))
         except BadInput as error:
-            said = "reads the whole graph" if isinstance(event, Read) and event.statement == WHOLE_GRAPH else "refused"
-            assert said in str(error) and isinstance(event, Wrote | Read)  # what was typed does not run: said at once
+            said = (
+                "reads the whole graph"
+                if isinstance(event, Read) and event.statement == WHOLE_GRAPH
+                else "refused"
+            )
+            assert said in str(error) and isinstance(
+                event, Wrote | Read
+            )  # what was typed does not run: said at once
             continue
         assert other.stopped or other.answer
         assert other.first_difference >= at and other.asked == 0

@@ -1,4 +1,6 @@
-"""The certificate of a run: what its answer needs, by the sentences that it met, and which answers never pass."""
+"""The certificate of a run: what its answer needs, by the sentences that it met, and which answers never
+pass.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,14 @@ MARSH = Document("d5", "Jo Marsh was born in Cork.", "Jo Marsh")
 RUNS = sorted(path.name for path in bundled("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
 
 
-def told_run(answer: str, documents: Sequence[Document], read: Sequence[Document], *, question: str = WHERE, forced: bool = False):
+def told_run(
+    answer: str,
+    documents: Sequence[Document],
+    read: Sequence[Document],
+    *,
+    question: str = WHERE,
+    forced: bool = False,
+):
     """A run that met some documents of one sentence each, and read its answer from a few of them."""
     returned = ToolReturned(call=ToolCall("search", {"query": question}), text="…", sources=tuple(documents))
     supports = tuple((Support(document.id, document.text),) for document in read)
@@ -42,12 +51,19 @@ def states(certificate: Certificate) -> list[str]:
     return [fact.state for fact in certificate.facts]
 
 
-def simulated_run(world: World, number: int, documents: Sequence[Document], competence: Competence | None = None) -> list[Event]:
+def simulated_run(
+    world: World, number: int, documents: Sequence[Document], competence: Competence | None = None
+) -> list[Event]:
     tools = [search(documents, bm25(documents), k=4)]
-    return list(think(world.gold.chains[number].question, Simulated(world.gold, competence), PlainFacts(), tools, PATHS))
+    return list(
+        think(
+            world.gold.chains[number].question, Simulated(world.gold, competence), PlainFacts(), tools, PATHS
+        )
+    )
 
 
-# --- a path of sentences ----------------------------------------------------------------------------------------------
+# --- a path of sentences
+# ----------------------------------------------------------------------------------------------
 
 
 def test_the_path_from_the_name_in_the_question_to_the_answer_is_told_step_by_step():
@@ -75,7 +91,10 @@ def test_a_name_of_the_question_that_no_sentence_mentions_is_missing():
 def test_a_link_that_no_sentence_makes_is_missing():
     other = Document("d8", "Pal Norr was born in Cork.", "Pal Norr")
     certificate = certificate_of_run(told_run("Cork", [LANE, other], [LANE, other]))
-    assert certificate.facts[0].needed.identity == ("Silver Lane", "leads to", "Cork") and certificate.ruling == "withheld"
+    assert (
+        certificate.facts[0].needed.identity == ("Silver Lane", "leads to", "Cork")
+        and certificate.ruling == "withheld"
+    )
 
 
 @pytest.mark.parametrize("answer", ["Dublin", "yes", "", "Cor", "Marsh Cork"])
@@ -103,12 +122,17 @@ def test_a_value_stands_in_a_text_word_for_word_in_any_script(value, text, stand
 
 
 def test_a_guess_never_passes_even_where_a_sentence_holds_it():
-    assert certificate_of_run(told_run("Cork", [LANE, MARSH], [LANE, MARSH], forced=True)).ruling == "withheld"
+    assert (
+        certificate_of_run(told_run("Cork", [LANE, MARSH], [LANE, MARSH], forced=True)).ruling == "withheld"
+    )
     assert certificate_of_run(told_run("Cork", [], [], forced=True)).ruling == "withheld"
 
 
 def test_of_two_things_that_are_named_each_must_be_told_of():
-    asked, other = "Which film is older, Silver Lane or Copper Lane?", Document("d3", "Copper Lane is a film of 1961.", "Copper Lane")
+    asked, other = (
+        "Which film is older, Silver Lane or Copper Lane?",
+        Document("d3", "Copper Lane is a film of 1961.", "Copper Lane"),
+    )
     both = certificate_of_run(told_run("Silver Lane", [LANE, other], [LANE, other], question=asked))
     assert states(both) == ["one source", "one source"] and both.ruling == "passes"
     assert certificate_of_run(told_run("Silver Lane", [LANE], [LANE], question=asked)).ruling == "withheld"
@@ -117,7 +141,9 @@ def test_of_two_things_that_are_named_each_must_be_told_of():
 def test_a_title_goes_by_its_part_before_a_comma():
     born = Document("a", "Harris Fawell was born in West Chicago.", "Harris Fawell")
     place = Document("b", "It is a city in DuPage County.", "West Chicago, Illinois")
-    run = told_run("DuPage County", [born, place], [born, place], question="In what county was Harris Fawell born?")
+    run = told_run(
+        "DuPage County", [born, place], [born, place], question="In what county was Harris Fawell born?"
+    )
     assert certificate_of_run(run).ruling == "passes"
 
 
@@ -149,7 +175,8 @@ def test_recorded_runs_have_a_certificate_and_it_is_the_same_each_time(name):
     assert first.ruling != "passes" or run.answer.split()[0].casefold() in path.casefold()
 
 
-# --- what contests ----------------------------------------------------------------------------------------------------
+# --- what contests
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_passage_that_gives_another_value_contests_the_fact():
@@ -171,38 +198,57 @@ def test_a_passage_that_gives_another_value_contests_the_fact():
 )
 def test_what_is_said_of_another_or_of_another_kind_contests_nothing(other):
     title = "Pal Norr" if other.startswith("Pal") else "Jo Marsh"
-    certificate = certificate_of_run(told_run("Cork", [LANE, MARSH, Document("x1", other, title)], [LANE, MARSH]))
+    certificate = certificate_of_run(
+        told_run("Cork", [LANE, MARSH, Document("x1", other, title)], [LANE, MARSH])
+    )
     assert "contested" not in states(certificate)
 
 
 def test_what_a_passage_says_of_its_own_subject_contests_nothing():
     asked = "What landlocked country is in Southern Africa?"
-    places = [Document(name, f"{name} is a landlocked country located in Southern Africa.", name) for name in ("Botswana", "Zambia")]
+    places = [
+        Document(name, f"{name} is a landlocked country located in Southern Africa.", name)
+        for name in ("Botswana", "Zambia")
+    ]
     certificate = certificate_of_run(told_run("Botswana", places, places[:1], question=asked))
     assert states(certificate) == ["one source"]
 
 
 def test_the_value_in_the_same_place_is_found_whole():
-    assert value_instead("She died on 20 March 851 in Tours.", "She died on 20 March 852 in Tours.", "20 March 851") == "20 March 852"
-    assert value_instead("He was born in Cork, Ireland.", "He was born in New York City, Ireland.", "Cork") == "New York City"
+    assert (
+        value_instead(
+            "She died on 20 March 851 in Tours.", "She died on 20 March 852 in Tours.", "20 March 851"
+        )
+        == "20 March 852"
+    )
+    assert (
+        value_instead("He was born in Cork, Ireland.", "He was born in New York City, Ireland.", "Cork")
+        == "New York City"
+    )
     assert value_instead("Cork.", "Galway.", "Cork") == ""
     assert value_instead("He was born in Cork.", "He was born in County Cork.", "Galway") == ""
 
 
 def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():
     asked = "Whose teacher wrote about Harrow Brewing Company's founder, and who is Mira Tolland?"
-    assert question_names(asked, ["Mira Tolland (politician)"]) == ["Mira Tolland (politician)", "Harrow Brewing Company"]
+    assert question_names(asked, ["Mira Tolland (politician)"]) == [
+        "Mira Tolland (politician)",
+        "Harrow Brewing Company",
+    ]
     assert question_names("When did it end?", []) == []
     assert question_names("What is the place of birth of Jo Marsh?", ["Place of birth"]) == ["Jo Marsh"]
 
 
-# --- hops and comparisons, with a simulated model ---------------------------------------------------------------------
+# --- hops and comparisons, with a simulated model
+# ---------------------------------------------------------------------
 
 
 def test_a_question_that_was_split_needs_its_hops_and_passes_where_each_is_said():
     world = chain_world(3, 2)
     certificate = certificate_of_run(simulated_run(world, 0, world.documents))
-    assert [fact.fact.object for fact in certificate.facts] == [step.fact.object for step in world.gold.chains[0].steps]
+    assert [fact.fact.object for fact in certificate.facts] == [
+        step.fact.object for step in world.gold.chains[0].steps
+    ]
     assert certificate.ruling == "passes"
 
 
@@ -210,7 +256,9 @@ def test_a_question_that_was_split_needs_its_hops_and_passes_where_each_is_said(
 def test_a_hop_whose_passage_is_gone_is_missing(gone):
     world = chain_world(3, 2)
     step = world.gold.chains[1].steps[gone]
-    certificate = certificate_of_run(simulated_run(world, 1, [each for each in world.documents if each.title != step.title]))
+    certificate = certificate_of_run(
+        simulated_run(world, 1, [each for each in world.documents if each.title != step.title])
+    )
     assert certificate.ruling == "withheld" and "missing" in states(certificate)
 
 
@@ -219,7 +267,10 @@ def test_a_made_passage_contests_the_hop_that_it_is_about():
     step = world.gold.chains[0].steps[1]
     made = Document("made:1", step.sentence.replace(step.fact.object, "Pal Norr"), step.title)
     certificate = certificate_of_run(simulated_run(world, 0, [*world.documents, made]))
-    assert states(certificate) == ["one source", "contested"] and certificate.facts[1].rivals[0].object == "Pal Norr"
+    assert (
+        states(certificate) == ["one source", "contested"]
+        and certificate.facts[1].rivals[0].object == "Pal Norr"
+    )
 
 
 @pytest.mark.parametrize("hops", [1, 2])

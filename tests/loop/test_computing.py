@@ -1,4 +1,6 @@
-"""Arithmetic of the loop: who runs Python, how long it may take, and that a run without any is walked again without any."""
+"""Arithmetic of the loop: who runs Python, how long it may take, and that a run without any is walked again
+without any.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,21 @@ class WithoutPython:
 
 
 def model(code="print(1852 - 1815)", **more):
-    told = {"vote": [*votes("I", "I", "I"), *votes("R", "R", "R")], "tools": call(), "write": WRITE, "parse": {"answer": "37"}}
-    return scripted(**{**told, "arithmetic?": {"needed": True}, "arithmetic": {"code": code}, "compute again": {"code": code}, **more})
+    told = {
+        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+        "tools": call(),
+        "write": WRITE,
+        "parse": {"answer": "37"},
+    }
+    return scripted(
+        **{
+            **told,
+            "arithmetic?": {"needed": True},
+            "arithmetic": {"code": code},
+            "compute again": {"code": code},
+            **more,
+        }
+    )
 
 
 def asked_of(store, llm=None, limits=ALWAYS, **how):
@@ -62,7 +77,9 @@ def test_a_run_without_python_verifies_replays_and_forks_in_a_store_with_it(with
     kept = load_run(tmp_path / "run.jsonl")
     assert verify(kept) is None
     assert all(same_event(was, now) for was, now in zip(without, again(kept), strict=True))
-    at = next(number for number, event in enumerate(without) if isinstance(event, Asked) and event.role == "parse")
+    at = next(
+        number for number, event in enumerate(without) if isinstance(event, Asked) and event.role == "parse"
+    )
     other = fork(kept, at, json.dumps({"answer": "36"}))
     assert other.answer == "36" and other.asked == 0 and other.avoided == len(of(Asked, list(without))) - 1
 
@@ -81,7 +98,9 @@ def test_a_run_without_python_resumes_without_it_in_a_store_that_has_it(without,
 def test_a_run_with_python_is_walked_again_in_a_store_without_it_by_what_is_recorded_or_given(store):
     events = asked_of(store)
     with open_store("in_memory") as other:
-        assert all(same_event(was, now) for was, now in zip(events, again(events, WithoutPython(other)), strict=True))
+        assert all(
+            same_event(was, now) for was, now in zip(events, again(events, WithoutPython(other)), strict=True)
+        )
     with open_store("in_memory") as other:
         difference = verify(events, WithoutPython(other))
         assert "nothing here runs any" in difference.reason and isinstance(difference.recorded, Computed)
@@ -91,10 +110,17 @@ def test_a_run_with_python_is_walked_again_in_a_store_without_it_by_what_is_reco
 
 def test_new_arithmetic_of_a_fork_needs_something_that_runs_it(store):
     events = asked_of(store)
-    at = next(number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "arithmetic")
+    at = next(
+        number
+        for number, event in enumerate(events)
+        if isinstance(event, Asked) and event.role == "arithmetic"
+    )
     change = json.dumps({"code": "print(6 * 7)"})
     with open_store("in_memory") as other:
-        assert "nothing here runs any: take another store" in fork(events, at, change, WithoutPython(other)).stopped
+        assert (
+            "nothing here runs any: take another store"
+            in fork(events, at, change, WithoutPython(other)).stopped
+        )
     with open_store("in_memory") as other:
         forked = fork(events, at, change, WithoutPython(other), Resources(compute=lambda code: "forty-two"))
     assert [computed.output for computed in of(Computed, forked.events)] == ["forty-two"]
@@ -115,21 +141,41 @@ def test_a_resume_that_lacks_python_says_so_and_goes_on_when_it_is_given(store, 
 @pytest.mark.parametrize("kind", ["in_memory", "cypher_embedded", "sparql_embedded", "fused"])
 def test_arithmetic_takes_as_long_as_the_limits_say_in_every_store(kind):
     code = "import time\ntime.sleep(0.8)\nprint(37)"
-    about = {"cypher_embedded": "MATCH (n) RETURN n.id", "sparql_embedded": "SELECT ?s WHERE { ?s ?p ?o }"}.get(kind, "result = facts()")
-    told = {"forced": {"statement": about}, "read in": {"statement": ""}, "mend": {"statement": ""}, "reread": {"statement": ""}}
+    about = {
+        "cypher_embedded": "MATCH (n) RETURN n.id",
+        "sparql_embedded": "SELECT ?s WHERE { ?s ?p ?o }",
+    }.get(kind, "result = facts()")
+    told = {
+        "forced": {"statement": about},
+        "read in": {"statement": ""},
+        "mend": {"statement": ""},
+        "reread": {"statement": ""},
+    }
     with open_store(kind) as other:
         other.apply(other.graph().diff(PropertyGraph.from_triples([("Ada Lovelace", "born in", "London")])))
-        short = list(think(QUESTION, model(code, **told), other, [], ALWAYS.but(python_seconds=0.3, repairs=0)))
+        short = list(
+            think(QUESTION, model(code, **told), other, [], ALWAYS.but(python_seconds=0.3, repairs=0))
+        )
         long = list(think(QUESTION, model(code, **told), other, [], ALWAYS.but(python_seconds=20)))
-    assert [computed.output for computed in of(Computed, short)] == ["the statement took longer than 0.3 seconds"]
+    assert [computed.output for computed in of(Computed, short)] == [
+        "the statement took longer than 0.3 seconds"
+    ]
     assert [(computed.output, computed.failed) for computed in of(Computed, long)] == [("37", False)]
 
 
 def test_what_took_too_long_once_is_not_asked_of_the_clock_again():
     with open_store("in_memory", seconds=0.3) as hurried:
-        late = {role: {"statement": "while True: pass"} for role in ("write", "mend", "forced", "reread")} | {"guess": {"answer": "?"}}
-        events = list(think(QUESTION, model("while True: pass", **late), hurried, [TOOL], ALWAYS.but(python_seconds=0.3)))
-    told = {event.error for event in of(Repaired, events)} | {computed.output for computed in of(Computed, events)}
+        late = {role: {"statement": "while True: pass"} for role in ("write", "mend", "forced", "reread")} | {
+            "guess": {"answer": "?"}
+        }
+        events = list(
+            think(
+                QUESTION, model("while True: pass", **late), hurried, [TOOL], ALWAYS.but(python_seconds=0.3)
+            )
+        )
+    told = {event.error for event in of(Repaired, events)} | {
+        computed.output for computed in of(Computed, events)
+    }
     assert of(Repaired, events) and told == {"the statement took longer than 0.3 seconds"}
     assert verify(events) is None
 

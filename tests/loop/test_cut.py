@@ -29,7 +29,9 @@ def test_the_relevance_of_a_text_is_the_same_to_the_last_bit_whatever_order_its_
 
 def _told_with(seed):
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    return subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_a_rare_word_that_is_shared_counts_more_than_a_common_one():

@@ -1,4 +1,6 @@
-"""What an answer rests on: rows that were read, the facts they speak of, and the sentences that say them; near misses are planted."""
+"""What an answer rests on: rows that were read, the facts they speak of, and the sentences that say them;
+near misses are planted.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,12 @@ def test_nothing_is_read_from_an_empty_graph():
 
 def test_a_ballot_that_returns_a_constant_is_no_retrieve_and_the_answer_is_a_guess():
     ballots = [{"choice": "RETRIEVE", "text": "result = ['Mogadishu']"}] * 10
-    told = {"vote": ballots, "tools": call(), "write": {"statements": []}, "forced": {"statement": "result = ['Mogadishu']"}}
+    told = {
+        "vote": ballots,
+        "tools": call(),
+        "write": {"statements": []},
+        "forced": {"statement": "result = ['Mogadishu']"},
+    }
     llm = scripted(**told, reread={"statement": "result = ['Mogadishu']"}, guess={"answer": "Mogadishu"})
     with open_store("in_memory") as store:
         events = list(think("What is the capital?", llm, store, [search(ADA, bm25(ADA))], FEW))
@@ -107,10 +114,15 @@ AFRICA = [
 
 
 def answered(statements, read, documents=AFRICA, question="What is the capital of Nigeria?", **limits):
-    told = {"vote": [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": read}] * 3], "tools": call("Nigeria capital Niger Benin song")}
+    told = {
+        "vote": [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": read}] * 3],
+        "tools": call("Nigeria capital Niger Benin song"),
+    }
     llm = scripted(**told, write={"statements": statements}, parse={"answer": "Abuja"})
     with open_store("in_memory") as store:
-        events = list(think(question, llm, store, [search(documents, bm25(documents), k=3)], FEW.but(**limits)))
+        events = list(
+            think(question, llm, store, [search(documents, bm25(documents), k=3)], FEW.but(**limits))
+        )
     assert verify(events) is None
     return events[-1]
 
@@ -122,18 +134,27 @@ WRITTEN = [
 
 
 def test_reading_nigeria_does_not_cite_niger():
-    answer = answered(WRITTEN, "result = [v for u, v, d in G.edges(data=True) if u == 'Nigeria' and d['relation'] == 'capital']")
+    answer = answered(
+        WRITTEN,
+        "result = [v for u, v, d in G.edges(data=True) if u == 'Nigeria' and d['relation'] == 'capital']",
+    )
     assert answer.evidence == ("Nigeria --[capital]--> Abuja",)
 
 
 def test_a_fact_cites_the_sentence_that_says_it_and_not_every_passage_of_its_call():
     answer = answered(WRITTEN, "result = facts('Nigeria', 'capital')")
-    assert answer.supports == ((Support("g", "Nigeria has Abuja as its capital."),),) and answer.passages == ("g",)
+    assert answer.supports == ((Support("g", "Nigeria has Abuja as its capital."),),) and answer.passages == (
+        "g",
+    )
 
 
 def test_a_fact_that_no_sentence_says_cites_none():
     answer = answered(["add('Nigeria', 'capital', 'Lagos')"], "result = facts('Nigeria')")
-    assert answer.evidence == ("Nigeria --[capital]--> Lagos",) and answer.supports == ((),) and answer.passages == ()
+    assert (
+        answer.evidence == ("Nigeria --[capital]--> Lagos",)
+        and answer.supports == ((),)
+        and answer.passages == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +179,10 @@ def test_of_the_sentences_that_name_both_ends_those_with_the_relation_are_cited(
 
 
 def test_a_fact_keeps_all_its_supports_and_says_no_prompt_of_them_twice():
-    documents = [Document("a", "Ada was born in London.", "Ada"), Document("b", "Ada was born in London in 1815.", "Ada (again)")]
+    documents = [
+        Document("a", "Ada was born in London.", "Ada"),
+        Document("b", "Ada was born in London in 1815.", "Ada (again)"),
+    ]
     look = {"answer": "London", "choice": "RETRIEVE", "about": ["Ada"], "missing": ""}
     llm = scripted(
         extract="Ada | born in | London",
@@ -170,10 +194,15 @@ def test_a_fact_keeps_all_its_supports_and_says_no_prompt_of_them_twice():
     )
     tool = search(documents, bm25(documents), k=2)
     with open_store("in_memory") as store:
-        events = list(think("Where was Ada born?", llm, store, [tool], LOCAL.but(tool_tokens=400, unpolled=1)))
+        events = list(
+            think("Where was Ada born?", llm, store, [tool], LOCAL.but(tool_tokens=400, unpolled=1))
+        )
         (edge,) = store.graph().edges
     assert {support.source for support in noted(edge.properties)} == {"a", "b"}
-    assert set(events[-1].supports[0]) == {Support("a", "Ada was born in London."), Support("b", "Ada was born in London in 1815.")}
+    assert set(events[-1].supports[0]) == {
+        Support("a", "Ada was born in London."),
+        Support("b", "Ada was born in London in 1815."),
+    }
     assert of(Wrote, events) and verify(events) is None
 
 
@@ -191,7 +220,8 @@ def test_one_support_is_noted_as_plain_texts_and_an_odd_note_is_no_error():
     assert noted({"source": ["d1"], "sentence": None}) == (Support("d1", ""),) and noted({}) == ()
 
 
-# --- chains of several edges ------------------------------------------------------------------------------------------------
+# --- chains of several edges
+# ------------------------------------------------------------------------------------------------
 
 TRAVELS = [  # Ada --born in--> London --part of--> England --ruled by--> Victoria, and what stands near it
     ("Ada", "born in", "London"), ("London", "part of", "England"), ("England", "ruled by", "Victoria"),
@@ -202,7 +232,11 @@ TRAVELS = [  # Ada --born in--> London --part of--> England --ruled by--> Victor
     ("Kent", "part of", "Ada"), ("Kent", "born in", "England"),  # the same relations in the other order
     ("Ada", "knows", "Mary"), ("Mary", "knows", "Charles"), ("Ada", "knows", "Charles"),
 ]  # fmt: skip
-BORN, IN_ENGLAND, RULED = "Ada --[born in]--> London", "London --[part of]--> England", "England --[ruled by]--> Victoria"
+BORN, IN_ENGLAND, RULED = (
+    "Ada --[born in]--> London",
+    "London --[part of]--> England",
+    "England --[ruled by]--> Victoria",
+)
 CHAINS = {
     "two edges": {
         "in_memory": "result = [g['object'] for f in facts('Ada', 'born in') for g in facts(f['object'], 'part of')]",
@@ -305,10 +339,20 @@ def test_a_chain_whose_relations_are_not_named_is_not_cited(travels):
 
 
 def test_of_very_many_chains_that_over_the_named_node_is_cited_or_else_a_few():
-    edges = [Edge("Hub", "feeds", f"n{number}") for number in range(2000)] + [Edge(f"n{number}", "fills", "Sea") for number in range(2000)]
+    edges = [Edge("Hub", "feeds", f"n{number}") for number in range(2000)] + [
+        Edge(f"n{number}", "fills", "Sea") for number in range(2000)
+    ]
     with open_store("in_memory") as many:
         many.apply(many.graph().diff(PropertyGraph.of((), edges, dangling="add")))
-        named = rests_on(many, "near = facts('Hub', 'feeds')\nresult = [g['object'] for g in facts('n1900', 'fills')]")
-        any_of_them = rests_on(many, "near = facts('Hub', 'feeds')\nresult = [g['object'] for g in facts(near[0]['object'], 'fills')]")
+        named = rests_on(
+            many, "near = facts('Hub', 'feeds')\nresult = [g['object'] for g in facts('n1900', 'fills')]"
+        )
+        any_of_them = rests_on(
+            many,
+            "near = facts('Hub', 'feeds')\nresult = [g['object'] for g in facts(near[0]['object'], 'fills')]",
+        )
     assert set(named.evidence) == {"Hub --[feeds]--> n1900", "n1900 --[fills]--> Sea"}
-    assert len(any_of_them.evidence) == 6 and {fact.split("--")[1] for fact in any_of_them.evidence} == {"[feeds]", "[fills]"}
+    assert len(any_of_them.evidence) == 6 and {fact.split("--")[1] for fact in any_of_them.evidence} == {
+        "[feeds]",
+        "[fills]",
+    }

@@ -1,4 +1,6 @@
-"""A tool says itself that it finds documents, whatever its arguments are called; a recording remembers what it said."""
+"""A tool says itself that it finds documents, whatever its arguments are called; a recording remembers what
+it said.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,12 @@ class Shelf:
 
     @property
     def arguments(self):
-        return {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"], "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": {"words": {"type": "string"}},
+            "required": ["words"],
+            "additionalProperties": False,
+        }
 
     def __call__(self, /, **arguments):
         return Result(f"Looked for {arguments['words']}: Ada Lovelace was born in 1815.", (ADA[0],))
@@ -44,7 +51,11 @@ class Shelf:
 
 def model():
     return scripted(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], merge={"reason": "x"}, write=WRITE, parse={"answer": "1815"}, tools=call()
+        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
+        merge={"reason": "x"},
+        write=WRITE,
+        parse={"answer": "1815"},
+        tools=call(),
     )
 
 
@@ -80,7 +91,13 @@ def test_a_tool_that_takes_a_query_and_finds_no_documents_is_not_taken_for_a_sea
 
 
 def test_which_tools_of_ours_find_documents():
-    tools = [search(ADA, bm25(ADA)), ask_model(Scripted([]), name="any"), python(InMemory()), Shelf(), Silent()]
+    tools = [
+        search(ADA, bm25(ADA)),
+        ask_model(Scripted([]), name="any"),
+        python(InMemory()),
+        Shelf(),
+        Silent(),
+    ]
     assert [sought_by(tool) for tool in tools] == ["query", "", "", "words", ""]
 
 
@@ -105,8 +122,16 @@ def test_a_recording_of_our_tools_is_told_as_before():
 
 
 def test_a_text_tool_that_needs_more_than_what_to_look_for_is_refused():
-    with pytest.raises(BadInput, match="two finds documents by 'query', so that must be all it takes, not query, shelf"):
-        TextTool("two", "Looks.", {"query": "what", "shelf": "where"}, lambda query, shelf: Result(""), finds="query")
+    with pytest.raises(
+        BadInput, match="two finds documents by 'query', so that must be all it takes, not query, shelf"
+    ):
+        TextTool(
+            "two",
+            "Looks.",
+            {"query": "what", "shelf": "where"},
+            lambda query, shelf: Result(""),
+            finds="query",
+        )
 
 
 def test_a_store_says_what_else_it_can_do():

@@ -25,7 +25,11 @@ from kgot_lab.types import Reply
 
 FORKS = {"winter_storm_fork_volcano": "winter_storm", "hotpotqa_two_hops_fork_oregon": "hotpotqa_two_hops"}
 TOOL = search(ADA, bm25(ADA), k=2)
-PARIS = scripted(write={"statements": ['add("Ada Lovelace", "born in", "Paris")']}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
+PARIS = scripted(
+    write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
+    vote=votes("R", "R", "R"),
+    parse={"answer": "Paris"},
+)
 
 
 class FromEvents:
@@ -37,7 +41,9 @@ class FromEvents:
         self.replies = defaultdict(deque)
         for event in events:
             if isinstance(event, Asked):
-                self.replies[prompt_digest(event.prompt, "")].append(Reply(event.reply, event.usage, event.model))
+                self.replies[prompt_digest(event.prompt, "")].append(
+                    Reply(event.reply, event.usage, event.model)
+                )
 
     def __call__(self, prompt):
         return self.replies[prompt_digest(prompt, "")].popleft()
@@ -46,7 +52,12 @@ class FromEvents:
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     """A whole run, on file."""
-    llm = scripted(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), write=WRITE, parse={"answer": "London"})
+    llm = scripted(
+        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
+        tools=call(),
+        write=WRITE,
+        parse={"answer": "London"},
+    )
     path = tmp_path_factory.mktemp("runs") / "run.jsonl"
     with InMemory() as store:
         save_run(think("Where was Ada Lovelace born?", llm, store, [TOOL], FEW), path, run="born")
@@ -57,13 +68,21 @@ def original(tmp_path_factory):
 def other(original):
     """The same run with another text from the tool, and a model for the rest."""
     with InMemory() as store:
-        return fork(original.events, first(original, ToolReturned), "Ada Lovelace was born in Paris.", store, Resources([TOOL], PARIS))
+        return fork(
+            original.events,
+            first(original, ToolReturned),
+            "Ada Lovelace was born in Paris.",
+            store,
+            Resources([TOOL], PARIS),
+        )
 
 
 @pytest.fixture(params=sorted(FORKS))
 def bundle(request):
     """A bundled fork and the trace it was made from."""
-    return load_run(bundled(f"traces/{FORKS[request.param]}.jsonl")), load_run(bundled(f"traces/{request.param}.jsonl"))
+    return load_run(bundled(f"traces/{FORKS[request.param]}.jsonl")), load_run(
+        bundled(f"traces/{request.param}.jsonl")
+    )
 
 
 def first(trace, kind):
@@ -77,14 +96,23 @@ def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
     again = recorded_fork(original, load_run(tmp_path / "fork.jsonl"))
     assert all(same_event(was, now) for was, now in zip(other.events, again.events, strict=True))
-    assert (again.first_difference, again.avoided, again.asked, again.stopped) == (other.first_difference, 4, 5, "")
+    assert (again.first_difference, again.avoided, again.asked, again.stopped) == (
+        other.first_difference,
+        4,
+        5,
+        "",
+    )
     assert again.answer == "Paris" and again.graph == other.graph
 
 
 def test_the_head_of_the_file_says_what_was_changed_where(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
     about = load_run(tmp_path / "fork.jsonl").about
-    assert about["fork_of"] == "born" and about["at"] == first(original, ToolReturned) and about["model"] == "scripted"
+    assert (
+        about["fork_of"] == "born"
+        and about["at"] == first(original, ToolReturned)
+        and about["model"] == "scripted"
+    )
     assert about["change"] == "Ada Lovelace was born in Paris."
 
 
@@ -99,7 +127,11 @@ def test_a_fork_that_stopped_is_kept_with_its_reason(original, tmp_path):
 
 
 def test_a_change_to_nothing_is_a_change(original, tmp_path):
-    ballot = next(number for number, event in enumerate(original.events) if isinstance(event, Asked) and event.role == "vote")
+    ballot = next(
+        number
+        for number, event in enumerate(original.events)
+        if isinstance(event, Asked) and event.role == "vote"
+    )
     empty = fork(original.events, ballot, "", InMemory(open=no_sandbox))
     save_fork(empty, tmp_path / "fork.jsonl", original)
     assert recorded_fork(original, load_run(tmp_path / "fork.jsonl")).events[ballot].reply == ""
@@ -135,8 +167,14 @@ def test_a_file_that_changes_more_than_it_says_is_refused(original, other):
 
 
 def test_a_fork_that_gives_a_recorded_question_another_reply_is_refused(original):
-    ballots = [number for number, event in enumerate(original.events) if isinstance(event, Asked) and event.role == "vote"]
-    changed = fork(original.events, ballots[0], '{"choice": "INSERT", "text": "x"}', InMemory(open=no_sandbox))
+    ballots = [
+        number
+        for number, event in enumerate(original.events)
+        if isinstance(event, Asked) and event.role == "vote"
+    ]
+    changed = fork(
+        original.events, ballots[0], '{"choice": "INSERT", "text": "x"}', InMemory(open=no_sandbox)
+    )
     events = list(changed.events)
     events[ballots[1]] = replace(events[ballots[1]], reply="made up")
     about = {"fork_of": "born", "at": ballots[0], "change": events[ballots[0]].reply}
@@ -145,8 +183,14 @@ def test_a_fork_that_gives_a_recorded_question_another_reply_is_refused(original
 
 
 def test_numbers_in_the_head_are_not_believed(original, other):
-    about = {"fork_of": "born", "at": other.first_difference, "change": change_of(other.events, other.first_difference)}
-    again = recorded_fork(original, Trace("f", "", other.events, {**about, "avoided": 99, "asked": 0, "stopped": "no"}))
+    about = {
+        "fork_of": "born",
+        "at": other.first_difference,
+        "change": change_of(other.events, other.first_difference),
+    }
+    again = recorded_fork(
+        original, Trace("f", "", other.events, {**about, "avoided": 99, "asked": 0, "stopped": "no"})
+    )
     assert (again.avoided, again.asked, again.stopped) == (4, 5, "")
 
 
@@ -160,7 +204,11 @@ def test_a_bundled_fork_is_made_again_to_the_letter_from_its_own_replies(bundle)
     with InMemory() as store:
         again = fork(original.events, recorded.about["at"], recorded.about["change"], store, live)
     assert all(same_event(was, now) for was, now in zip(recorded.events, again.events, strict=True))
-    assert (again.avoided, again.asked, again.first_difference) == (shown.avoided, shown.asked, shown.first_difference)
+    assert (again.avoided, again.asked, again.first_difference) == (
+        shown.avoided,
+        shown.asked,
+        shown.first_difference,
+    )
     assert again.graph == shown.graph == graph_after(recorded.events)
 
 
@@ -180,13 +228,20 @@ def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
 
 def test_replies_results_and_statements_can_be_changed_and_nothing_else(original):
     parts = {type(event): changeable(event) for event in original.events}
-    assert parts[Asked] == "reply" and parts[ToolReturned] == "text" and parts[Wrote] == parts[Read] == "statement" and parts[Ballot] == ""
+    assert (
+        parts[Asked] == "reply"
+        and parts[ToolReturned] == "text"
+        and parts[Wrote] == parts[Read] == "statement"
+        and parts[Ballot] == ""
+    )
     inside = replace(original.events[first(original, Asked)], role="inside search")
     assert changeable(inside) == changeable(Read(statement=WHOLE_GRAPH, rows=())) == ""
 
 
 def test_a_run_beside_itself_has_every_event_in_line(original):
-    assert aligned(original.events, original.events) == [(number, number) for number in range(len(original.events))]
+    assert aligned(original.events, original.events) == [
+        (number, number) for number in range(len(original.events))
+    ]
 
 
 def test_every_event_of_two_runs_has_one_place_and_keeps_its_order(bundle):
@@ -195,7 +250,9 @@ def test_every_event_of_two_runs_has_one_place_and_keeps_its_order(bundle):
     assert [one for one, _ in pairs if one is not None] == list(range(len(original.events)))
     assert [two for _, two in pairs if two is not None] == list(range(len(recorded.events)))
     keys, other_keys = said(original.events), said(recorded.events)
-    alike = [one for one, two in pairs if one is not None and two is not None and keys[one] == other_keys[two]]
+    alike = [
+        one for one, two in pairs if one is not None and two is not None and keys[one] == other_keys[two]
+    ]
     assert set(range(recorded.about["at"])) <= set(alike)
 
 

@@ -18,12 +18,19 @@ from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 
 ONCE = FEW.but(steps=1, votes=1, tool_wait=0, forced_reads=1, rereads=0)
-SCRIPT = {"vote": votes("I"), "tools": call(tool="own"), "write": WRITE, "forced": {"statement": "result = facts()"}}
+SCRIPT = {
+    "vote": votes("I"),
+    "tools": call(tool="own"),
+    "write": WRITE,
+    "forced": {"statement": "result = facts()"},
+}
 SCRIPT |= {"choose": {"answer": "London"}, "parse": {"answer": "London"}, "guess": {"answer": "London"}}
 
 
 class Counted:
-    """A model whose every reply costs ten tokens and a cent; what it is told to raise comes after that many replies."""
+    """A model whose every reply costs ten tokens and a cent; what it is told to raise comes after that many
+    replies.
+    """
 
     name = "counted"
 
@@ -92,9 +99,13 @@ def test_a_run_stopped_in_a_tool_by_its_budget_resumes_with_what_was_spent(tmp_p
     spending = Spending(Budget(calls=4))
     llm = Budgeted(scripted(**SCRIPT), spending)
     events, error = stopped(tmp_path, asking(Budgeted(Counted(), spending), 5), llm)
-    assert isinstance(error, OverBudget) and len(inside(events)) == 2, "a vote and a choice of tools came before"
+    assert isinstance(error, OverBudget) and len(inside(events)) == 2, (
+        "a vote and a choice of tools came before"
+    )
     assert len(ledger(events).entries) == spending.calls == 4 and verify(events) is None
-    live = Resources([asking(Counted(), 5, Result("x", (), (Usage(7, 3, cost=0.01),) * 5))], scripted(**SCRIPT))
+    live = Resources(
+        [asking(Counted(), 5, Result("x", (), (Usage(7, 3, cost=0.01),) * 5))], scripted(**SCRIPT)
+    )
     everything = list(resume(tmp_path / "run.jsonl", InMemory(), live))
     assert len(inside(everything)) == 7 and verify(load_run(tmp_path / "run.jsonl")) is None
     assert list(load_run(tmp_path / "run.jsonl").events) == everything
@@ -108,7 +119,11 @@ def test_calls_that_a_tool_does_not_report_are_on_file_too(tmp_path):
 @pytest.mark.parametrize("fault", [RuntimeError("it broke"), ToolFailed("nothing is there")])
 def test_calls_of_a_tool_that_fails_are_on_file(tmp_path, fault):
     events, _ = stopped(tmp_path, asking(Budgeted(Counted(), Budget(calls=99)), 2, fault))
-    assert len(inside(events)) == 2 and not any(event.is_loss for event in inside(events)) and of(ToolReturned, events)[0].failed
+    assert (
+        len(inside(events)) == 2
+        and not any(event.is_loss for event in inside(events))
+        and of(ToolReturned, events)[0].failed
+    )
 
 
 def test_the_sum_that_a_tool_reports_of_calls_that_were_seen_counts_once(tmp_path):
@@ -129,9 +144,13 @@ def test_what_an_own_tool_spends_elsewhere_stops_the_next_call(tmp_path):
 def test_what_was_charged_once_is_not_charged_again_when_a_run_is_walked_again(tmp_path):
     tool = own(lambda query: Result("Ada Lovelace was born in London.", (), (Usage(cost=3.25),)))
     stopped(tmp_path, tool)
-    (tmp_path / "cut.jsonl").write_text("".join((tmp_path / "run.jsonl").read_text().splitlines(keepends=True)[:-2]))
+    (tmp_path / "cut.jsonl").write_text(
+        "".join((tmp_path / "run.jsonl").read_text().splitlines(keepends=True)[:-2])
+    )
     spending = Spending(Budget(calls=99))
-    list(resume(tmp_path / "cut.jsonl", InMemory(), Resources([tool], Budgeted(scripted(**SCRIPT), spending))))
+    list(
+        resume(tmp_path / "cut.jsonl", InMemory(), Resources([tool], Budgeted(scripted(**SCRIPT), spending)))
+    )
     assert spending.spent.cost == 0
 
 
@@ -151,13 +170,18 @@ def test_a_result_that_is_none_is_the_tools_mistake_and_no_stack_trace(tmp_path,
 
 def test_a_plain_text_is_a_result(tmp_path):
     events, _ = stopped(tmp_path, own(lambda query: "Ada Lovelace was born in London."))
-    assert (returned := of(ToolReturned, events)[0]).text == "Ada Lovelace was born in London." and not returned.failed
+    assert (
+        returned := of(ToolReturned, events)[0]
+    ).text == "Ada Lovelace was born in London." and not returned.failed
 
 
 KEY = "zx81-spectrum-key"
 
 
-@pytest.mark.parametrize("how", [RuntimeError(f"401 for Bearer {KEY}"), ToolFailed(f"401 for Bearer {KEY}"), ConnectionError(KEY), KEY])
+@pytest.mark.parametrize(
+    "how",
+    [RuntimeError(f"401 for Bearer {KEY}"), ToolFailed(f"401 for Bearer {KEY}"), ConnectionError(KEY), KEY],
+)
 def test_a_key_that_comes_back_from_a_tool_is_not_on_file(tmp_path, monkeypatch, how):
     monkeypatch.setenv("SPECTRUM_API_KEY", KEY)
 
@@ -170,9 +194,15 @@ def test_a_key_that_comes_back_from_a_tool_is_not_on_file(tmp_path, monkeypatch,
     assert "…" in of(ToolReturned, events)[0].text and KEY not in (tmp_path / "run.jsonl").read_text().lower()
 
 
-@pytest.mark.parametrize("how", [RuntimeError(f"401 for Bearer {KEY}"), ToolFailed(f"401 for Bearer {KEY}"), KEY])
-@pytest.mark.parametrize("then", [True, False], ids=["a key that is no longer set", "a key that is set only later"])
-def test_a_run_is_verified_and_forked_alike_whatever_keys_the_environment_has_by_then(tmp_path, monkeypatch, how, then):
+@pytest.mark.parametrize(
+    "how", [RuntimeError(f"401 for Bearer {KEY}"), ToolFailed(f"401 for Bearer {KEY}"), KEY]
+)
+@pytest.mark.parametrize(
+    "then", [True, False], ids=["a key that is no longer set", "a key that is set only later"]
+)
+def test_a_run_is_verified_and_forked_alike_whatever_keys_the_environment_has_by_then(
+    tmp_path, monkeypatch, how, then
+):
     def run(query: str) -> Result:
         if isinstance(how, Exception):
             raise how

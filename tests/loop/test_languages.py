@@ -1,4 +1,6 @@
-"""The loop in every language, embedded: written, read, repaired, read whole, and asked in three languages at once."""
+"""The loop in every language, embedded: written, read, repaired, read whole, and asked in three languages at
+once.
+"""
 
 from __future__ import annotations
 
@@ -90,9 +92,17 @@ def test_a_graph_grows_and_is_read_in_each_language(language, store, tool):
 def test_the_prompts_show_the_graph_as_the_language_spells_it(language, store, tool):
     write, read = LANGUAGES[language]
     llm = scripted(vote=ballots(read), write={"statements": [write]}, **ANSWER)
-    asked = [event for event in think(QUESTION, llm, store, [tool], FEW) if isinstance(event, Asked) and event.role == "vote"]
+    asked = [
+        event
+        for event in think(QUESTION, llm, store, [tool], FEW)
+        if isinstance(event, Asked) and event.role == "vote"
+    ]
     shown = asked[-1].prompt.messages[-1].text
-    spelled = {"Python (NetworkX)": "--[born in]-->", "Cypher": "-[:`born in` {year: 1815}]->", "SPARQL": ":born_in"}
+    spelled = {
+        "Python (NetworkX)": "--[born in]-->",
+        "Cypher": "-[:`born in` {year: 1815}]->",
+        "SPARQL": ":born_in",
+    }
     assert spelled[language] in shown
     assert shown.index("2 nodes (City 1, Person 1), 1 edges (born in 1)") < shown.index(spelled[language])
 
@@ -102,7 +112,10 @@ def test_a_repair_prompt_shows_the_engines_own_message(language, store, tool):
     broken = write[:-8]
     llm = scripted(vote=ballots(read), write={"statements": [broken]}, mend={"statement": write}, **ANSWER)
     events = list(think(QUESTION, llm, store, [tool], FEW))
-    (repaired, *_), mend = of(Repaired, events), next(event for event in of(Asked, events) if event.role == "mend")
+    (repaired, *_), mend = (
+        of(Repaired, events),
+        next(event for event in of(Asked, events) if event.role == "mend"),
+    )
     with pytest.raises(QueryFailed) as refused:
         store.write(broken)
     assert repaired.error == refused.value.reason and refused.value.reason in mend.prompt.messages[-1].text
@@ -111,10 +124,16 @@ def test_a_repair_prompt_shows_the_engines_own_message(language, store, tool):
 
 def test_the_whole_graph_can_be_read_directly_in_each_language(language, store, tool):
     write, _ = LANGUAGES[language]
-    llm = scripted(vote=[*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": "1815"}], write={"statements": [write]}, **ANSWER)
+    llm = scripted(
+        vote=[*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": "1815"}],
+        write={"statements": [write]},
+        **ANSWER,
+    )
     events = list(think(QUESTION, llm, store, [tool], FEW.but(reading="whole graph")))
     (read,) = of(Read, events)
-    assert read.rows == ({"subject": "Ada Lovelace", "relation": "born in", "object": "London", "year": 1815},)
+    assert read.rows == (
+        {"subject": "Ada Lovelace", "relation": "born in", "object": "London", "year": 1815},
+    )
     assert events[-1].text == "1815"
 
 
@@ -134,7 +153,8 @@ def test_operations_are_spelled_in_each_language(language, store, tool):
     assert events[-1].passages == ("d1",)
 
 
-# --- three languages at once ----------------------------------------------------------------------------------------------
+# --- three languages at once
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +171,9 @@ def in_three(**changed):
     write, read = LANGUAGES["Python (NetworkX)"]
     answers = iter(["eighteen fifteen", "1815", "1815", *["1815"] * 9])
     parse = lambda prompt: {"answer": next(answers)}  # noqa: E731
-    return scripted(vote=ballots(read), write={"statements": [write]}, **{"read in": reading, **ANSWER, "parse": parse})
+    return scripted(
+        vote=ballots(read), write={"statements": [write]}, **{"read in": reading, **ANSWER, "parse": parse}
+    )
 
 
 def test_candidates_of_three_languages_are_fused(three, tool):
@@ -160,13 +182,17 @@ def test_candidates_of_three_languages_are_fused(three, tool):
     (begun,) = of(Started, events)
     assert (begun.dialect, begun.readers) == ("Python (NetworkX)", ("Cypher", "SPARQL"))
     assert {event.dialect for event in of(Read, events)} == {"", "Cypher", "SPARQL"}
-    assert (isinstance(events[-1], Answered) and events[-1].text == "eighteen fifteen") or events[-1].text == "1815"
+    assert (isinstance(events[-1], Answered) and events[-1].text == "eighteen fifteen") or events[
+        -1
+    ].text == "1815"
 
 
 def test_a_language_whose_statement_fails_leaves_the_answer_to_the_others(three, tool):
     empty(three)
     llm = in_three(SPARQL="SELECT nonsense")
-    llm = scripted_with(llm, mend={"statement": "SELECT more nonsense"}, reread={"statement": "SELECT again nonsense"})
+    llm = scripted_with(
+        llm, mend={"statement": "SELECT more nonsense"}, reread={"statement": "SELECT again nonsense"}
+    )
     events = list(think(QUESTION, llm, three, [tool], FEW.but(rereads=0, repairs=1)))
     (refused,) = of(Refused, events)
     assert refused.dialect == "SPARQL"
@@ -195,9 +221,13 @@ def test_a_run_in_three_languages_is_verified_and_forked(three, tool, tmp_path):
     empty(three)
     assert verify(events, three) is None
     empty(three)
-    at = next(number for number, event in enumerate(events) if isinstance(event, Read) and event.dialect == "Cypher")
+    at = next(
+        number for number, event in enumerate(events) if isinstance(event, Read) and event.dialect == "Cypher"
+    )
     made = fork(events, at, "MATCH (n:City) RETURN n.id AS city", three)
-    assert next(event for event in made.events if isinstance(event, Read) and event.dialect == "Cypher").rows == ({"city": "London"},)
+    assert next(
+        event for event in made.events if isinstance(event, Read) and event.dialect == "Cypher"
+    ).rows == ({"city": "London"},)
 
 
 def test_a_write_that_one_of_the_mirrors_cannot_hold_is_taken_back_everywhere(three):

@@ -1,4 +1,6 @@
-"""A memory that questions share: what one taught, the next begins with, and what was retracted is not read again."""
+"""A memory that questions share: what one taught, the next begins with, and what was retracted is not read
+again.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,15 @@ def asked(path, world: World, number: int = 0, **more) -> Trace:
     """A question of a world, asked with a memory."""
     with PlainFacts() as store:
         question, model = world.gold.chains[number].question, more.pop("model", Simulated(world.gold))
-        return lab.ask(question, looking(world), model, preset=more.pop("limits", PATHS), store=store, memory=path, **more)
+        return lab.ask(
+            question,
+            looking(world),
+            model,
+            preset=more.pop("limits", PATHS),
+            store=store,
+            memory=path,
+            **more,
+        )
 
 
 def of(kind: type[Event], run: Trace) -> list[Event]:
@@ -63,18 +73,25 @@ def remembered_sources(path) -> set[str]:
         return {claim.source for by in claims.claims_of(claims.facts()).values() for claim in by}
 
 
-# --- the second time ----------------------------------------------------------------------------------------------------
+# --- the second time
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limits", [PATHS, LOCAL, REFERENCE], ids=lambda limits: limits.preset)
 @pytest.mark.parametrize("world", [ONE, TWO], ids=["one hop", "two hops"])
-def test_the_same_question_again_is_answered_with_fewer_calls_and_leaves_the_same_memory(tmp_path, world, limits):
+def test_the_same_question_again_is_answered_with_fewer_calls_and_leaves_the_same_memory(
+    tmp_path, world, limits
+):
     path = tmp_path / "memory.db"
     first = asked(path, world, limits=limits)
     kept = remembered(path)
     second = asked(path, world, limits=limits)
     assert first.answer == second.answer == world.gold.chains[0].answer
-    assert len(of(Asked, second)) < len(of(Asked, first)) and not of(ToolReturned, second) and of(ToolReturned, first)
+    assert (
+        len(of(Asked, second)) < len(of(Asked, first))
+        and not of(ToolReturned, second)
+        and of(ToolReturned, first)
+    )
     assert remembered(path) == kept and second.about["memory"]["learnt"]["new"] == 0
 
 
@@ -110,13 +127,23 @@ def test_a_sentence_is_a_claim_of_its_document_at_its_place_and_a_fact_read_from
         for claim in found:
             by_rule = claim.fact.relation in (SAYS_SENTENCE, MENTIONS_NAME)
             assert texts[claim.source][claim.span.start : claim.span.end] == claim.span.text
-            assert claim.said_by == ("" if by_rule else Simulated(ONE.gold).name) and (claim.confidence == 1) is by_rule
+            assert (
+                claim.said_by == ("" if by_rule else Simulated(ONE.gold).name)
+                and (claim.confidence == 1) is by_rule
+            )
         assert [change.by for change in claims.log()] == [f"run {run.run}"]
 
 
 def test_a_memory_is_the_graph_that_the_run_left(tmp_path):
     with PlainFacts() as store:
-        lab.ask(TWO.gold.chains[0].question, looking(TWO), Simulated(TWO.gold), preset=PATHS, store=store, memory=tmp_path / "memory.db")
+        lab.ask(
+            TWO.gold.chains[0].question,
+            looking(TWO),
+            Simulated(TWO.gold),
+            preset=PATHS,
+            store=store,
+            memory=tmp_path / "memory.db",
+        )
         left = {(edge.type, support) for edge in store.graph().edges for support in noted(edge.properties)}
         with open_claims(tmp_path / "memory.db") as claims:
             graph = remembered_near(claims, "").graph
@@ -133,13 +160,21 @@ def test_another_question_begins_with_what_the_first_one_taught(tmp_path):
 def test_a_memory_answers_without_documents(tmp_path):
     first = asked(tmp_path / "memory.db", ONE)
     with PlainFacts() as store:
-        run = lab.ask(first.question, None, Simulated(ONE.gold), preset=PATHS, store=store, memory=tmp_path / "memory.db")
+        run = lab.ask(
+            first.question,
+            None,
+            Simulated(ONE.gold),
+            preset=PATHS,
+            store=store,
+            memory=tmp_path / "memory.db",
+        )
     assert run.answer == first.answer
     with pytest.raises(BadInput, match="nothing to take facts from"):
         lab.ask(first.question, None, Scripted(_never), memory=tmp_path / "empty.db")
 
 
-# --- two at once, and stops -------------------------------------------------------------------------------------------------
+# --- two at once, and stops
+# -------------------------------------------------------------------------------------------------
 
 
 def test_two_questions_at_once_lose_nothing(tmp_path):
@@ -195,7 +230,8 @@ def test_a_run_is_learnt_once_and_not_again_where_it_was_erased_since(tmp_path):
         assert learn_run(claims, run).learnt.new == 0 and not claims.facts()
 
 
-# --- retraction -------------------------------------------------------------------------------------------------------------
+# --- retraction
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_retracted_source_names_the_answer_and_is_not_used_by_the_next_question(tmp_path):
@@ -208,10 +244,14 @@ def test_a_retracted_source_names_the_answer_and_is_not_used_by_the_next_questio
     assert [(each.id, each.text) for each in fallen.answers] == [(first.question, first.answer)]
     next_one = asked(path, ONE, model=Scripted(lambda _: "unknown"))
     told = [document.id for returned in of(ToolReturned, next_one) for document in returned.sources]
-    supports = {support.source for edge in of(Started, next_one)[0].start.edges for support in noted(edge.properties)}
+    supports = {
+        support.source for edge in of(Started, next_one)[0].start.edges for support in noted(edge.properties)
+    }
     assert source not in told and source not in supports and told
     with open_claims(path) as claims:
-        assert source not in {claim.source for by in claims.claims_of(claims.facts()).values() for claim in by}
+        assert source not in {
+            claim.source for by in claims.claims_of(claims.facts()).values() for claim in by
+        }
         claims.undo(fallen.change)
     assert asked(path, ONE).answer == first.answer
 
@@ -248,7 +288,9 @@ def test_another_text_under_the_id_of_one_that_was_read_is_a_source_of_its_own(t
     assert apart and {source.partition("@")[0] for source in apart} <= first
     assert {line.split()[0] for line in met} >= {source.partition("@")[0] for source in apart}
     assert asked(path, other, 1).answer == other.gold.chains[1].answer
-    assert remembered_sources(path) >= first | new and not {each for each in remembered_sources(path) if each.count("@") > 1}
+    assert remembered_sources(path) >= first | new and not {
+        each for each in remembered_sources(path) if each.count("@") > 1
+    }
     with open_claims(path) as claims:
         for source in first:
             claims.retract_source(source)
@@ -271,7 +313,9 @@ def test_a_document_of_which_a_part_was_written_anew_is_the_same_and_said_to_hav
 
 def test_a_tool_leaves_out_what_was_retracted_and_finds_nothing_where_that_is_all():
     pages = (Document("a", "Ada was born.", "Ada"), Document("b", "Bob was born.", "Bob"))
-    tool = TextTool("search", "Finds.", {"query": "words"}, lambda query: Result("[1] Ada: both", pages), finds="query")
+    tool = TextTool(
+        "search", "Finds.", {"query": "words"}, lambda query: Result("[1] Ada: both", pages), finds="query"
+    )
     (careful,) = without_retracted([tool], {"a"})
     assert careful(query="born") == Result("[1] Bob Bob was born.", pages[1:]) and careful.finds == "query"
     (nothing,) = without_retracted([tool], {"a", "b"})
@@ -279,7 +323,8 @@ def test_a_tool_leaves_out_what_was_retracted_and_finds_nothing_where_that_is_al
         nothing(query="born")
 
 
-# --- what a question begins with ----------------------------------------------------------------------------------------------
+# --- what a question begins with
+# ----------------------------------------------------------------------------------------------
 
 
 def test_of_a_large_memory_the_facts_near_the_question_are_taken_and_those_that_they_lead_to():
@@ -304,8 +349,13 @@ def test_a_fact_that_several_sources_claim_has_them_all_and_a_sentence_has_a_nod
         claims.learn([Claim(each, source, span) for each in (fact, said) for source in ("d1", "d2")])
         claims.learn(Claim(Triple(sentence, MENTIONS_NAME, "London"), "d1", span))
         graph = graph_of_claims(claims.claims_of(claims.facts()))
-    by_type = {type: [edge for edge in graph.edges if edge.type == type] for type in ("born in", SAYS_SENTENCE, MENTIONS_NAME)}
-    assert [{support.source for support in noted(edge.properties)} for edge in by_type["born in"]] == [{"d1", "d2"}]
+    by_type = {
+        type: [edge for edge in graph.edges if edge.type == type]
+        for type in ("born in", SAYS_SENTENCE, MENTIONS_NAME)
+    }
+    assert [{support.source for support in noted(edge.properties)} for edge in by_type["born in"]] == [
+        {"d1", "d2"}
+    ]
     assert {edge.target for edge in by_type[SAYS_SENTENCE]} == {"Ada §1", "Ada §2"}
     assert [(edge.source, edge.target) for edge in by_type[MENTIONS_NAME]] == [("Ada §1", "London")]
 
@@ -320,7 +370,9 @@ def test_at_an_earlier_time_a_question_sees_what_was_believed_then_and_teaches_n
         kept = claims.graph_hash(claims=True)
     with open_claims(path) as claims:
         run = asked(claims.as_of(then, then), ONE)
-    assert run.answer == ONE.gold.chains[0].answer and run.about["memory"]["old"] and not of(ToolReturned, run)
+    assert (
+        run.answer == ONE.gold.chains[0].answer and run.about["memory"]["old"] and not of(ToolReturned, run)
+    )
     assert remembered(path) == kept
     with open_claims(path) as claims:
         assert not claims.facts()
@@ -329,22 +381,40 @@ def test_at_an_earlier_time_a_question_sees_what_was_believed_then_and_teaches_n
 def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
     from support.loop_script import FEW, call, scripted, votes
 
-    tool = TextTool("search", "Finds.", {"query": "words"}, lambda query: Result("It says nothing of the kind."), finds="query")
+    tool = TextTool(
+        "search",
+        "Finds.",
+        {"query": "words"},
+        lambda query: Result("It says nothing of the kind."),
+        finds="query",
+    )
     model = scripted(
         vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), parse={"answer": "Lagos"},
         write={"statements": ['add("Nigeria", "capital", "Lagos")']},
     )  # fmt: skip
     run = lab.ask("What is the capital of Nigeria?", tool, model, preset=FEW, memory=tmp_path / "memory.db")
-    assert run.about["memory"]["learnt"] | {"change": None} == {"change": None, "new": 1, "known": 0, "back": 0, "queued": 1, "left": 0}
+    assert run.about["memory"]["learnt"] | {"change": None} == {
+        "change": None,
+        "new": 1,
+        "known": 0,
+        "back": 0,
+        "queued": 1,
+        "left": 0,
+    }
     assert not run.about["memory"]["new"] and run.about["memory"]["unheld"] == [
         {"subject": "Nigeria", "relation": "capital", "object": "Lagos"}
     ]
     with open_claims(tmp_path / "memory.db") as claims:
         (waiting,) = ReviewLedger(claims).queue()
-        assert not claims.facts() and waiting.claim.source == "search(query='Ada Lovelace')" and waiting.claim.said_by == "scripted"
+        assert (
+            not claims.facts()
+            and waiting.claim.source == "search(query='Ada Lovelace')"
+            and waiting.claim.said_by == "scripted"
+        )
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------------
+# --- what is refused
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -371,6 +441,16 @@ def test_a_store_that_holds_a_graph_beside_a_memory_and_a_time_before_there_is_o
     with PlainFacts() as store:
         store.write(store.dialect.add([(Triple("a", "b", "c"), {})]))
         with pytest.raises(BadInput, match="holds a graph"):
-            lab.ask("Who?", looking(ONE), Scripted(_never), preset=PATHS, store=store, memory=tmp_path / "memory.db")
-    with pytest.raises(BadInput, match="no memory at"), asked_memory(tmp_path / "none.db", "Who?", at=datetime.now(UTC)):
+            lab.ask(
+                "Who?",
+                looking(ONE),
+                Scripted(_never),
+                preset=PATHS,
+                store=store,
+                memory=tmp_path / "memory.db",
+            )
+    with (
+        pytest.raises(BadInput, match="no memory at"),
+        asked_memory(tmp_path / "none.db", "Who?", at=datetime.now(UTC)),
+    ):
         pass

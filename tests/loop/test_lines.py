@@ -1,4 +1,6 @@
-"""Events as lines: every kind has one, and no text of a model or a document gets a line of its own or moves the cursor."""
+"""Events as lines: every kind has one, and no text of a model or a document gets a line of its own or moves
+the cursor.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def test_every_kind_of_event_has_words_of_its_own():
     assert all(line(event) and type(event).__name__ + "(" not in line(event) for event in events)
 
 
-@pytest.mark.parametrize("evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"])
+@pytest.mark.parametrize(
+    "evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"]
+)
 def test_no_text_of_others_begins_a_line_or_reaches_the_terminal_as_a_command(evil):
     tame, wild = each_kind("ab"), each_kind(f"a{evil}b")
     for one, other in zip(tame, wild, strict=True):
@@ -36,7 +40,10 @@ def test_a_long_text_is_shortened_but_a_question_and_an_answer_are_not():
 
 def test_of_many_facts_a_few_are_shown_and_the_rest_counted():
     wrote = next(event for event in each_kind("x") if isinstance(event, Wrote))
-    assert line(wrote, most=2).splitlines()[-1].strip() == "… and 7 more" and line(wrote, most=20).count("--[x]-->") == 9
+    assert (
+        line(wrote, most=2).splitlines()[-1].strip() == "… and 7 more"
+        and line(wrote, most=20).count("--[x]-->") == 9
+    )
 
 
 def test_words_of_other_scripts_stay_whole():
@@ -51,12 +58,17 @@ def test_an_event_prints_as_its_line_alone_and_in_a_list():
 
 
 def test_a_printed_event_is_still_compared_by_all_its_fields():
-    one, other = Read(statement="facts()", rows=("a fact",)), Read(statement="facts()", rows=("another fact",))
+    one, other = (
+        Read(statement="facts()", rows=("a fact",)),
+        Read(statement="facts()", rows=("another fact",)),
+    )
     assert repr(one) == repr(other) and one != other and one == pickle.loads(pickle.dumps(one))
 
 
 def test_an_event_whose_fields_are_of_another_type_still_prints():
-    assert repr(Answered(text=5, forced=False)) == "answer     5" and "None" in repr(Read(statement=None, rows=()))
+    assert repr(Answered(text=5, forced=False)) == "answer     5" and "None" in repr(
+        Read(statement=None, rows=())
+    )
 
 
 def test_caption_line_and_parts_say_the_same_of_a_vote():

@@ -1,4 +1,6 @@
-"""The preset for small models: a triple at a time, names to look up, no vote before there is something to vote on."""
+"""The preset for small models: a triple at a time, names to look up, no vote before there is something to
+vote on.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,35 @@ from support.work import calls, computing_at_most
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.loop.again.extract import extract, left_to_read
 from kgot_lab.loop.cut import fit
-from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Read, Refused, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import (
+    Answered,
+    Asked,
+    Chose,
+    Cut,
+    Forced,
+    Parsed,
+    Read,
+    Refused,
+    Started,
+    ToolCall,
+    ToolReturned,
+    Voted,
+    Wrote,
+)
 from kgot_lab.loop.forecast import calls_by_role, forecast
 from kgot_lab.loop.insert import proper, sourced_sentences
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import think
-from kgot_lab.memory.grounded import EXAMPLES, EXTRACT, SourcedSentence, grounded_facts, read_triples, says_fact
+from kgot_lab.memory.grounded import (
+    EXAMPLES,
+    EXTRACT,
+    SourcedSentence,
+    grounded_facts,
+    read_triples,
+    says_fact,
+)
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.text.sentences import LONGEST_SENTENCE, sentences
@@ -36,7 +59,12 @@ FACTS = {
     "Thames": "Thames | flows through | London",
 }
 RETRIEVE = {"answer": "Analytical Engine", "choice": "RETRIEVE", "about": ["Charles Babbage"], "missing": ""}
-UNKNOWN = {"answer": "Unknown.", "choice": "RETRIEVE", "about": ["Ada Lovelace"], "missing": "what he designed"}
+UNKNOWN = {
+    "answer": "Unknown.",
+    "choice": "RETRIEVE",
+    "about": ["Ada Lovelace"],
+    "missing": "what he designed",
+}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +93,9 @@ def run(llm, store, tool, limits=LOCAL, question=QUESTION):
 def test_the_question_is_the_first_search_and_no_ballot_is_asked_before_two_turns(store, tool):
     events = run(small(), store, tool)
     first, second, third = of(Voted, events)
-    assert [(voted.choice, voted.asked, voted.possible) for voted in (first, second)] == [("INSERT", 0, 0)] * 2
+    assert [(voted.choice, voted.asked, voted.possible) for voted in (first, second)] == [
+        ("INSERT", 0, 0)
+    ] * 2
     assert first.agreement == 0.0 and "no vote before 2 turns" in first.reasons[0]
     assert (third.choice, third.retrieves) == ("RETRIEVE", 2)  # two of three decide
     assert of(Chose, events)[0].calls == (ToolCall("search", {"query": QUESTION}),)
@@ -75,23 +105,34 @@ def test_the_question_is_the_first_search_and_no_ballot_is_asked_before_two_turn
 def test_a_graph_that_is_not_empty_is_not_called_empty(store, tool):
     reason = of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].reasons[0]
     assert reason == "no vote on an empty graph"
-    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].asked > 0  # a graph that holds something may hold the answer
+    assert (
+        of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].asked > 0
+    )  # a graph that holds something may hold the answer
 
 
 def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, tool):
     events = run(small(), store, tool)
     writes = [asked.prompt for asked in of(Asked, events) if asked.role == "write"]
     assert writes and all(prompt.schema is None and prompt.messages[0].text == EXTRACT for prompt in writes)
-    assert [message.role for message in writes[0].messages] == ["system", *["user", "assistant"] * len(EXAMPLES), "user"]
+    assert [message.role for message in writes[0].messages] == [
+        "system",
+        *["user", "assistant"] * len(EXAMPLES),
+        "user",
+    ]
     said = [prompt.messages[-1].text for prompt in writes]
-    assert len(said) == len(set(said)) and all(text.startswith("[") for text in said)  # nothing twice, each under its title
+    assert len(said) == len(set(said)) and all(
+        text.startswith("[") for text in said
+    )  # nothing twice, each under its title
     assert QUESTION not in str([prompt.messages for prompt in writes])
 
 
 def test_facts_carry_their_sentence_and_document_and_invented_ones_are_refused(store, tool):
     events = run(small(), store, tool, question="Where was Ada Lovelace born?")
     edge = next(edge for edge in store.graph().edges if edge.target == "London" and edge.type == "born in")
-    assert edge.properties["sentence"] == "Ada Lovelace was born in London in 1815." and edge.properties["source"] == "d1"
+    assert (
+        edge.properties["sentence"] == "Ada Lovelace was born in London in 1815."
+        and edge.properties["source"] == "d1"
+    )
     assert any("Nobel" in refused.statement and refused.writing for refused in of(Refused, events))
     assert of(Wrote, events) and not any("Nobel" in repr(wrote.diff) for wrote in of(Wrote, events))
 
@@ -172,22 +213,30 @@ def test_a_name_is_told_from_a_kind_and_a_date(text, name):
     ],
 )
 def test_a_triple_is_grounded_when_the_sentence_says_its_object(triple, grounded):
-    assert says_fact(SourcedSentence("She worked with Charles Babbage.", "Ada Lovelace", "d1", 1), triple) is grounded
+    assert (
+        says_fact(SourcedSentence("She worked with Charles Babbage.", "Ada Lovelace", "d1", 1), triple)
+        is grounded
+    )
 
 
 def test_lines_that_are_no_triples_are_passed_over():
-    text = "a | b | c\na | b\n| b | c\na | b | c | d\n a  |  b | c \nHere are the facts:\nd | e | " + "x" * 400
+    text = (
+        "a | b | c\na | b\n| b | c\na | b | c | d\n a  |  b | c \nHere are the facts:\nd | e | " + "x" * 400
+    )
     assert read_triples(text) == [Triple("a", "b", "c")]
 
 
 def test_what_a_sentence_says_cannot_become_code(store):
     nasty = 'x", source=""); G.clear(); add("'
-    statement = PYTHON.add(grounded_facts([(Triple(nasty, "is '", "\\"), SourcedSentence('He said "\'\n"', "", "d'", 0))], store))
+    statement = PYTHON.add(
+        grounded_facts([(Triple(nasty, "is '", "\\"), SourcedSentence('He said "\'\n"', "", "d'", 0))], store)
+    )
     (edge,) = store.write(statement).added_edges
     assert (edge.source, edge.type, edge.target, edge.properties["source"]) == (nasty, "is '", "\\", "d'")
 
 
-# --- cutting --------------------------------------------------------------------------------------------------------------
+# --- cutting
+# --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -196,12 +245,21 @@ def test_what_a_sentence_says_cannot_become_code(store):
         ("Dr. Smith met J. R. R. Tolkien. They talked.", ["Dr. Smith met J. R. R. Tolkien.", "They talked."]),
         ("It cost 3.5 m. He left! Why? No.", ["It cost 3.5 m.", "He left!", "Why?", "No."]),
         ('She said "Stop." Then she left.', ['She said "Stop."', "Then she left."]),
-        ("A title\n\nA line\nwhich goes on.\n- a point\n- another", ["A title", "A line\nwhich goes on.", "- a point", "- another"]),
+        (
+            "A title\n\nA line\nwhich goes on.\n- a point\n- another",
+            ["A title", "A line\nwhich goes on.", "- a point", "- another"],
+        ),
         ("ends. without capital", ["ends. without capital"]),
         ("  \n ", []),
         ('Matthew Stephen "M." Ward sings. He writes.', ['Matthew Stephen "M." Ward sings.', "He writes."]),
-        ('Elwyn Brooks "E. B." White (b. 1899) wrote op. 3. It sold.', ['Elwyn Brooks "E. B." White (b. 1899) wrote op. 3.', "It sold."]),
-        ("The school is in the U.S. Capt. Ray said no. He left.", ["The school is in the U.S. Capt. Ray said no.", "He left."]),
+        (
+            'Elwyn Brooks "E. B." White (b. 1899) wrote op. 3. It sold.',
+            ['Elwyn Brooks "E. B." White (b. 1899) wrote op. 3.', "It sold."],
+        ),
+        (
+            "The school is in the U.S. Capt. Ray said no. He left.",
+            ["The school is in the U.S. Capt. Ray said no.", "He left."],
+        ),
     ],
 )
 def test_sentences_end_where_a_reader_would_say(text, expected):
@@ -210,18 +268,27 @@ def test_sentences_end_where_a_reader_would_say(text, expected):
 
 def test_a_run_of_an_older_version_is_cut_by_the_rules_it_was_recorded_with():
     text, before = 'Matthew Stephen "M." Ward sings.', Limits.of_json({})
-    assert sentences(text, before.sentences) == ['Matthew Stephen "M."', "Ward sings."] and "sentences" not in before.as_json()
+    assert (
+        sentences(text, before.sentences) == ['Matthew Stephen "M."', "Ward sings."]
+        and "sentences" not in before.as_json()
+    )
     assert sentences(text, Limits().sentences) == [text] and Limits.of_json(LOCAL.as_json()) == LOCAL
 
 
 @pytest.mark.parametrize(
-    ("text", "end"), [("A. ", ""), ("x", ""), ("word ", ""), ("\n", "end")], ids=["initials", "a word", "words", "lines"]
+    ("text", "end"),
+    [("A. ", ""), ("x", ""), ("word ", ""), ("\n", "end")],
+    ids=["initials", "a word", "words", "lines"],
 )
 def test_a_long_text_of_initials_or_without_any_end_is_cut_in_one_go_and_nothing_is_lost(text, end):
     text = text * 300_000 + end
-    with computing_at_most(60):  # about a second; with every initial looked at from the beginning it would be half an hour
+    with computing_at_most(
+        60
+    ):  # about a second; with every initial looked at from the beginning it would be half an hour
         pieces = sentences(text)
-    assert "".join("".join(pieces).split()) == "".join(text.split()) and all(len(piece) <= LONGEST_SENTENCE for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split()) and all(
+        len(piece) <= LONGEST_SENTENCE for piece in pieces
+    )
 
 
 def test_what_is_far_less_relevant_than_the_best_is_left_out_even_where_there_is_room():
@@ -245,7 +312,8 @@ def test_halves_of_letters_are_replaced_and_whole_ones_kept():
     assert whole({"a": ["\ud800x", 1, None], "é😀": "é😀"}) == {"a": ["?x", 1, None], "é😀": "é😀"}
 
 
-# --- forecast -------------------------------------------------------------------------------------------------------------
+# --- forecast
+# -------------------------------------------------------------------------------------------------------------
 
 
 def counted(events):
@@ -263,7 +331,9 @@ def positive(counts):
 
 
 def divided(turns):
-    """Ballots that are never decided early: for every turn I R I R I with two reasons, at last R I R I R with three statements."""
+    """Ballots that are never decided early: for every turn I R I R I with two reasons, at last R I R I R with
+    three statements.
+    """
     inserts = [{"choice": "INSERT", "text": f"reason {n}"} for n in range(3)]
     retrieves = [{"choice": "RETRIEVE", "text": f"result = facts(){'[:9]' * n}"} for n in range(1, 4)]
     turn = [inserts[0], retrieves[0], inserts[1], retrieves[1], inserts[2]]
@@ -277,7 +347,9 @@ def several(field, count):
 @pytest.mark.parametrize("turns", [1, 2])
 def test_the_forecast_of_the_reference_preset_is_what_a_divided_run_asks(store, tool, turns):
     store.write('add("a", "b", "c")\nadd("d", "e", "f")')
-    distinct = [{"choice": "RETRIEVE", "text": f"result = facts({name!r})"} for name in ("a", "d", "Ada Lovelace")]
+    distinct = [
+        {"choice": "RETRIEVE", "text": f"result = facts({name!r})"} for name in ("a", "d", "Ada Lovelace")
+    ]
     ballots = divided(turns)
     ballots[-5::2] = distinct
     llm = scripted(
@@ -323,10 +395,15 @@ def test_the_forecast_of_the_local_preset_is_what_a_divided_run_asks(store, tool
 
 
 def test_a_forecast_never_counts_below_nothing_and_knows_the_turns_without_a_vote():
-    assert calls_by_role(LOCAL, steps=0) == calls_by_role(LOCAL, steps=2)  # the first two turns are not polled
+    assert calls_by_role(LOCAL, steps=0) == calls_by_role(
+        LOCAL, steps=2
+    )  # the first two turns are not polled
     for limits in (LOCAL, REFERENCE):
-        assert all(count >= 0 for steps in (0, 1, 7, 99) for count in calls_by_role(limits, steps=steps).values())
-    # two turns of 5 ballots, a merge, a choice and a statement, 5 ballots more, then 3 candidates with a check and 3 parses, and a choice
+        assert all(
+            count >= 0 for steps in (0, 1, 7, 99) for count in calls_by_role(limits, steps=steps).values()
+        )
+    # two turns of 5 ballots, a merge, a choice and a statement, 5 ballots more, then 3 candidates with a
+    # check and 3 parses, and a choice
     assert forecast(REFERENCE, steps=2).calls == 2 * (5 + 1 + 1 + 1) + 5 + 3 * (1 + 3) + 1
 
 
@@ -342,7 +419,8 @@ def test_limits_that_make_no_sense_are_refused(change, error):
         REFERENCE.but(**change)
 
 
-# --- extraction without a question ----------------------------------------------------------------------------------------
+# --- extraction without a question
+# ----------------------------------------------------------------------------------------
 
 
 def test_every_sentence_of_every_document_is_asked_about_when_there_is_no_question(store):
@@ -356,7 +434,10 @@ def test_every_sentence_of_every_document_is_asked_about_when_there_is_no_questi
 @pytest.mark.parametrize("by", ["sentences", "statements"])
 def test_an_extraction_that_was_stopped_anywhere_asks_for_no_reply_twice(store, by):
     limits = LOCAL if by == "sentences" else FEW
-    wrote = [{"statements": [f'add("Ada", "knows", "{name}")', f'add("{name}", "is", "known")']} for name in ("Bob", "Cy", "Di")]
+    wrote = [
+        {"statements": [f'add("Ada", "knows", "{name}")', f'add("{name}", "is", "known")']}
+        for name in ("Bob", "Cy", "Di")
+    ]
 
     def model(asked=0):
         return small() if by == "sentences" else scripted(write=wrote[asked:] or wrote[-1:])
@@ -368,7 +449,9 @@ def test_an_extraction_that_was_stopped_anywhere_asks_for_no_reply_twice(store, 
         done = whole_run[:stop]
         rest = list(extract(ADA, model(len(of(Asked, done))), store, limits, done=done))
         told = [event for event in (*done, *rest) if not isinstance(event, Started)]
-        assert told == [event for event in whole_run if not isinstance(event, Started)], f"stopped after event {stop}"
+        assert told == [event for event in whole_run if not isinstance(event, Started)], (
+            f"stopped after event {stop}"
+        )
         assert store.graph() == expected == graph_after([*done, *rest])
     assert rest == [] == left_to_read(ADA, limits, whole_run)
 
@@ -427,6 +510,8 @@ def test_the_sentences_of_a_tool_without_documents_are_those_of_its_text():
 def test_a_ledger_is_saved_as_json_lines_that_add_up(store, tool, tmp_path):
     book = ledger(run(small(), store, tool), "r1")
     book.save(tmp_path / "ledger.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert len(lines) == len(book.entries) > 0 and {line["run"] for line in lines} == {"r1"}
     assert sum(line["prompt_tokens"] for line in lines) == book.total.prompt_tokens

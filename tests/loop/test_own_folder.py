@@ -1,4 +1,6 @@
-"""The recorded answers over the invented folder: each is what the loop does with the recorded replies; the heads say whose these are."""
+"""The recorded answers over the invented folder: each is what the loop does with the recorded replies; the
+heads say whose these are.
+"""
 
 import pytest
 
@@ -8,7 +10,11 @@ from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.again.replay import same_event
 from kgot_lab.loop.trace import load_run
 
-RIGHT = {"keys_along_paths": "Olive Tarn", "keys_by_writing": "Dunmore Tools", "treasurer": "Wilf Arrol"}  # only the first is
+RIGHT = {
+    "keys_along_paths": "Olive Tarn",
+    "keys_by_writing": "Dunmore Tools",
+    "treasurer": "Wilf Arrol",
+}  # only the first is
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -19,4 +25,6 @@ def test_a_recorded_answer_is_what_the_loop_does_with_its_replies(name):
     again = ask(run.question, bundled("own-folder/allotment"), f"recorded:{path}", preset=preset)
     assert again.answer == run.answer == RIGHT[name] and len(again.events) == len(run.events)
     assert all(map(same_event, again.events, run.events))
-    assert run.about["model_sha256"] == QWEN_CODER.sha256 and run.about["model"].startswith("Qwen2.5-Coder-1.5B")
+    assert run.about["model_sha256"] == QWEN_CODER.sha256 and run.about["model"].startswith(
+        "Qwen2.5-Coder-1.5B"
+    )

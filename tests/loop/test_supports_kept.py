@@ -1,4 +1,6 @@
-"""A fact that a second source says gains a support and loses none: in every language, in every way of writing."""
+"""A fact that a second source says gains a support and loses none: in every language, in every way of
+writing.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,17 @@ LOOK = TextTool("search", "Finds.", {"query": "words"}, told, finds="query")
 def adding(kind: str, document: Document | None = None) -> str:
     """The statement by which a model writes the fact, perhaps with where it has it from, in a language."""
     if kind == "cypher_embedded":
-        noting = "" if document is None else f" SET r.source = '{document.id}', r.sentence = '{document.text}'"
+        noting = (
+            "" if document is None else f" SET r.source = '{document.id}', r.sentence = '{document.text}'"
+        )
         return f"MERGE (a {{id: 'Ada Lovelace'}}) MERGE (b {{id: 'London'}}) MERGE (a)-[r:`born in`]->(b){noting}"
     if kind == "sparql_embedded":
         parts = ":Ada_Lovelace ; rdf:predicate :born_in ; rdf:object :London"
-        noting = "" if document is None else f" . [] rdf:subject {parts} ; :source '{document.id}' ; :sentence '{document.text}'"
+        noting = (
+            ""
+            if document is None
+            else f" . [] rdf:subject {parts} ; :source '{document.id}' ; :sentence '{document.text}'"
+        )
         return f"INSERT DATA {{ :Ada_Lovelace :born_in :London{noting} }}"
     noting = "" if document is None else f", source={document.id!r}, sentence={document.text!r}"
     return f"add('Ada Lovelace', 'born in', 'London'{noting})"
@@ -59,10 +67,16 @@ def reading(kind: str) -> str:
 
 def _other_reading(prompt: Prompt) -> dict[str, str]:
     """The statement that a mirror in another language is asked with."""
-    return {"statement": reading("sparql_embedded" if "Begin with SELECT" in prompt.messages[-1].text else "cypher_embedded")}
+    return {
+        "statement": reading(
+            "sparql_embedded" if "Begin with SELECT" in prompt.messages[-1].text else "cypher_embedded"
+        )
+    }
 
 
-@pytest.mark.parametrize("noting", [True, False], ids=["the model notes its source", "the model notes nothing"])
+@pytest.mark.parametrize(
+    "noting", [True, False], ids=["the model notes its source", "the model notes nothing"]
+)
 @pytest.mark.parametrize("kind", LANGUAGES)
 def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
     retrieve = {"choice": "RETRIEVE", "text": reading(kind)}
@@ -73,10 +87,18 @@ def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
     )  # fmt: skip
     store = open_store(kind)
     events = list(think(QUESTION, model, store, [LOOK], FEW.but(steps=3)))
-    kept = {support for edge in store.graph().edges if edge.identity[:3] == FACT for support in noted(edge.properties)}
+    kept = {
+        support
+        for edge in store.graph().edges
+        if edge.identity[:3] == FACT
+        for support in noted(edge.properties)
+    }
     store.close()
     (final,) = of(Answered, events)
-    assert set().union(*final.supports) == BOTH and set(final.passages) == {"d1", "d2"}  # in RDF two descriptions are two edges
+    assert set().union(*final.supports) == BOTH and set(final.passages) == {
+        "d1",
+        "d2",
+    }  # in RDF two descriptions are two edges
     assert kept == (BOTH if noting else set()) and verify(events) is None
 
 
@@ -84,7 +106,10 @@ def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
 def test_a_fact_that_is_read_from_two_documents_notes_both(kind):
     limits = LOCAL.but(open_with_question=False, unpolled=0, votes=1)
     store = open_store(kind)
-    runs = [list(think(QUESTION, _searching(query), store, [LOOK], limits)) for query in ("Ada Lovelace", "Peerage")]
+    runs = [
+        list(think(QUESTION, _searching(query), store, [LOOK], limits))
+        for query in ("Ada Lovelace", "Peerage")
+    ]
     store.close()
     kept = [set(noted(edge.properties)) for edge in graph_after(runs[-1]).edges if edge.identity[:3] == FACT]
     assert kept == [BOTH] and [verify(events) for events in runs] == [None, None]
@@ -92,10 +117,20 @@ def test_a_fact_that_is_read_from_two_documents_notes_both(kind):
 
 def _searching(query: str):
     """A model in the mode of operations that looks one thing up before it answers."""
-    looks = [{"answer": answer, "choice": choice, "about": ["Ada Lovelace"], "missing": ""} for answer, choice in LOOKS]
+    looks = [
+        {"answer": answer, "choice": choice, "about": ["Ada Lovelace"], "missing": ""}
+        for answer, choice in LOOKS
+    ]
     said = "Ada Lovelace | born in | London"
     names = {"about": ["Ada Lovelace"]}
-    return scripted(look=looks, tools=call(query), next={"about": [query]}, names=names, extract=said, parse={"answer": "London"})
+    return scripted(
+        look=looks,
+        tools=call(query),
+        next={"about": [query]},
+        names=names,
+        extract=said,
+        parse={"answer": "London"},
+    )
 
 
 @pytest.mark.parametrize("kind", LANGUAGES)
@@ -110,18 +145,23 @@ def test_a_sentence_that_two_documents_say_keeps_both_and_so_does_the_fact_in_it
     edges = store.graph().edges
     store.close()
     every = {*BOTH, Support("d9", ONE.text)}
-    assert {support for edge in edges if edge.type == SAYS_SENTENCE for support in noted(edge.properties)} == every
+    assert {
+        support for edge in edges if edge.type == SAYS_SENTENCE for support in noted(edge.properties)
+    } == every
     assert [set(noted(edge.properties)) for edge in edges if edge.identity[:3] == FACT] == [every]
 
 
-# --- every store, servers too ---------------------------------------------------------------------------------------------
+# --- every store, servers too
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_no_store_loses_a_support_that_a_statement_writes_over(kind, tmp_path, request):
     with opened(kind.open(tmp_path, request)) as store:
         for document in (ONE, OTHER, ONE):
-            diff = written(store, store.dialect.add([(Triple(*FACT), note([Support(document.id, document.text)]))]))
+            diff = written(
+                store, store.dialect.add([(Triple(*FACT), note([Support(document.id, document.text)]))])
+            )
         assert not diff, "what is known is learnt again and changes nothing"
         (edge,) = [edge for edge in store.neighbours("Ada Lovelace") if edge.identity[:3] == FACT]
         assert set(noted(edge.properties)) == BOTH

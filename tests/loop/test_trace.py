@@ -22,7 +22,19 @@ from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
-from kgot_lab.loop.events import EVENTS, Answered, Asked, Forced, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
+from kgot_lab.loop.events import (
+    EVENTS,
+    Answered,
+    Asked,
+    Forced,
+    Read,
+    Refused,
+    ToolReturned,
+    Voted,
+    Wrote,
+    from_json,
+    to_json,
+)
 from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
@@ -34,7 +46,12 @@ TOOL = search(ADA, bm25(ADA), k=2)
 
 
 def model(**changed):
-    replies = {"vote": [*votes("I", "I", "I"), *votes("R", "R", "R")], "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
+    replies = {
+        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+        "tools": call(),
+        "write": WRITE,
+        "parse": {"answer": "London"},
+    }
     return scripted(**{**replies, **changed})
 
 
@@ -47,7 +64,10 @@ def empty():
 @pytest.fixture(scope="module")
 def events():
     """A whole run with a repair and a refusal in it."""
-    llm = model(write={"statements": ["add(", *WRITE["statements"]]}, mend=[{"statement": f"add({n}"} for n in range(4)])
+    llm = model(
+        write={"statements": ["add(", *WRITE["statements"]]},
+        mend=[{"statement": f"add({n}"} for n in range(4)],
+    )
     with InMemory() as store:
         return tuple(think(QUESTION, llm, store, [TOOL], FEW))
 
@@ -78,8 +98,13 @@ def test_the_head_names_the_engine_and_the_file_of_a_local_model(events, tmp_pat
         name, engine, sha256 = "local:a", "xllamacpp 2026.10", "ab" * 32
 
     list(record(events, tmp_path / "run.jsonl", about=made_by(OnFile())))
-    assert load_run(tmp_path / "run.jsonl").about == {"engine": "xllamacpp 2026.10", "model_sha256": "ab" * 32}
-    assert made_by(scripted()) == {} == made_by(Budgeted(scripted(), Budget())), "a model that is no file here says nothing of the kind"
+    assert load_run(tmp_path / "run.jsonl").about == {
+        "engine": "xllamacpp 2026.10",
+        "model_sha256": "ab" * 32,
+    }
+    assert made_by(scripted()) == {} == made_by(Budgeted(scripted(), Budget())), (
+        "a model that is no file here says nothing of the kind"
+    )
 
 
 def test_a_trace_that_exists_is_not_written_over(events, tmp_path):
@@ -106,7 +131,10 @@ def test_verify_finds_nothing_in_an_honest_trace(events):
 
 def test_verify_names_the_first_event_that_was_tampered_with(events):
     for kind, change in (
-        (Wrote, lambda event: replace(event, diff=replace(event.diff, added_nodes=event.diff.added_nodes[:1]))),
+        (
+            Wrote,
+            lambda event: replace(event, diff=replace(event.diff, added_nodes=event.diff.added_nodes[:1])),
+        ),
         (Read, lambda event: replace(event, rows=("Paris",))),
         (Voted, lambda event: replace(event, inserts=4)),
         (Refused, lambda event: replace(event, reason="because")),
@@ -166,7 +194,10 @@ for _ in record(think(QUESTION, Slow(), InMemory(), [TOOL], FEW), {str(path)!r})
     pass
 """
     process = subprocess.Popen([sys.executable, "-c", program])
-    until(lambda: process.poll() is not None or (path.exists() and path.read_text().count("\n") >= 5), "some events are kept")
+    until(
+        lambda: process.poll() is not None or (path.exists() and path.read_text().count("\n") >= 5),
+        "some events are kept",
+    )
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     before = load_run(path)
@@ -180,14 +211,20 @@ for _ in record(think(QUESTION, Slow(), InMemory(), [TOOL], FEW), {str(path)!r})
 
 def test_a_run_that_no_longer_does_what_was_recorded_is_not_resumed(events, tmp_path):
     voted = next(number for number, event in enumerate(events) if isinstance(event, Voted))
-    save_run((*events[:voted], replace(events[voted], inserts=5), *events[voted + 1 : -1]), tmp_path / "run.jsonl")
+    save_run(
+        (*events[:voted], replace(events[voted], inserts=5), *events[voted + 1 : -1]), tmp_path / "run.jsonl"
+    )
     with InMemory() as store, pytest.raises(TraceError, match=f"event {voted}"):
         list(resume(tmp_path / "run.jsonl", store, Resources([TOOL], model())))
 
 
 def test_a_fork_with_a_changed_tool_text_asks_only_what_changed(events):
     at = next(number for number, event in enumerate(events) if isinstance(event, ToolReturned))
-    llm = scripted(write={"statements": ['add("Ada Lovelace", "born in", "Paris")']}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
+    llm = scripted(
+        write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
+        vote=votes("R", "R", "R"),
+        parse={"answer": "Paris"},
+    )
     with InMemory() as store:
         other = fork(events, at, "Ada Lovelace was born in Paris.", store, Resources([TOOL], llm))
     assert other.answer == "Paris" and other.first_difference == at and not other.stopped
@@ -206,7 +243,9 @@ def test_a_fork_without_a_model_runs_to_the_first_missing_reply_and_keeps_the_gr
 
 
 def test_a_fork_of_a_reply_takes_exactly_that_one_of_several_equal_prompts(events):
-    ballots = [number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"]
+    ballots = [
+        number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"
+    ]
     with InMemory() as store:
         other = fork(events, ballots[1], json.dumps({"choice": "INSERT", "text": "something else"}), store)
     assert other.first_difference == ballots[1]
@@ -280,8 +319,18 @@ OLD = """{"trace":1,"run":"old","created":"2026-11-21T10:00:00+00:00","version":
 def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
     (tmp_path / "old.jsonl").write_text(OLD)
     old = load_run(tmp_path / "old.jsonl")
-    assert (old.run, old.about, old.question, old.answer, old.finished) == ("old", {}, "Where?", "London", True)
-    assert old.events[0].readers == () and old.events[-1].evidence == () and graph_after(old.events).ids == ("Ada",)
+    assert (old.run, old.about, old.question, old.answer, old.finished) == (
+        "old",
+        {},
+        "Where?",
+        "London",
+        True,
+    )
+    assert (
+        old.events[0].readers == ()
+        and old.events[-1].evidence == ()
+        and graph_after(old.events).ids == ("Ada",)
+    )
     assert connect(f"recorded:{tmp_path / 'old.jsonl'}")(old.events[1].prompt).text == "R"
 
 
@@ -292,7 +341,8 @@ def test_a_trace_that_an_editor_saved_with_a_mark_is_read_all_the_same(tmp_path)
     assert load_run(marked) == load_run(whole)
 
 
-# --- damage -----------------------------------------------------------------------------------------------------------
+# --- damage
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_line_that_was_changed_moved_or_taken_out_is_noticed_and_named(tmp_path):

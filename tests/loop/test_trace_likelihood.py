@@ -27,11 +27,18 @@ from kgot_lab.types import Message
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
 MESSAGES = (Message("system", "Answer."), Message("user", QUESTION))
-REPLIES = {"vote": [*votes("I", "I", "I"), *votes("R", "R", "R")], "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
+REPLIES = {
+    "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+    "tools": call(),
+    "write": WRITE,
+    "parse": {"answer": "London"},
+}
 
 
 class Holding:
-    """A model that holds each reply a little less likely than the one before; `always`, also where it is not asked."""
+    """A model that holds each reply a little less likely than the one before; `always`, also where it is not
+    asked.
+    """
 
     def __init__(self, llm, *, always=False, most=1000):
         self.llm, self.name, self.always, self.most, self.replies = llm, llm.name, always, most, 0
@@ -81,7 +88,9 @@ def test_a_text_or_a_value_is_asked_for_without_unless_it_is_wanted(store):
 
 def test_a_trace_says_how_likely_a_reply_was_only_where_it_was_told(store, tmp_path):
     run = a_loop(Holding(Scripted(lambda prompt: "London")), store)
-    likely, _ = asked(record(ask_reply(run, "answer", MESSAGES, How("parse", likelihood=True)), tmp_path / "likely.jsonl"))
+    likely, _ = asked(
+        record(ask_reply(run, "answer", MESSAGES, How("parse", likelihood=True)), tmp_path / "likely.jsonl")
+    )
     asked(record(ask_reply(run, "answer", MESSAGES, How("parse")), tmp_path / "plain.jsonl"))
     assert load_run(tmp_path / "likely.jsonl").events == tuple(likely)
     line = json.loads((tmp_path / "likely.jsonl").read_text().splitlines()[1])
@@ -102,7 +111,9 @@ def test_a_recorded_reply_is_given_back_as_likely_as_it_was_and_only_to_who_asks
 
 def test_a_run_whose_replies_tell_it_is_verified_resumed_and_recorded_like_any_other(store, tmp_path):
     path = tmp_path / "run.jsonl"
-    llm = Budgeted(Recorder(Holding(scripted(**REPLIES), always=True), tmp_path / "tape.jsonl"), Budget(calls=50))
+    llm = Budgeted(
+        Recorder(Holding(scripted(**REPLIES), always=True), tmp_path / "tape.jsonl"), Budget(calls=50)
+    )
     events = list(record(think(QUESTION, llm, store, [TOOL], FEW), path))
     told = [event.logprob for event in of(Asked, events)]
     assert told == [-number / 3 for number in range(1, len(told) + 1)]
@@ -129,7 +140,14 @@ def test_a_reply_put_there_by_hand_was_held_likely_by_no_model_and_one_that_was_
 
 
 def test_a_line_whose_logprob_is_none_is_damage(store):
-    (event,), _ = asked(ask_text(a_loop(Holding(Scripted(lambda prompt: "x"), always=True), store), "answer", MESSAGES, How("parse")))
+    (event,), _ = asked(
+        ask_text(
+            a_loop(Holding(Scripted(lambda prompt: "x"), always=True), store),
+            "answer",
+            MESSAGES,
+            How("parse"),
+        )
+    )
     line = to_json(event)
     assert same_event(from_json(line), event)
     for odd in ("likely", 0.5, True, float("nan")):

@@ -51,7 +51,13 @@ def run(llm, store, tool, limits=FEW, **options):
 
 def straight(**changed):
     """A model that searches once, writes once and reads the answer."""
-    replies = {"vote": votes("I", "I", "I", "R"), "merge": {"reason": "both"}, "tools": call(), "write": WRITE, "parse": {"answer": "1815"}}
+    replies = {
+        "vote": votes("I", "I", "I", "R"),
+        "merge": {"reason": "both"},
+        "tools": call(),
+        "write": WRITE,
+        "parse": {"answer": "1815"},
+    }
     return scripted(**{**replies, **changed})
 
 
@@ -60,14 +66,22 @@ def test_a_question_goes_in_a_graph_grows_and_the_answer_rests_on_it(store, tool
     final = events[-1]
     assert (final.text, final.forced) == ("1815", False)
     assert final.evidence == ("Ada Lovelace --[born in]--> London",)
-    assert final.passages == tuple(document.id for document in of(ToolReturned, events)[0].sources)  # what the write was made from
+    assert final.passages == tuple(
+        document.id for document in of(ToolReturned, events)[0].sources
+    )  # what the write was made from
     assert kinds(events)[:5] == ["Started", "Ballot", "Ballot", "Ballot", "Voted"]
     assert len(store.graph().edges) == 1
 
 
 def test_five_insert_ballots_are_cut_short_after_three(store, tool):
     voted = of(Voted, run(straight(), store, tool))[0]
-    assert (voted.choice, voted.inserts, voted.asked, voted.possible, voted.agreement) == ("INSERT", 3, 3, 5, 1.0)
+    assert (voted.choice, voted.inserts, voted.asked, voted.possible, voted.agreement) == (
+        "INSERT",
+        3,
+        3,
+        5,
+        1.0,
+    )
 
 
 def test_a_tie_goes_to_insert_and_needs_only_half_the_ballots(store, tool):
@@ -89,13 +103,17 @@ def test_ballots_have_a_seed_each_and_at_temperature_zero_only_one_is_asked(stor
     assert len(set(seeds)) == len(seeds) == 3
     assert {event.prompt.temperature for event in sampled if event.role == "vote"} == {0.7}
     store.write("G.clear()")
-    cold = of(Voted, run(straight(vote=[*votes("I"), *votes("R")]), store, tool, FEW.but(vote_temperature=0.0)))
+    cold = of(
+        Voted, run(straight(vote=[*votes("I"), *votes("R")]), store, tool, FEW.but(vote_temperature=0.0))
+    )
     assert [(voted.asked, voted.possible) for voted in cold] == [(1, 1), (1, 1)]
 
 
 def test_replies_that_are_no_ballot_count_for_nothing_and_all_of_them_mean_insert(store, tool):
     garbage = {"choice": "PONDER", "text": ""}
-    events = run(straight(vote=["what?", "hm", garbage, garbage] + ["no"] * 6 + votes("R", "R", "R")), store, tool)
+    events = run(
+        straight(vote=["what?", "hm", garbage, garbage] + ["no"] * 6 + votes("R", "R", "R")), store, tool
+    )
     voted = of(Voted, events)[0]
     assert (voted.choice, voted.invalid, voted.reasons) == ("INSERT", 5, ())
     assert {ballot.choice for ballot in of(Ballot, events)[:5]} == {""}
@@ -117,7 +135,11 @@ def test_a_retrieve_that_fails_on_an_empty_graph_counts_as_insert_too(store, too
 
 
 def test_several_reasons_are_merged_and_one_is_not(store, tool):
-    two = [{"choice": "INSERT", "text": "her birth"}, {"choice": "INSERT", "text": "her town"}, {"choice": "INSERT", "text": "her birth"}]
+    two = [
+        {"choice": "INSERT", "text": "her birth"},
+        {"choice": "INSERT", "text": "her town"},
+        {"choice": "INSERT", "text": "her birth"},
+    ]
     merged = of(Merged, run(straight(vote=[*two, *votes("R", "R", "R")]), store, tool))
     assert [event.reason for event in merged] == ["both"]
     store.write("G.clear()")
@@ -126,15 +148,27 @@ def test_several_reasons_are_merged_and_one_is_not(store, tool):
 
 def test_several_tools_are_called_in_a_step_and_none_twice(store, tool):
     both = {"calls": [*call("Ada")["calls"], *call("Babbage")["calls"], *call("Ada")["calls"]]}
-    events = run(straight(vote=[*votes("I", "I", "I", "I", "I", "I")], tools=both, forced={"statement": "result = facts()"}), store, tool)
+    events = run(
+        straight(
+            vote=[*votes("I", "I", "I", "I", "I", "I")], tools=both, forced={"statement": "result = facts()"}
+        ),
+        store,
+        tool,
+    )
     asked = [returned.call.arguments["query"] for returned in of(ToolReturned, events)]
     assert asked == ["Ada", "Babbage"]
     assert of(Chose, events)[1].calls == () and len(of(Chose, events)[1].skipped) >= 2
 
 
 def test_an_unknown_tool_or_argument_is_told_to_the_model_and_never_written(store, tool):
-    wrong = {"calls": [{"tool": "oracle", "arguments": {}}, {"tool": "search", "arguments": {"words": "Ada"}}]}
-    nothing = {"forced": {"statement": "result = facts()"}, "reread": {"statement": "result = []"}, "guess": {"answer": "?"}}
+    wrong = {
+        "calls": [{"tool": "oracle", "arguments": {}}, {"tool": "search", "arguments": {"words": "Ada"}}]
+    }
+    nothing = {
+        "forced": {"statement": "result = facts()"},
+        "reread": {"statement": "result = []"},
+        "guess": {"answer": "?"},
+    }
     events = run(straight(vote=votes("I", "I", "I"), tools=wrong, **nothing), store, tool)
     texts = [returned.text for returned in of(ToolReturned, events)]
     assert "no tool 'oracle'" in texts[0] and "query is missing" in texts[1]
@@ -142,7 +176,9 @@ def test_an_unknown_tool_or_argument_is_told_to_the_model_and_never_written(stor
 
 
 def test_a_failing_write_is_mended_with_the_engines_own_message(store, tool):
-    llm = straight(write={"statements": ["add('Ada',"]}, mend={"statement": WRITE["statements"][0]}, vote=ONCE)
+    llm = straight(
+        write={"statements": ["add('Ada',"]}, mend={"statement": WRITE["statements"][0]}, vote=ONCE
+    )
     events = run(llm, store, tool)
     repaired = of(Repaired, events)[0]
     assert "SyntaxError" in repaired.error and of(Wrote, events)[0].statement == repaired.mended
@@ -160,13 +196,17 @@ def test_a_write_that_stays_broken_is_given_up_after_three_repairs_and_seen(stor
 
 def test_a_failing_read_is_mended(store, tool):
     broken = [{"choice": "RETRIEVE", "text": "result = factz()"}] * 3
-    events = run(straight(vote=[*votes("I", "I", "I"), *broken], mend={"statement": "result = facts()"}), store, tool)
+    events = run(
+        straight(vote=[*votes("I", "I", "I"), *broken], mend={"statement": "result = facts()"}), store, tool
+    )
     assert "NameError" in of(Failed, events)[0].reason
     assert of(Repaired, events)[0].mended == "result = facts()" and of(Answered, events)[0].forced is False
 
 
 def test_an_empty_read_is_asked_anew_when_the_read_was_forced(store, tool):
-    first, *others = [{"statement": f"result = facts({name!r})"} for name in ("nobody", "no one", "Ada Lovelace")]
+    first, *others = [
+        {"statement": f"result = facts({name!r})"} for name in ("nobody", "no one", "Ada Lovelace")
+    ]
     events = run(straight(vote=votes("I", "I", "I"), forced=first, reread=others), store, tool)
     assert [read.statement for read in of(Read, events)] == [reply["statement"] for reply in (first, *others)]
     assert of(Forced, events)[0].what == "read" and events[-1].forced is False
@@ -178,7 +218,11 @@ def test_identical_read_statements_are_run_once(store, tool):
 
 
 def test_an_answer_is_forced_exactly_when_no_read_gave_rows(store, tool):
-    empty = {"forced": {"statement": "result = facts('x')"}, "reread": {"statement": "result = []"}, "guess": {"answer": "1815"}}
+    empty = {
+        "forced": {"statement": "result = facts('x')"},
+        "reread": {"statement": "result = []"},
+        "guess": {"answer": "1815"},
+    }
     events = run(straight(vote=votes("I", "I", "I"), **empty), store, tool)
     assert events[-1].forced is True and events[-1].evidence == ()
     assert [forced.what for forced in of(Forced, events)] == ["read", "answer"]
@@ -186,7 +230,9 @@ def test_an_answer_is_forced_exactly_when_no_read_gave_rows(store, tool):
 
 def test_reading_cannot_write_and_the_ballot_that_tried_is_refused(store, tool):
     sneaky = [{"choice": "RETRIEVE", "text": "add('x', 'y', 'z'); result = 1"}] * 3
-    events = run(straight(vote=[*votes("I", "I", "I"), *sneaky], mend={"statement": "result = facts()"}), store, tool)
+    events = run(
+        straight(vote=[*votes("I", "I", "I"), *sneaky], mend={"statement": "result = facts()"}), store, tool
+    )
     assert "may not change the graph" in of(Failed, events)[0].reason
     assert "x" not in store.graph()
 
@@ -196,7 +242,9 @@ def test_the_question_never_enters_the_graph(store, tool):
     events = list(think("Is the zyxwv canary in Ada's graph?", llm, store, [tool], FEW))
     written = [wrote.diff for wrote in of(Wrote, events)]
     assert written and "zyxwv" not in repr([written, *store.graph().nodes, *store.graph().edges])
-    assert any("zyxwv" in asked.prompt.messages[-1].text for asked in of(Asked, events))  # it does inform the prompts
+    assert any(
+        "zyxwv" in asked.prompt.messages[-1].text for asked in of(Asked, events)
+    )  # it does inform the prompts
 
 
 def test_rows_that_need_arithmetic_are_computed_in_the_sandbox(store, tool):
@@ -219,24 +267,34 @@ def test_arithmetic_that_fails_is_mended(store, tool):
 
 
 def test_arithmetic_that_cannot_be_mended_is_seen_and_the_answer_goes_on_without(store, tool):
-    replies = {"arithmetic?": {"needed": True}, "arithmetic": {"code": "1/0"}, "compute again": {"code": "1/0"}}
+    replies = {
+        "arithmetic?": {"needed": True},
+        "arithmetic": {"code": "1/0"},
+        "compute again": {"code": "1/0"},
+    }
     events = run(straight(vote=ONCE, **replies), store, tool, FEW.but(arithmetic="always", repairs=2))
     assert len(of(Computed, events)) == 3 and events[-1].text == "1815"
 
 
 def test_several_parsed_answers_are_put_to_the_model_and_equal_ones_are_not(store, tool):
-    llm = straight(vote=ONCE, parse=[{"answer": text} for text in ("1815", "1816", "in 1815")], choose={"number": 2})
+    llm = straight(
+        vote=ONCE, parse=[{"answer": text} for text in ("1815", "1816", "in 1815")], choose={"number": 2}
+    )
     events = run(llm, store, tool, FEW.but(parses=3))
     assert events[-1].text == "1816"
     store.write("G.clear()")
     llm = straight(vote=ONCE, parse=[{"answer": "The 1815."}, {"answer": "1815"}])
     events = run(llm, store, tool, FEW.but(parses=3))
-    assert len(of(Parsed, events)) == 2 and events[-1].text == "The 1815."  # two of three agree: the third is not asked for
+    assert (
+        len(of(Parsed, events)) == 2 and events[-1].text == "The 1815."
+    )  # two of three agree: the third is not asked for
 
 
 def test_direct_retrieve_answers_from_the_whole_graph(store, tool):
     answers = [{"choice": "RETRIEVE", "text": "1815"}] * 3
-    events = run(straight(vote=[*votes("I", "I", "I"), *answers]), store, tool, FEW.but(reading="whole graph"))
+    events = run(
+        straight(vote=[*votes("I", "I", "I"), *answers]), store, tool, FEW.but(reading="whole graph")
+    )
     read = of(Read, events)
     assert len(read) == 1 and read[0].rows[0]["subject"] == "Ada Lovelace"
     parse = next(asked for asked in of(Asked, events) if asked.role == "parse")
@@ -247,7 +305,9 @@ def test_the_answer_format_is_default_or_gaia(store, tool):
     for name, words in (("default", "one short paragraph"), ("gaia", "shortest exact answer")):
         store.write("G.clear()")
         events = run(straight(vote=ONCE), store, tool, FEW.but(answer_format=name))
-        assert any(words in asked.prompt.messages[-1].text for asked in of(Asked, events) if asked.role == "parse")
+        assert any(
+            words in asked.prompt.messages[-1].text for asked in of(Asked, events) if asked.role == "parse"
+        )
 
 
 def test_planning_and_execution_are_separate_models(store, tool):
@@ -262,19 +322,30 @@ def test_an_attached_file_is_named_in_the_prompts_and_read_by_its_tool(store, tm
     note.write_text("Ada Lovelace was born in 1815.")
     attachment = read_attachment([note])
     argument = next(iter(attachment.arguments["properties"]))
-    llm = straight(vote=ONCE, tools={"calls": [{"tool": attachment.name, "arguments": {argument: "note.txt"}}]})
+    llm = straight(
+        vote=ONCE, tools={"calls": [{"tool": attachment.name, "arguments": {argument: "note.txt"}}]}
+    )
     events = list(think(QUESTION, llm, store, [attachment], FEW, attachments=["note.txt"]))
     assert "born in 1815" in of(ToolReturned, events)[0].text
-    assert all("note.txt" in asked.prompt.messages[1].text for asked in of(Asked, events) if asked.role == "vote")
+    assert all(
+        "note.txt" in asked.prompt.messages[1].text for asked in of(Asked, events) if asked.role == "vote"
+    )
 
 
 def test_long_tool_texts_and_large_graphs_are_cut_by_relevance_and_say_so(store):
     filler = " ".join(f"Sentence {number} speaks of nothing much." for number in range(300))
     documents = [Document("long", f"{filler} Ada Lovelace was born in 1815. {filler}", "Ada Lovelace")]
     for number in range(0, 600, 50):
-        store.write("\n".join(f"add('thing {n}', 'is near', 'place {n}')" for n in range(number, number + 50)))
+        store.write(
+            "\n".join(f"add('thing {n}', 'is near', 'place {n}')" for n in range(number, number + 50))
+        )
     llm = straight(vote=ONCE)
-    events = run(llm, store, search(documents, bm25(documents), k=1), FEW.but(tool_tokens=100, graph_tokens=200, row_tokens=100))
+    events = run(
+        llm,
+        store,
+        search(documents, bm25(documents), k=1),
+        FEW.but(tool_tokens=100, graph_tokens=200, row_tokens=100),
+    )
     cuts = {cut.what.split("(")[0]: cut for cut in of(Cut, events)}
     assert set(cuts) == {"graph", "search", "rows"} and all(cut.left_out > cut.kept for cut in cuts.values())
     write = next(asked for asked in of(Asked, events) if asked.role == "write")
@@ -305,7 +376,13 @@ def test_the_loop_runs_inside_a_running_event_loop(store, tool):
 
 def test_the_reference_preset_has_the_published_command_line_limits():
     assert preset("reference") is REFERENCE == Limits()
-    assert (REFERENCE.steps, REFERENCE.votes, REFERENCE.rereads, REFERENCE.repairs, REFERENCE.parses) == (7, 5, 3, 3, 3)
+    assert (REFERENCE.steps, REFERENCE.votes, REFERENCE.rereads, REFERENCE.repairs, REFERENCE.parses) == (
+        7,
+        5,
+        3,
+        3,
+        3,
+    )
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])

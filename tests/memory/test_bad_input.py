@@ -1,8 +1,9 @@
 """Bad input to a memory of claims: one clear error or the right answer, and nothing lost.
 
 Of the kinds that are not here, elsewhere stand: what a model may send (`claims/test_conversation.py`,
-`test_reported_elsewhere.py`), malformed claims, circles that nothing holds up and long names (`claims/test_claims.py`), clocks set
-back (`claims/test_two_times.py`), and processes that share a place (`claims/test_claims_last.py`).
+`test_reported_elsewhere.py`), malformed claims, circles that nothing holds up and long names
+(`claims/test_claims.py`), clocks set back (`claims/test_two_times.py`), and processes that share a place
+(`claims/test_claims_last.py`).
 """
 
 from __future__ import annotations
@@ -35,18 +36,30 @@ def memory():
 
 
 def talking(remembered):
-    return Agent(Scripted(lambda _: "Noted."), config=AgentConfig(knowledge_graph=remembered, entity_memory=EntityMemory()))
+    return Agent(
+        Scripted(lambda _: "Noted."),
+        config=AgentConfig(knowledge_graph=remembered, entity_memory=EntityMemory()),
+    )
 
 
-# --- an unknown entity ------------------------------------------------------------------------------------------------
+# --- an unknown entity
+# ------------------------------------------------------------------------------------------------
 
 
 def test_what_is_asked_of_an_entity_that_nobody_named_is_answered_with_nothing_and_changes_nothing(memory):
     memory.learn(said("Ada knows Charles"))
     state, unknown = (memory.graph_hash(claims=True), memory.log()), fact("Mallory owns Acme")
     assert not memory.holds(unknown) and memory.confidence(unknown) == 0 and memory.supports_of(unknown) == ()
-    assert memory.facts("Mallory") == () and memory.current("Mallory", "owns").facts == () and memory.changes_of("Mallory", "owns") == ()
-    assert memory.answers_on(unknown) == () and memory.triples([unknown]) == () and certify(memory, [unknown]).ruling == "withheld"
+    assert (
+        memory.facts("Mallory") == ()
+        and memory.current("Mallory", "owns").facts == ()
+        and memory.changes_of("Mallory", "owns") == ()
+    )
+    assert (
+        memory.answers_on(unknown) == ()
+        and memory.triples([unknown]) == ()
+        and certify(memory, [unknown]).ruling == "withheld"
+    )
     assert ClaimMemory(memory, session="chat").build_context(["mallory"]) == ""
     assert memory.retract_fact(unknown).change is None and memory.erase_fact(unknown).claims == 0
     assert (memory.graph_hash(claims=True), memory.log()) == state
@@ -59,11 +72,14 @@ def test_a_fact_about_an_entity_that_was_unknown_makes_it_known(memory):
     assert told.splitlines()[1:] == ["- Ada knows Charles (1.00)", "- Charles built Engine (1.00)"]
 
 
-# --- circles of derivation --------------------------------------------------------------------------------------------
+# --- circles of derivation
+# --------------------------------------------------------------------------------------------
 
 
 def test_a_derivation_that_a_merge_turns_into_its_own_premise_holds_nothing_up(memory):
-    memory.learn([said("Augusta is clever", "letter"), inferred("Ada is clever", "Augusta is clever", source="rule")])
+    memory.learn(
+        [said("Augusta is clever", "letter"), inferred("Ada is clever", "Augusta is clever", source="rule")]
+    )
     memory.merge("Ada", "Augusta")
     assert memory.facts() == (fact("Ada is clever"),)
     fallen = memory.retract_source("letter")
@@ -82,7 +98,8 @@ def test_a_circle_learnt_in_two_steps_is_told_of_as_long_as_something_outside_it
     assert memory.facts() == () and made.build_context(["a", "b"]) == ""
 
 
-# --- times ------------------------------------------------------------------------------------------------------------
+# --- times
+# ------------------------------------------------------------------------------------------------------------
 
 NAIVE, AWARE = datetime(2020, 1, 1), datetime(2019, 1, 1, tzinfo=timezone(timedelta(hours=9)))
 
@@ -115,12 +132,21 @@ def test_an_interval_that_ends_before_it_begins_or_as_it_begins_is_refused(days)
 
 def test_an_interval_turned_round_by_a_model_is_refused_and_the_rest_of_its_reply_is_learnt(memory):
     notes = [
-        {"subject": "Ada", "relation": "lives_in", "object": "Oslo", "confidence": 0.9, "valid_from": "2015", "valid_until": "2010"},
+        {
+            "subject": "Ada",
+            "relation": "lives_in",
+            "object": "Oslo",
+            "confidence": 0.9,
+            "valid_from": "2015",
+            "valid_until": "2010",
+        },
         {"subject": "Ada", "relation": "knows", "object": "Charles", "confidence": 0.9},
     ]
     agent = talking(ClaimMemory(memory, Scripted([json.dumps(notes)]), session="chat"))
     result = agent.run("From 2015 to 2010 Ada lived in Oslo, where she met Charles.")
-    assert [event.kind for event in result.events] == ["refused", "learnt"] and memory.facts() == (fact("Ada knows Charles"),)
+    assert [event.kind for event in result.events] == ["refused", "learnt"] and memory.facts() == (
+        fact("Ada knows Charles"),
+    )
 
 
 def test_the_clock_of_a_memory_set_back_puts_no_fact_out_of_order(memory):
@@ -132,7 +158,8 @@ def test_the_clock_of_a_memory_set_back_puts_no_fact_out_of_order(memory):
     assert [each.created_at.year for each in memory.triples()] == [2026, 2026, 2027]
 
 
-# --- a million letters ------------------------------------------------------------------------------------------------
+# --- a million letters
+# ------------------------------------------------------------------------------------------------
 
 
 def long_notes(object):
@@ -151,8 +178,12 @@ def test_an_object_of_a_million_letters_from_a_model_breaks_no_turn(memory, kind
     said_so = MILLION[:letters]  # by the message too, or by the model alone
     agent = talking(remembering(kind, memory, long_notes(said_so or MILLION), "[]"))
     first, later = agent.run(f"Ada wrote {said_so or 'much'}."), agent.run("What did Ada write?")
-    assert (first.text, later.text) == ("Noted.", "Noted.") and len(first.context) + len(later.context) < 100_000
-    assert [event.kind for event in first.events if event.kind != "not read"] == ["refused"] and memory.facts() == ()
+    assert (first.text, later.text) == ("Noted.", "Noted.") and len(first.context) + len(
+        later.context
+    ) < 100_000
+    assert [event.kind for event in first.events if event.kind != "not read"] == [
+        "refused"
+    ] and memory.facts() == ()
 
 
 def test_an_object_of_a_million_letters_is_erased_whole_with_what_leads_to_it(tmp_path):
@@ -164,7 +195,8 @@ def test_an_object_of_a_million_letters_is_erased_whole_with_what_leads_to_it(tm
         assert [file.name for file in tmp_path.iterdir() if b"canary-31fe" in file.read_bytes()] == []
 
 
-# --- two memories on one file -----------------------------------------------------------------------------------------
+# --- two memories on one file
+# -----------------------------------------------------------------------------------------
 
 
 def test_what_one_memory_on_a_file_takes_back_the_other_tells_no_more(tmp_path):

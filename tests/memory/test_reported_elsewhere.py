@@ -1,4 +1,5 @@
-"""What users of other memories report as failing, run here: on SQLite files, with a scripted model whose replies each test shows.
+"""What users of other memories report as failing, run here: on SQLite files, with a scripted model whose
+replies each test shows.
 
 Each test names the thread that it comes from. Nothing here runs those systems or says that they still fail.
 """
@@ -45,20 +46,27 @@ def claims(path: Path) -> Iterator[Claims]:
 def noting(*facts, **times):
     """What a model notes of a message, as JSON."""
     parts = ("subject", "relation", "object")
-    return json.dumps([dict(zip(parts, each.split(), strict=True)) | {"confidence": 0.9} | times for each in facts])
+    return json.dumps(
+        [dict(zip(parts, each.split(), strict=True)) | {"confidence": 0.9} | times for each in facts]
+    )
 
 
 def talking(claims, *replies, session="chat", **config):
     """An agent with a memory of claims, its extraction scripted; what it answers is "Noted."."""
     memory = ClaimMemory(claims, Scripted(replies, "scripted extraction"), session=session)
-    return Agent(Scripted(lambda _: "Noted.", "scripted answers"), config=AgentConfig(knowledge_graph=memory, **config))
+    return Agent(
+        Scripted(lambda _: "Noted.", "scripted answers"), config=AgentConfig(knowledge_graph=memory, **config)
+    )
 
 
-# --- deleting ---------------------------------------------------------------------------------------------------------
+# --- deleting
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_fact_that_another_turn_states_too_stays_when_the_first_is_deleted(claims):
-    """getzep/graphiti#261, #370 and #1491: remove_episode deletes the edges whose first source is the episode, whatever others state."""
+    """getzep/graphiti#261, #370 and #1491: remove_episode deletes the edges whose first source is the
+    episode, whatever others state.
+    """
     agent = talking(claims, noting("Ada works_at Acme"), noting("Ada works_at Acme", "Ada knows Charles"))
     agent.run("Ada works at Acme.")
     agent.run("Ada, who works at Acme, knows Charles.")
@@ -68,34 +76,53 @@ def test_a_fact_that_another_turn_states_too_stays_when_the_first_is_deleted(cla
 
 
 def test_the_last_source_takes_the_fact_and_its_orphans_with_it(claims):
-    """getzep/graphiti#1083 and mem0ai/mem0#3245: entities and edges stay in the graph when all that was their reason is deleted."""
+    """getzep/graphiti#1083 and mem0ai/mem0#3245: entities and edges stay in the graph when all that was their
+    reason is deleted.
+    """
     agent = talking(claims, noting("Ada works_at Acme"), noting("Ada knows Charles"))
     agent.run("Ada works at Acme.")
     agent.run("Ada knows Charles.")
     fallen = agent.config.knowledge_graph.forget("chat/turn 1")
-    assert fallen.facts == (WORKS,) and fallen.entities == ("Acme",) and claims.facts() == (fact("Ada knows Charles"),)
+    assert (
+        fallen.facts == (WORKS,)
+        and fallen.entities == ("Acme",)
+        and claims.facts() == (fact("Ada knows Charles"),)
+    )
 
 
 def test_what_was_deleted_stands_in_no_summary_that_survives(claims):
-    """getzep/graphiti#1837: after remove_episode the deleted fact stays in the summary of an entity that another episode mentions."""
-    agent = talking(claims, noting(f"Ada owns {CANARY}"), noting("Ada knows Charles"), "[]", entity_memory=EntityMemory())
+    """getzep/graphiti#1837: after remove_episode the deleted fact stays in the summary of an entity that
+    another episode mentions.
+    """
+    agent = talking(
+        claims, noting(f"Ada owns {CANARY}"), noting("Ada knows Charles"), "[]", entity_memory=EntityMemory()
+    )
     agent.run(f"Ada owns {CANARY}.")
     agent.run("Ada knows Charles.")
     agent.config.knowledge_graph.forget("chat/turn 1")
-    assert CANARY not in agent.run("Who is Ada?").context and CANARY not in agent.provider.asked[-1].messages[0].text
+    assert (
+        CANARY not in agent.run("Who is Ada?").context
+        and CANARY not in agent.provider.asked[-1].messages[0].text
+    )
     assert CANARY not in repr(agent.memory.messages)
 
 
 def test_an_erasure_reaches_the_replay_log_and_every_other_copy(claims, path):
-    """Significant-Gravitas/AutoGPT#12720 (review): a tool reports an erasure while the episode log keeps the text, to be replayed."""
+    """Significant-Gravitas/AutoGPT#12720 (review): a tool reports an erasure while the episode log keeps the
+    text, to be replayed.
+    """
     agent = talking(claims, noting(f"Ada owns {CANARY}"), "[]", entity_memory=EntityMemory())
     agent.run(f"Ada owns {CANARY}.")
     agent.run("What does Ada own?")
     undone = claims.undo(claims.retract_source("chat/turn 1").change)
     agent.config.knowledge_graph.erase("chat/turn 1")
     assert [file.name for file in path.parent.iterdir() if CANARY.encode() in file.read_bytes()] == []
-    assert CANARY not in repr((claims.log(), agent.memory.messages, agent.config.entity_memory.build_context()))
-    assert claims.undo(undone.change).erased > 0  # what a change was is counted, and no undo of it brings anything back
+    assert CANARY not in repr(
+        (claims.log(), agent.memory.messages, agent.config.entity_memory.build_context())
+    )
+    assert (
+        claims.undo(undone.change).erased > 0
+    )  # what a change was is counted, and no undo of it brings anything back
     assert claims.facts() == ()
 
 
@@ -116,10 +143,15 @@ def test_a_keeper_of_copies_that_one_adds_is_told_too(claims):
 
 
 def test_what_was_retired_is_kept_with_its_time(claims):
-    """mem0ai/mem0#4187: an outdated relation is deleted for good where it was to be marked as invalid, so no history can be asked."""
+    """mem0ai/mem0#4187: an outdated relation is deleted for good where it was to be marked as invalid, so no
+    history can be asked.
+    """
     claims.declare("works_at", "single")
     agent = talking(
-        claims, noting("Ada works_at Acme", valid_from="2019"), noting("Ada works_at Initech", valid_from="2024"), clock=lambda: year(2025)
+        claims,
+        noting("Ada works_at Acme", valid_from="2019"),
+        noting("Ada works_at Initech", valid_from="2024"),
+        clock=lambda: year(2025),
     )
     agent.run("Ada has worked at Acme since 2019.")
     agent.run("Since 2024 Ada works at Initech.")
@@ -127,14 +159,23 @@ def test_what_was_retired_is_kept_with_its_time(claims):
     assert claims.current("Ada", "works_at", year(2020)).facts == (WORKS,) and claims.holds(WORKS)
 
 
-# --- learning ---------------------------------------------------------------------------------------------------------
+# --- learning
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_unrelated_new_fact_retires_nothing(claims):
-    """getzep/graphiti#1728: saving that someone runs an account retires that he is employed; 41 % of one graph's facts were retired."""
+    """getzep/graphiti#1728: saving that someone runs an account retires that he is employed; 41 % of one
+    graph's facts were retired.
+    """
     for relation in ("works_at", "lives_in"):
         claims.declare(relation, "single")
-    others = ["Ada administers Acme", "Ada imposed audit", "Grace works_at Initech", "Ada lives_in London", "Acme works_at Initech"]
+    others = [
+        "Ada administers Acme",
+        "Ada imposed audit",
+        "Grace works_at Initech",
+        "Ada lives_in London",
+        "Acme works_at Initech",
+    ]
     agent = talking(claims, noting("Ada works_at Acme"), *map(noting, others), "[]")
     agent.run("Ada works at Acme.")
     for words in others:
@@ -144,19 +185,25 @@ def test_an_unrelated_new_fact_retires_nothing(claims):
 
 
 def test_a_turn_is_at_most_one_call_of_the_extracting_model_however_large_the_memory(claims):
-    """getzep/graphiti#290: more than a thousand requests for 10,000 characters; another user counts 24,000 in two hours."""
+    """getzep/graphiti#290: more than a thousand requests for 10,000 characters; another user counts 24,000 in
+    two hours.
+    """
     claims.learn([said(f"Ada knows p{number}", f"old {number}") for number in range(500)])
     agent = talking(claims, *(noting(f"Ada knows q{number}") for number in range(5)))
     for number in range(5):
         agent.run(f"Ada knows q{number}. " + "And so on. " * 900)
     memory = agent.config.knowledge_graph
     assert len(agent.provider.asked) == 5 and len(memory.build_context(["ada"]).splitlines()) == 31
-    assert agent.run("A sixth message, for which there is no reply.").events[0].kind == "extraction failed"  # so each before took one
+    assert (
+        agent.run("A sixth message, for which there is no reply.").events[0].kind == "extraction failed"
+    )  # so each before took one
 
 
 @pytest.mark.parametrize("replies", ["the same", "in another order"])
 def test_the_same_dialogue_twice_gives_the_same_memory(claims, replies):
-    """getzep/graphiti#767 and #963: the same episodes added again are there twice; #1872: two edges for one fact."""
+    """getzep/graphiti#767 and #963: the same episodes added again are there twice; #1872: two edges for one
+    fact.
+    """
     claims.declare("lives_in", "single")
     dialogue = [
         ("Ada lives in London and works at Acme.", ("Ada lives_in London", "Ada works_at Acme")),
@@ -164,11 +211,19 @@ def test_the_same_dialogue_twice_gives_the_same_memory(claims, replies):
     ]
     states = []
     for telling in range(2):
-        noted = [noting(*(facts[::-1] if telling and replies != "the same" else facts)) for _, facts in dialogue]
+        noted = [
+            noting(*(facts[::-1] if telling and replies != "the same" else facts)) for _, facts in dialogue
+        ]
         agent = talking(claims, *noted, clock=lambda telling=telling: year(2025 + telling))
         for text, _ in dialogue:
             agent.run(text)
-        states.append((claims.graph_hash(claims=True), claims.log(), agent.config.knowledge_graph.build_context(["ada"])))
+        states.append(
+            (
+                claims.graph_hash(claims=True),
+                claims.log(),
+                agent.config.knowledge_graph.build_context(["ada"]),
+            )
+        )
     assert states[0] == states[1]
 
 
@@ -189,7 +244,9 @@ def test_a_new_message_never_rewrites_an_old_fact(claims):
 
 
 def test_what_an_agent_is_reminded_of_is_not_learnt_again(claims):
-    """mem0ai/mem0#4573: recalled memories are extracted and stored anew; invented profiles are 5 % of the junk among 10,134 memories."""
+    """mem0ai/mem0#4573: recalled memories are extracted and stored anew; invented profiles are 5 % of the
+    junk among 10,134 memories.
+    """
     invented = noting("John works_at Google", "Ada lives_in Seattle")
     agent = talking(claims, noting("Ada works_at Acme"), invented, noting("Ada works_at Acme"))
     agent.run("Ada works at Acme.")
@@ -212,7 +269,9 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_reply_that_is_malformed_is_told_and_the_turn_answered(claims, name):
-    """getzep/graphiti#868 (the schema echoed), #912 (fields missing), #968 (ids that are none); mem0ai/mem0#3391 (no JSON)."""
+    """getzep/graphiti#868 (the schema echoed), #912 (fields missing), #968 (ids that are none);
+    mem0ai/mem0#3391 (no JSON).
+    """
     claims.learn(said("Ada knows Charles"))
     before = claims.graph_hash(claims=True), claims.log()
     result = talking(claims, MALFORMED[name]).run("Ada works at Acme.")
@@ -227,33 +286,48 @@ def test_a_fact_about_something_the_message_does_not_name_is_refused(claims):
 
 
 def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims):
-    """getzep/graphiti#868: local models fail. These replies are those of qwen2.5-coder-1.5b, from the recorded run of the demo.
+    """getzep/graphiti#868: local models fail. These replies are those of qwen2.5-coder-1.5b, from the
+    recorded run of the demo.
 
-    The run showed each sentence with its title; here it stands in a message, and the replies are given by sentence.
+    The run showed each sentence with its title; here it stands in a message, and the replies are given by
+    sentence.
     """
-    lines = map(json.loads, Path(bundled("traces/hotpotqa_demo.jsonl")).read_text(encoding="utf-8").splitlines())
+    lines = map(
+        json.loads, Path(bundled("traces/hotpotqa_demo.jsonl")).read_text(encoding="utf-8").splitlines()
+    )
     asked = [
-        each for each in lines if each.get("event") == "Asked" and each["prompt"]["messages"][0]["text"].startswith("You turn a sentence")
+        each
+        for each in lines
+        if each.get("event") == "Asked"
+        and each["prompt"]["messages"][0]["text"].startswith("You turn a sentence")
     ]
     replies = {each["prompt"]["messages"][-1]["text"].partition("] ")[2]: each["reply"] for each in asked}
-    texts = {sentence: reply if isinstance(reply, str) else reply["text"] for sentence, reply in replies.items()}
+    texts = {
+        sentence: reply if isinstance(reply, str) else reply["text"] for sentence, reply in replies.items()
+    }
     small = Scripted(lambda prompt: texts[prompt.messages[-1].text], "replies of qwen2.5-coder-1.5b")
     agent = Agent(
-        Scripted(lambda _: "Noted."), config=AgentConfig(knowledge_graph=ClaimMemory(claims, small, session="chat", extraction="grounded"))
+        Scripted(lambda _: "Noted."),
+        config=AgentConfig(knowledge_graph=ClaimMemory(claims, small, session="chat", extraction="grounded")),
     )
     for sentence in texts:
         result = agent.run(sentence)
         assert not [event for event in result.events if event.kind not in ("learnt", "refused")]
     assert len(small.asked) == len(texts) and len(claims.facts()) > 15
     assert claims.holds(Triple("Ayesha Quraishi", "born in", "Botswana"))
-    assert "- Ayesha Quraishi born in Botswana (1.00)" in agent.config.knowledge_graph.build_context(["ayesha"])
+    assert "- Ayesha Quraishi born in Botswana (1.00)" in agent.config.knowledge_graph.build_context(
+        ["ayesha"]
+    )
 
 
-# --- time and files ---------------------------------------------------------------------------------------------------
+# --- time and files
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_times_with_and_without_a_zone_are_one_clear_error_and_nothing_is_kept(claims):
-    """getzep/graphiti#920 and #893: a naive and an aware time are compared, and the episode is lost with a TypeError."""
+    """getzep/graphiti#920 and #893: a naive and an aware time are compared, and the episode is lost with a
+    TypeError.
+    """
     east = datetime(2025, 1, 1).astimezone()
     agent = talking(claims, noting("Ada works_at Acme"), clock=lambda: datetime(2025, 1, 1))
     with pytest.raises(BadInput, match="without a time zone"):
@@ -266,8 +340,15 @@ def test_times_with_and_without_a_zone_are_one_clear_error_and_nothing_is_kept(c
 def test_an_older_fact_that_is_told_later_does_not_answer(claims):
     """getzep/graphiti#139 and #1841: what was true before is told later, and answers, or nothing is retired."""
     claims.declare("drinks", "single")
-    told = [("Since 2023 Nicholas drinks coffee.", "coffee", "2023"), ("Since 2021 Nicholas drinks tea.", "tea", "2021")]
-    agent = talking(claims, *(noting(f"Nicholas drinks {what}", valid_from=since) for _, what, since in told), clock=lambda: year(2025))
+    told = [
+        ("Since 2023 Nicholas drinks coffee.", "coffee", "2023"),
+        ("Since 2021 Nicholas drinks tea.", "tea", "2021"),
+    ]
+    agent = talking(
+        claims,
+        *(noting(f"Nicholas drinks {what}", valid_from=since) for _, what, since in told),
+        clock=lambda: year(2025),
+    )
     for text, *_ in told:
         agent.run(text)
     assert claims.current("Nicholas", "drinks", year(2025)).facts == (fact("Nicholas drinks coffee"),)
@@ -276,14 +357,18 @@ def test_an_older_fact_that_is_told_later_does_not_answer(claims):
 
 def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
     """mem0ai/mem0#7196: "database is locked" at once when two sessions use one file."""
-    monkeypatch.setattr("kgot_lab.memory.tables.file.LONGEST_WAIT", 1800.0)  # SQLite serves nobody in turn: on a busy machine 30 s pass
+    monkeypatch.setattr(
+        "kgot_lab.memory.tables.file.LONGEST_WAIT", 1800.0
+    )  # SQLite serves nobody in turn: on a busy machine 30 s pass
     failed = []
 
     def chat(name):
         with Claims(SQLiteClaims(path)) as mine:
             agent = talking(mine, *(noting(f"{name} counts n{number}") for number in range(15)), session=name)
             for number in range(15):
-                failed.extend(event for event in agent.run(f"{name} counts n{number}.").events if event.kind != "learnt")
+                failed.extend(
+                    event for event in agent.run(f"{name} counts n{number}.").events if event.kind != "learnt"
+                )
 
     threads = [threading.Thread(target=chat, args=(name,)) for name in ("one", "two", "three")]
     for thread in threads:
@@ -291,16 +376,26 @@ def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
     for thread in threads:
         thread.join()
     with Claims(SQLiteClaims(path)) as claims:
-        assert failed == [] and len(claims.facts()) == 45 and [each.id for each in claims.log()] == list(range(1, 46))
+        assert (
+            failed == []
+            and len(claims.facts()) == 45
+            and [each.id for each in claims.log()] == list(range(1, 46))
+        )
 
 
 def test_a_triple_memory_deletes_from_its_file_what_it_deletes(tmp_path):
-    """mem0ai/mem0#3245, for the plain store of triples, which keeps no sources: a deletion leaves no row and no word behind."""
+    """mem0ai/mem0#3245, for the plain store of triples, which keeps no sources: a deletion leaves no row and
+    no word behind.
+    """
     path = tmp_path / "triples.db"
     with SQLiteTripleStore(path) as store:
         memory = KnowledgeGraphMemory(store)
         memory.update([Triple("Ada", "owns", CANARY), WORKS])
-        assert store.delete(object=CANARY) == 1 and memory.build_context([CANARY]) == "" and store.search([CANARY]) == []
+        assert (
+            store.delete(object=CANARY) == 1
+            and memory.build_context([CANARY]) == ""
+            and store.search([CANARY]) == []
+        )
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT subject, object FROM triples").fetchall() == [("Ada", "Acme")]
 
@@ -310,7 +405,9 @@ def test_a_clock_that_runs_backwards_loses_no_turn(path):
     times = iter([year(2026), year(2026) - timedelta(days=400)])
     with Claims(SQLiteClaims(path), now=lambda: datetime(2026, 1, 2, tzinfo=UTC)) as claims:
         claims.declare("lives_in", "single")
-        agent = talking(claims, noting("Ada lives_in London"), noting("Ada lives_in Paris"), clock=lambda: next(times))
+        agent = talking(
+            claims, noting("Ada lives_in London"), noting("Ada lives_in Paris"), clock=lambda: next(times)
+        )
         agent.run("Ada lives in London.")
         assert "Ada lives_in Paris" in agent.run("Ada lives in Paris.").context
         assert claims.facts() == (fact("Ada lives_in London"), fact("Ada lives_in Paris"))

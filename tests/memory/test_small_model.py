@@ -1,4 +1,6 @@
-"""A memory of claims taught by the real local model of 1.5 billion parameters, in both ways; `make test-live` runs it."""
+"""A memory of claims taught by the real local model of 1.5 billion parameters, in both ways; `make test-live`
+runs it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
 
-SAID = ("Ada Lovelace was born in London in 1815.", "Ada Lovelace worked with Charles Babbage, who designed the Analytical Engine.")
+SAID = (
+    "Ada Lovelace was born in London in 1815.",
+    "Ada Lovelace worked with Charles Babbage, who designed the Analytical Engine.",
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +45,11 @@ def test_a_model_of_one_and_a_half_billion_parameters_teaches_what_is_said_and_t
             assert not [event for event in events if event.kind in ("extraction failed", "not read")], events
             hashes.append(claims.graph_hash(claims=True))
         facts = claims.facts()
-        assert hashes[0] == hashes[1] and {"London", "Charles Babbage"} <= {end for fact in facts for end in (fact.subject, fact.object)}
-        assert way == "schema" or [fact for fact in facts if ground_of(fact, " ".join(SAID)) == "no sentence"] == []
+        assert hashes[0] == hashes[1] and {"London", "Charles Babbage"} <= {
+            end for fact in facts for end in (fact.subject, fact.object)
+        }
+        assert (
+            way == "schema"
+            or [fact for fact in facts if ground_of(fact, " ".join(SAID)) == "no sentence"] == []
+        )
         assert "Charles Babbage" in memory.build_context(["ada"])

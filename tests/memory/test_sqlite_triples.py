@@ -1,4 +1,6 @@
-"""What a file of triples is: the tables of the specification, several processes at once, and files that are something else."""
+"""What a file of triples is: the tables of the specification, several processes at once, and files that are
+something else.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ def path(tmp_path):
 
 
 def test_the_tables_and_indexes_are_those_of_the_specification(path):
-    columns = [(name, kind, required, default, key) for _, name, kind, required, default, key in rows(path, "PRAGMA table_info(triples)")]
+    columns = [
+        (name, kind, required, default, key)
+        for _, name, kind, required, default, key in rows(path, "PRAGMA table_info(triples)")
+    ]
     assert columns == [
         ("id", "INTEGER", 0, None, 1), ("subject", "TEXT", 1, None, 0), ("relation", "TEXT", 1, None, 0), ("object", "TEXT", 1, None, 0),
         ("confidence", "REAL", 0, "1.0", 0), ("source_turn", "INTEGER", 0, None, 0), ("created_at", "TEXT", 0, None, 0),
@@ -60,7 +65,9 @@ def test_the_tables_and_indexes_are_those_of_the_specification(path):
     assert {name: columns for name, columns in indexes.items() if name.startswith("idx")} == {
         "idx_subject": ["subject"], "idx_object": ["object"], "idx_relation": ["relation"],
     }  # fmt: skip
-    assert ["subject", "relation", "object"] in indexes.values() and "AUTOINCREMENT" in rows(path, "SELECT sql FROM sqlite_master")[0][0]
+    assert ["subject", "relation", "object"] in indexes.values() and "AUTOINCREMENT" in rows(
+        path, "SELECT sql FROM sqlite_master"
+    )[0][0]
 
 
 def test_what_was_kept_is_there_when_the_file_is_opened_again(path):
@@ -71,7 +78,10 @@ def test_what_was_kept_is_there_when_the_file_is_opened_again(path):
 def test_two_processes_that_write_a_thousand_times_each_lose_nothing(tmp_path):
     path = tmp_path / "knowledge.db"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], env=environment) for name in ("first", "second")]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], env=environment)
+        for name in ("first", "second")
+    ]
     assert [writer.wait(timeout=500) for writer in writers] == [0, 0]
     with SQLiteTripleStore(path) as store:
         assert store.count() == 3000
@@ -83,8 +93,17 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(tmp_path):
     path, rng = tmp_path / "knowledge.db", Random(0)
-    command = [sys.executable, claiming_script.__file__, str(path), claiming_script.TRIPLES, "forks", "1000000"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as launcher:
+    command = [
+        sys.executable,
+        claiming_script.__file__,
+        str(path),
+        claiming_script.TRIPLES,
+        "forks",
+        "1000000",
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as launcher:
         for round in range(25):
             launcher.stdin.write(f"w{round}\n")
             writer = int(launcher.stdout.readline())
@@ -92,9 +111,15 @@ def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(tmp_p
             os.kill(writer, signal.SIGKILL)
             lines += iter(launcher.stdout.readline, "ended\n")
             with SQLiteTripleStore(path) as store:
-                kept = [int(each.subject.partition("-")[2]) for each in store.all() if each.subject.startswith(f"w{round}-")]
+                kept = [
+                    int(each.subject.partition("-")[2])
+                    for each in store.all()
+                    if each.subject.startswith(f"w{round}-")
+                ]
                 assert kept == list(range(len(kept))) and len(lines) <= len(kept)
-                assert len(store.search([f"w{round}"], top_k=10_000)) == len(kept)  # its index of words is as whole
+                assert len(store.search([f"w{round}"], top_k=10_000)) == len(
+                    kept
+                )  # its index of words is as whole
         launcher.stdin.close()
 
 
@@ -116,9 +141,15 @@ def test_a_file_that_another_program_made_by_the_same_tables_is_searched_too(tmp
         with SQLiteTripleStore(path) as store:
             (found,) = store.search(["ADA"])
             assert found.created_at == datetime(1843, 1, 1, 10, tzinfo=UTC)
-            connection.execute("INSERT INTO triples (subject, relation, object) VALUES ('Ada', 'met', 'Charles')")
+            connection.execute(
+                "INSERT INTO triples (subject, relation, object) VALUES ('Ada', 'met', 'Charles')"
+            )
             store.add([Triple("Ada", "born_in", "London")])
-            assert len(store.search(["ada"])) == 3 and store.delete(subject="Ada") == 3 and store.search(["ada"]) == []
+            assert (
+                len(store.search(["ada"])) == 3
+                and store.delete(subject="Ada") == 3
+                and store.search(["ada"]) == []
+            )
 
 
 def foreign(path):
@@ -134,7 +165,10 @@ def other_columns(path):
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda path: path.write_bytes(b"a letter, and no database\n" * 100), "not an SQLite file, so it was not touched"),
+        (
+            lambda path: path.write_bytes(b"a letter, and no database\n" * 100),
+            "not an SQLite file, so it was not touched",
+        ),
         (foreign, "no table of triples"),
         (other_columns, "other columns"),
     ],

@@ -138,7 +138,12 @@ def test_a_search_orders_by_keywords_then_confidence_then_recency_then_adding(st
 
 def test_times_are_compared_as_moments_and_kept_in_utc(store):
     east = timezone(timedelta(hours=9))
-    store.add([Triple("a", "r", "earlier", created_at=datetime(2026, 5, 1, 20, tzinfo=east)), Triple("a", "r", "later", created_at=NOON)])
+    store.add(
+        [
+            Triple("a", "r", "earlier", created_at=datetime(2026, 5, 1, 20, tzinfo=east)),
+            Triple("a", "r", "later", created_at=NOON),
+        ]
+    )
     assert [triple.object for triple in store.search(["a"])] == ["later", "earlier"]
     kept = store.query(object="earlier")[0].created_at
     assert kept == datetime(2026, 5, 1, 11, tzinfo=UTC) and kept.utcoffset() == timedelta(0)
@@ -165,7 +170,10 @@ BAD = {
     "a turn that is too large": (Triple("s", "r", "o", 1, 10**30), "source_turn"),
     "a time without a zone": (Triple("s", "r", "o", 1, 1, datetime(2026, 5, 1)), "no time zone"),
     "a time as text": (Triple("s", "r", "o", 1, 1, "2026-05-01"), "is a datetime"),
-    "a time before all": (Triple("s", "r", "o", 1, 1, datetime.min.replace(tzinfo=timezone(timedelta(hours=9)))), "in UTC"),
+    "a time before all": (
+        Triple("s", "r", "o", 1, 1, datetime.min.replace(tzinfo=timezone(timedelta(hours=9)))),
+        "in UTC",
+    ),
 }
 
 
@@ -204,7 +212,15 @@ def test_numbers_of_numpy_are_numbers(store):
 
 
 def test_texts_are_data(store):
-    nasty = ["x'); DROP TABLE triples; --", 'a" OR "b', "NUL \0 within", "line\nbreak", "%_*", "ﬁ ﬀ", "\u202egnp"]
+    nasty = [
+        "x'); DROP TABLE triples; --",
+        'a" OR "b',
+        "NUL \0 within",
+        "line\nbreak",
+        "%_*",
+        "ﬁ ﬀ",
+        "\u202egnp",
+    ]
     store.add([Triple(text, "says", text[::-1]) for text in nasty])
     assert [triple.subject for triple in store.all()] == nasty
     for text in nasty:
@@ -227,12 +243,19 @@ def test_several_threads_lose_nothing(store):
     assert store.count() == 200 and len(store.search(["thread3"], top_k=100)) == 50
 
 
-WORDS = st.sampled_from(["a", "A b", "b_c", "Straße", "strasse", "É", "e\u0301", "c-d", "İ", "ﬁ x", "x.y z", "क्षि", "ab", "1"])
+WORDS = st.sampled_from(
+    ["a", "A b", "b_c", "Straße", "strasse", "É", "e\u0301", "c-d", "İ", "ﬁ x", "x.y z", "क्षि", "ab", "1"]
+)
 TRIPLES = st.builds(
     Triple, WORDS, WORDS, WORDS, st.sampled_from([0, 0.5, 1]), st.none() | st.integers(0, 3),
     st.none() | st.sampled_from([NOON, NOON + timedelta(days=1)]),
 )  # fmt: skip
-KEYWORDS = st.lists(WORDS | WORDS.map(lambda word: f'"{word[1:] or word}"') | WORDS.map(lambda word: f'"{word[:-1] or word}"'), max_size=4)
+KEYWORDS = st.lists(
+    WORDS
+    | WORDS.map(lambda word: f'"{word[1:] or word}"')
+    | WORDS.map(lambda word: f'"{word[:-1] or word}"'),
+    max_size=4,
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -245,7 +268,11 @@ def test_both_stores_hold_and_find_the_same_whatever_is_done(steps, keywords, to
                 for store in both:
                     store.add(triples)
             else:
-                assert len({store.delete(subject=triples[0].subject) for store in both}) == 1 if triples else True
+                assert (
+                    len({store.delete(subject=triples[0].subject) for store in both}) == 1
+                    if triples
+                    else True
+                )
         plain, filed = ([repr(triple) for triple in store.all()] for store in both)
         assert plain == filed
         found, also = ([repr(triple) for triple in store.search(keywords, top_k)] for store in both)

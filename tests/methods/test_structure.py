@@ -1,4 +1,6 @@
-"""Questions about the structure of a graph: centralities as NetworkX has them, and small graphs whose answer one sees."""
+"""Questions about the structure of a graph: centralities as NetworkX has them, and small graphs whose answer
+one sees.
+"""
 
 import networkx as nx
 import numpy as np
@@ -20,8 +22,14 @@ CODE = PropertyGraph.of(
         Node("shop", ("module",), {"name": "shop", "file": "shop.py", "description": "A shop."}),
         Node("shop.buy", ("function",), {"name": "buy", "file": "shop.py", "line": 3}),
         Node("tests.test_shop", ("module",), {"name": "test_shop", "file": "tests/test_shop.py"}),
-        Node("pattern:strategy", ("design_pattern",), {"name": "strategy", "description": "Ways that can be exchanged."}),
-        Node("pattern:visitor", ("design_pattern",), {"name": "visitor", "description": "A method for each."}),
+        Node(
+            "pattern:strategy",
+            ("design_pattern",),
+            {"name": "strategy", "description": "Ways that can be exchanged."},
+        ),
+        Node(
+            "pattern:visitor", ("design_pattern",), {"name": "visitor", "description": "A method for each."}
+        ),
         Node("slow", ("limitation",), {"name": "slow", "description": "It is slow."}),
         Node("alone", ("concept",), {"name": "alone"}),
     ],
@@ -72,7 +80,9 @@ def test_only_nodes_of_a_type_are_told_and_a_strange_one_is_refused():
         critical_components(COOKBOOK, metric="page rank")
 
 
-@pytest.mark.parametrize("ask", [overview, starting_points, clusters, graph_gaps, coverage, pattern_to_code, critical_components])
+@pytest.mark.parametrize(
+    "ask", [overview, starting_points, clusters, graph_gaps, coverage, pattern_to_code, critical_components]
+)
 def test_a_graph_without_edges_has_an_answer_and_an_empty_one_is_refused(ask):
     assert repr(ask(PropertyGraph.of([Node("a", ("x",), {})])))
     with pytest.raises(BadInput, match="empty"):
@@ -95,14 +105,18 @@ def test_coverage_tells_what_tests_run():
 
 
 def test_a_pattern_leads_to_its_code_and_a_strange_one_is_refused():
-    assert pattern_to_code(CODE).rows() == (("pattern:strategy", "strategy", "shop.buy", "function", "shop.py:3", "two classes do it"),)
+    assert pattern_to_code(CODE).rows() == (
+        ("pattern:strategy", "strategy", "shop.buy", "function", "shop.py:3", "two classes do it"),
+    )
     assert pattern_to_code(CODE, "Strategy", source_file="other.py").rows() == ()
     with pytest.raises(UnknownName, match="strategy"):
         pattern_to_code(CODE, "singleton")
 
 
 def test_nodes_are_selected_by_all_that_is_asked():
-    assert [row[0] for row in selected_nodes(CODE, types=["function"], edge_types=["calls"], min_edges=4).rows()] == ["shop.buy"]
+    assert [
+        row[0] for row in selected_nodes(CODE, types=["function"], edge_types=["calls"], min_edges=4).rows()
+    ] == ["shop.buy"]
     assert [row[0] for row in selected_nodes(CODE, properties={"name": "BUY"}).rows()] == ["shop.buy"]
     assert [row[0] for row in selected_nodes(CODE, has_property=["line"]).rows()] == ["shop.buy"]
     assert [row[0] for row in selected_nodes(CODE, max_edges=0).rows()] == ["pattern:visitor", "alone"]
@@ -124,7 +138,10 @@ def test_an_alternative_is_what_an_edge_says_or_what_does_the_same():
         [Node(id, (type,), {}) for id, type in (("a", "tool"), ("b", "tool"), ("c", "tool"), ("g", "goal"))],
         [Edge("a", "alternative_to", "c"), Edge("a", "enables", "g"), Edge("b", "enables", "g")],
     )
-    assert [(row[0], row[4]) for row in alternatives(graph, "a").rows()] == [("c", "alternative_to"), ("b", "the same edges")]
+    assert [(row[0], row[4]) for row in alternatives(graph, "a").rows()] == [
+        ("c", "alternative_to"),
+        ("b", "the same edges"),
+    ]
 
 
 def test_what_changed_is_told_both_ways():

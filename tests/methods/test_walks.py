@@ -1,4 +1,6 @@
-"""Paths, impact, exploration, boosts and similarity have the same answers as plain NetworkX on graphs by chance."""
+"""Paths, impact, exploration, boosts and similarity have the same answers as plain NetworkX on graphs by
+chance.
+"""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -22,7 +24,8 @@ SIZES = [(30, 70), (60, 60), (12, 200)]  # ordinary, sparse with many components
 CASES = [(seed, *size) for seed in SEEDS for size in SIZES]
 
 
-# --- trace_path -------------------------------------------------------------------------------------------------------
+# --- trace_path
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
@@ -56,8 +59,12 @@ def test_a_path_over_some_types_takes_no_other_edge(seed):
 
 def test_of_parallel_edges_a_path_names_one_that_goes_forward():
     graph = PropertyGraph.from_triples([("b", "old", "a"), ("a", "new", "b"), ("a", "newer", "b")])
-    assert [(step.edge.type, step.direction) for step in trace_path(graph, "a", "b").steps] == [("new", "forward")]
-    assert [(step.edge.type, step.direction) for step in trace_path(graph, "a", "b", types=["old"]).steps] == [("old", "backward")]
+    assert [(step.edge.type, step.direction) for step in trace_path(graph, "a", "b").steps] == [
+        ("new", "forward")
+    ]
+    assert [
+        (step.edge.type, step.direction) for step in trace_path(graph, "a", "b", types=["old"]).steps
+    ] == [("old", "backward")]
 
 
 def test_a_node_is_no_step_from_itself_even_with_a_loop():
@@ -67,13 +74,16 @@ def test_a_node_is_no_step_from_itself_even_with_a_loop():
 
 
 def test_where_there_is_no_path_it_is_said_whether_the_depth_is_why():
-    chain = PropertyGraph.from_triples([(f"n{i}", "leads to", f"n{i + 1}") for i in range(9)] + [("x", "leads to", "y")])
+    chain = PropertyGraph.from_triples(
+        [(f"n{i}", "leads to", f"n{i + 1}") for i in range(9)] + [("x", "leads to", "y")]
+    )
     assert "no path within max_depth=3" in trace_path(chain, "n0", "n9", max_depth=3).why[0]
     assert "join x with 1 other node only" in trace_path(chain, "n0", "x", max_depth=9).why[0]
     assert "in the direction of the arrows" in trace_path(chain, "n9", "n0", directed=True).why[0]
 
 
-# --- impact_analysis --------------------------------------------------------------------------------------------------
+# --- impact_analysis
+# --------------------------------------------------------------------------------------------------
 
 
 def plain_impact(graph, root, direction, depth, follow):
@@ -101,7 +111,9 @@ def plain_impact(graph, root, direction, depth, follow):
         for child, ways in found.items():
             depths[child] = d
             risks[child] = centrality[child] / d * max(weight for _, weight in ways)
-            products[child] = max(products[parent] * centrality[child] * weight / d for parent, weight in ways)
+            products[child] = max(
+                products[parent] * centrality[child] * weight / d for parent, weight in ways
+            )
         level = list(found)
     leaves = [id for id in depths if id not in leads and id != root]
     best = max((products[id] for id in leaves), default=0.0)
@@ -111,7 +123,9 @@ def plain_impact(graph, root, direction, depth, follow):
 @pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 @pytest.mark.parametrize("follow", ["arrows", "dependants"])
-def test_an_impact_has_the_levels_risks_and_riskiest_chain_of_the_plain_walk(seed, nodes, edges, direction, follow):
+def test_an_impact_has_the_levels_risks_and_riskiest_chain_of_the_plain_walk(
+    seed, nodes, edges, direction, follow
+):
     graph = chance_graph(seed, nodes, edges, weights=True)
     root = f"n{seed}"
     depths, risks, best, types, leaves, products = plain_impact(graph, root, direction, 3, follow)
@@ -139,7 +153,9 @@ def test_the_documents_example_has_the_risks_by_distance_and_a_chain_that_ends_w
         ]
     )
     found = impact_analysis(graph, "authentication_module", direction="forward")
-    assert {depth: [node.distance_risk for node in nodes] for depth, nodes in found.risk_by_depth.items()} == {
+    assert {
+        depth: [node.distance_risk for node in nodes] for depth, nodes in found.risk_by_depth.items()
+    } == {
         1: [1.0, 1.0],
         2: [0.5, 0.5],
         3: [pytest.approx(1 / 3)],
@@ -148,7 +164,9 @@ def test_the_documents_example_has_the_risks_by_distance_and_a_chain_that_ends_w
 
 
 def test_what_requires_a_node_depends_on_it_though_the_arrow_points_the_other_way():
-    graph = PropertyGraph.from_triples([("app", "requires", "library"), ("library", "enables", "speed"), ("app", "relates_to", "other")])
+    graph = PropertyGraph.from_triples(
+        [("app", "requires", "library"), ("library", "enables", "speed"), ("app", "relates_to", "other")]
+    )
     ids = lambda **asked: {node.id for node in impact_analysis(graph, "library", **asked).nodes}  # noqa: E731
     assert ids(direction="forward") == {"speed"}
     assert ids(direction="forward", follow="dependants") == {"app", "speed"}
@@ -163,7 +181,8 @@ def test_a_weight_that_is_not_above_0_is_named_with_its_edge(weight):
     assert impact_analysis(graph, "a", weight=None).total_impacted == 1
 
 
-# --- explore_smart ----------------------------------------------------------------------------------------------------
+# --- explore_smart
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
@@ -173,27 +192,38 @@ def test_an_exploration_has_the_levels_importance_and_hubs_of_the_plain_walk(see
     simple = nx.Graph(plain)
     root = f"n{seed}"
     central = nx.degree_centrality(simple)
-    of_node = {id: {type for *_, type in [*plain.in_edges(id, data="type"), *plain.out_edges(id, data="type")]} for id in graph.ids}
+    of_node = {
+        id: {type for *_, type in [*plain.in_edges(id, data="type"), *plain.out_edges(id, data="type")]}
+        for id in graph.ids
+    }
     importance = {id: 0.6 * central[id] + 0.4 * len(of_node[id]) / len(graph.types()) for id in graph.ids}
     distance = nx.single_source_shortest_path_length(simple, root, cutoff=2)
     found = explore_smart(graph, root)
     for depth, level in enumerate(found.levels):
-        ids = sorted((id for id, d in distance.items() if d == depth), key=lambda id: (-round(importance[id], 9), id))
+        ids = sorted(
+            (id for id, d in distance.items() if d == depth), key=lambda id: (-round(importance[id], 9), id)
+        )
         assert [round(node.importance, 9) for node in level] == [round(importance[id], 9) for id in ids]
         assert {node.id for node in level} == set(ids)
         mean = sum(simple.degree(id) for id in ids) / len(ids)
         for node in level if depth else ():
-            assert node.is_hub == (simple.degree(node.id) > 2 * mean) and node.degree == simple.degree(node.id)
+            assert node.is_hub == (simple.degree(node.id) > 2 * mean) and node.degree == simple.degree(
+                node.id
+            )
             parents = [id for id in simple[node.id] if distance.get(id) == depth - 1]
             assert importance[node.parent] == pytest.approx(max(importance[id] for id in parents))
             between = [*plain.edges(parents, data="type"), *plain.edges([node.id], data="type")]
-            assert node.edge_types == tuple(sorted({t for u, v, t in between if {u, v} & {node.id} and {u, v} & set(parents)}))
+            assert node.edge_types == tuple(
+                sorted({t for u, v, t in between if {u, v} & {node.id} and {u, v} & set(parents)})
+            )
     assert sum(map(len, found.levels)) == len(distance)
 
 
 def test_twice_the_mean_of_its_level_is_no_hub_and_more_than_that_is():
     ends = {"a": 3, "b": 0, "c": 0}  # neighbours besides the start: 4, 1 and 1, whose mean is 2
-    edges = [("start", "has", name) for name in ends] + [(name, "has", f"{name}{i}") for name, count in ends.items() for i in range(count)]
+    edges = [("start", "has", name) for name in ends] + [
+        (name, "has", f"{name}{i}") for name, count in ends.items() for i in range(count)
+    ]
     assert not explore_smart(PropertyGraph.from_triples(edges), "start", depth=1).hubs
     (hub,) = explore_smart(PropertyGraph.from_triples([*edges, ("a", "has", "a9")]), "start", depth=1).hubs
     assert hub.id == "a"
@@ -204,7 +234,8 @@ def test_of_equally_important_nodes_the_first_by_id_comes_first():
     assert [node.id for node in explore_smart(graph, "hub").levels[1]] == ["a", "b", "c"]
 
 
-# --- edge_type_boost --------------------------------------------------------------------------------------------------
+# --- edge_type_boost
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
@@ -234,13 +265,19 @@ def test_a_path_over_types_that_no_edge_has_is_refused_and_one_over_some_says_wh
     graph = PropertyGraph.from_triples([("a", "enables", "b"), ("b", "requires", "c")])
     with pytest.raises(UnknownName, match="did you mean 'enables'"):
         trace_path(graph, "a", "b", types=["enable"])
-    assert trace_path(graph, "a", "c", types=["enables", "likes"]).why[1] == "no edge of the graph has the type likes"
+    assert (
+        trace_path(graph, "a", "c", types=["enables", "likes"]).why[1]
+        == "no edge of the graph has the type likes"
+    )
     assert trace_path(graph, "a", "b", types=["enables", "likes"]).found
 
 
 def test_an_impact_by_a_weight_that_no_edge_has_is_refused_unless_it_is_the_usual_one():
     graph = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "enables", "b", {"strength": 0.5})])
-    assert impact_analysis(graph, "a").nodes[0].risk == 2 * impact_analysis(graph, "a", weight="strength").nodes[0].risk
+    assert (
+        impact_analysis(graph, "a").nodes[0].risk
+        == 2 * impact_analysis(graph, "a", weight="strength").nodes[0].risk
+    )
     with pytest.raises(UnknownName, match="did you mean 'strength'"):
         impact_analysis(graph, "a", weight="strengh")
     with pytest.raises(BadInput, match="name of a property of edges"):
@@ -251,10 +288,14 @@ def test_a_boost_over_types_that_no_edge_has_is_refused_and_says_which_there_are
     graph = PropertyGraph.from_triples([("a", "enables", "b")])
     with pytest.raises(UnknownName, match="did you mean 'enables'"):
         edge_type_boost(graph, ["a"], ["enable"])
-    assert "no edge of the graph has the type optimizes" in edge_type_boost(graph, ["a"], ["enables", "optimizes"]).why
+    assert (
+        "no edge of the graph has the type optimizes"
+        in edge_type_boost(graph, ["a"], ["enables", "optimizes"]).why
+    )
 
 
-# --- similar_to -------------------------------------------------------------------------------------------------------
+# --- similar_to
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
@@ -278,7 +319,9 @@ def test_similarity_is_that_of_sets(seed, nodes, edges):
 
 
 def test_a_node_alone_is_like_others_by_type_and_name_only():
-    graph = PropertyGraph.of([Node("a", ("tool",), {"name": "disk cache"}), Node("b", ("tool",), {"name": "web cache"}), Node("c")])
+    graph = PropertyGraph.of(
+        [Node("a", ("tool",), {"name": "disk cache"}), Node("b", ("tool",), {"name": "web cache"}), Node("c")]
+    )
     (only,) = similar_to(graph, "a").nodes
     assert (only.id, only.jaccard, only.score) == ("b", 0.0, pytest.approx(0.2 + 0.1 / 3))
     assert "no other node shares" in similar_to(graph, "c").why[-1]

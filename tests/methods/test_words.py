@@ -27,7 +27,8 @@ from kgot_lab.methods.want_to import want_to
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Node
 
-# --- classify_intent --------------------------------------------------------------------------------------------------
+# --- classify_intent
+# --------------------------------------------------------------------------------------------------
 
 
 def test_there_are_fourteen_intents_with_phrases_and_words():
@@ -58,14 +59,17 @@ def brute_intents(query):
     scores = {}
     for name, rule in INTENTS.items():
         score = sum(phrase in text for phrase in rule.phrases)
-        score += 0.3 * sum(bool(re.search(rf"(?<![^\W_]){re.escape(word)}s?(?![^\W_])", text)) for word in rule.words)
+        score += 0.3 * sum(
+            bool(re.search(rf"(?<![^\W_]){re.escape(word)}s?(?![^\W_])", text)) for word in rule.words
+        )
         if score:
             scores[name] = score
     return scores
 
 
 TRIGGERS = sorted(
-    {each for rule in INTENTS.values() for each in (*rule.phrases, *rule.words)} | {"my", "costs", "chains", "sand", "X_cost"}
+    {each for rule in INTENTS.values() for each in (*rule.phrases, *rule.words)}
+    | {"my", "costs", "chains", "sand", "X_cost"}
 )
 
 
@@ -79,7 +83,10 @@ def test_the_scores_are_those_of_trying_each_trigger(words, joint):
 def test_what_is_below_the_threshold_or_beyond_the_best_three_is_said():
     few = classify_intent("combine agents, think, and search the graph, fast", threshold=0.3)
     assert len(few.intents) == 3 and "not among the best 3: " in few.why[0]
-    assert classify_intent("a budget", threshold=0.5).why[0] == "below the threshold of 0.5: cost_optimization 0.3"
+    assert (
+        classify_intent("a budget", threshold=0.5).why[0]
+        == "below the threshold of 0.5: cost_optimization 0.3"
+    )
     assert classify_intent("hello").why[0] == "no phrase and no word of the fourteen intents is in the query"
 
 
@@ -107,7 +114,8 @@ def test_the_purpose_is_what_the_query_says_or_what_its_intent_has(query, purpos
     assert classify_intent(query).purpose == purpose
 
 
-# --- keyword_match ----------------------------------------------------------------------------------------------------
+# --- keyword_match
+# ----------------------------------------------------------------------------------------------------
 
 
 def texts_of(value):
@@ -133,16 +141,22 @@ def test_a_keyword_match_counts_the_words_that_stand_anywhere_in_a_node(number):
 
 def test_nothing_to_look_for_and_nothing_found_are_told_apart():
     graph = cookbook()
-    assert keyword_match(graph, "is it in the").why == ("no word to look for: stop words and single letters are left out",)
+    assert keyword_match(graph, "is it in the").why == (
+        "no word to look for: stop words and single letters are left out",
+    )
     assert keyword_match(graph, "xylophone").why[-1] == "no name, label or text holds any of them"
-    assert keyword_match(PropertyGraph.of([Node("x", (), {"description": "a tool"})]), "description tool").scores == {"x": 1}
+    assert keyword_match(
+        PropertyGraph.of([Node("x", (), {"description": "a tool"})]), "description tool"
+    ).scores == {"x": 1}
 
 
-# --- dimension_filter -------------------------------------------------------------------------------------------------
+# --- dimension_filter
+# -------------------------------------------------------------------------------------------------
 
 VALUES = [0.1, 0.3, 0.1 + 0.2, 0.9, None, "0.9", True, float("nan"), 1]
 TOOLS = PropertyGraph.of(
-    Node(f"t{i}", ("tool",), {"cost": value, "depth": i / 10} if value is not None else {}) for i, value in enumerate(VALUES)
+    Node(f"t{i}", ("tool",), {"cost": value, "depth": i / 10} if value is not None else {})
+    for i, value in enumerate(VALUES)
 )
 
 
@@ -171,9 +185,13 @@ def test_each_filter_says_what_it_left_out_and_names_what_is_no_number():
 def test_a_filter_keeps_what_a_loop_keeps(seed):
     chance = np.random.default_rng(seed)
     values = np.round(chance.random((200, 2)), 1)
-    graph = PropertyGraph.of(Node(f"n{i}", (), {"a": float(a), "b": float(b)}) for i, (a, b) in enumerate(values))
+    graph = PropertyGraph.of(
+        Node(f"n{i}", (), {"a": float(a), "b": float(b)}) for i, (a, b) in enumerate(values)
+    )
     found = dimension_filter(graph, {"a": {"min": 0.2, "max": 0.7}, "b": {"max": 0.5}}, limit=500)
-    assert found.ids == [node.id for node in graph.nodes if 0.2 <= node.properties["a"] <= 0.7 and node.properties["b"] <= 0.5]
+    assert found.ids == [
+        node.id for node in graph.nodes if 0.2 <= node.properties["a"] <= 0.7 and node.properties["b"] <= 0.5
+    ]
 
 
 @pytest.mark.parametrize(
@@ -194,9 +212,13 @@ def test_a_filter_that_makes_no_sense_is_refused(filters, said):
         dimension_filter(TOOLS, filters)
 
 
-# --- what is given ----------------------------------------------------------------------------------------------------
+# --- what is given
+# ----------------------------------------------------------------------------------------------------
 
-BARE = PropertyGraph.of([Node("a"), Node("b_cache"), Node("alone")], [Edge("a", "requires", "b_cache"), Edge("a", "requires", "a")])
+BARE = PropertyGraph.of(
+    [Node("a"), Node("b_cache"), Node("alone")],
+    [Edge("a", "requires", "b_cache"), Edge("a", "requires", "a")],
+)
 ON_A_NODE = (
     similar_to,
     impact_analysis,

@@ -1,4 +1,6 @@
-"""The worked examples of KG-OS, and the property behind the first: what is limited is never told without its limitation."""
+"""The worked examples of KG-OS, and the property behind the first: what is limited is never told without its
+limitation.
+"""
 
 import json
 
@@ -34,11 +36,25 @@ ADVICE = PropertyGraph.of(
             tax_efficiency=0.9,
             long_term_growth=0.8,
         ),
-        node("tax_strategy:loss_harvesting", "Sell at a loss to reduce the taxes on gains.", tax_efficiency=0.75, long_term_growth=0.3),
-        node("tax_strategy:dividend_income", "Live from dividends; taxes are due each year.", tax_efficiency=0.3, long_term_growth=0.5),
+        node(
+            "tax_strategy:loss_harvesting",
+            "Sell at a loss to reduce the taxes on gains.",
+            tax_efficiency=0.75,
+            long_term_growth=0.3,
+        ),
+        node(
+            "tax_strategy:dividend_income",
+            "Live from dividends; taxes are due each year.",
+            tax_efficiency=0.3,
+            long_term_growth=0.5,
+        ),
         node("check:income_threshold", "Verify that income lies below the bound."),
         node("check:5_year_rule", "Verify that the account is old enough."),
-        node("limitation:5_year_holding_period", "What was converted has to stay for five years.", blocking=False),
+        node(
+            "limitation:5_year_holding_period",
+            "What was converted has to stay for five years.",
+            blocking=False,
+        ),
         node("limitation:wash_sale", "The same paper may not be bought back for a month."),
         node("workaround:similar_fund", "Buy a similar fund in the meantime."),
         node("goal:tax_free_growth", "Savings that grow without taxes."),
@@ -57,7 +73,9 @@ ADVICE = PropertyGraph.of(
 def test_who_asks_for_lower_taxes_is_told_of_the_conversion_with_its_checks_and_the_five_years():
     result = intent_search(ADVICE, "how do I reduce my taxes?")
     assert "tax_strategy:roth_conversion" in result.ids[:3]
-    assert [each.id for each in result.limitations["tax_strategy:roth_conversion"]] == ["limitation:5_year_holding_period"]
+    assert [each.id for each in result.limitations["tax_strategy:roth_conversion"]] == [
+        "limitation:5_year_holding_period"
+    ]
     told = search_context(result)
     for id in ("check:income_threshold", "check:5_year_rule", "limitation:5_year_holding_period"):
         assert id in told
@@ -70,7 +88,11 @@ def test_a_filter_on_tax_efficiency_keeps_the_efficient_and_marks_what_lies_arou
     assert set(result.ids) == {"tax_strategy:roth_conversion", "tax_strategy:loss_harvesting"}
     assert result.neighbours and not any(near.within for near in result.neighbours)
     told = search_context(result)
-    assert "outside the filter" in told and "limitation:5_year_holding_period" in told and "limitation:wash_sale" in told
+    assert (
+        "outside the filter" in told
+        and "limitation:5_year_holding_period" in told
+        and "limitation:wash_sale" in told
+    )
 
 
 def test_the_verdict_on_the_conversion_is_yes_with_limitations():
@@ -82,14 +104,22 @@ def test_the_verdict_on_the_conversion_is_yes_with_limitations():
 def chance_graph(seed: int, nodes: int, edges: int) -> PropertyGraph:
     chance = np.random.default_rng(seed)
     words = ["cache", "token", "agent", "prompt", "taxes"]
-    made = [node(f"{chance.choice(['tool', 'limitation'])}:n{i}", " ".join(chance.choice(words, 3))) for i in range(nodes)]
+    made = [
+        node(f"{chance.choice(['tool', 'limitation'])}:n{i}", " ".join(chance.choice(words, 3)))
+        for i in range(nodes)
+    ]
     types = ["has_limitation", "has_workaround", "requires", "enables"]
     ends = chance.integers(0, nodes, (edges, 2)).tolist()
     return PropertyGraph.of(made, {Edge(made[a].id, str(chance.choice(types)), made[b].id) for a, b in ends})
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(0, 90), st.sampled_from(["reduce taxes", "agent token", "can it cache"]))
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 30),
+    st.integers(0, 90),
+    st.sampled_from(["reduce taxes", "agent token", "can it cache"]),
+)
 def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_context(seed, nodes, edges, query):
     graph = chance_graph(seed, nodes, edges)
     result = intent_search(graph, query, config=RetrievalConfig(limit=5, expand_depth=seed % 3))
@@ -98,7 +128,9 @@ def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_context(seed, 
         for edge in graph.neighbours(id, "out", ["has_limitation"]):
             if edge.target != id:
                 assert edge.target in [each.id for each in result.limitations[id]]
-                assert f"(node: {edge.target})" in told.partition(f"(node: {id};")[2], f"{id} is told without {edge.target}"
+                assert f"(node: {edge.target})" in told.partition(f"(node: {id};")[2], (
+                    f"{id} is told without {edge.target}"
+                )
 
 
 def test_the_cookbook_has_its_nodes_its_edges_and_the_means_of_two_ratings():
@@ -118,7 +150,8 @@ def test_the_cookbook_has_its_nodes_its_edges_and_the_means_of_two_ratings():
     )
 
 
-# --- the secure API ---------------------------------------------------------------------------------------------------
+# --- the secure API
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_from_the_goal_of_a_secure_api_the_required_patterns_and_their_gaps_are_reached():
@@ -149,7 +182,8 @@ def test_the_documents_path_from_prompt_caching_to_lower_costs_is_found_in_the_c
     assert [step.direction for step in path.steps] == ["forward", "forward"]
 
 
-# --- goals ------------------------------------------------------------------------------------------------------------
+# --- goals
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_enablers_of_a_goal_and_the_prerequisites_of_a_match_are_found_and_not_the_reverse():
@@ -161,7 +195,9 @@ def test_the_enablers_of_a_goal_and_the_prerequisites_of_a_match_are_found_and_n
             ("car", "requires", "savings"),
         ]
     )
-    assert want_to(graph, "savings").scores == pytest.approx({"savings": 2 / 3, "budget": 1 / 3, "caching": 1 / 3 * 0.3 / 0.5})
+    assert want_to(graph, "savings").scores == pytest.approx(
+        {"savings": 2 / 3, "budget": 1 / 3, "caching": 1 / 3 * 0.3 / 0.5}
+    )
     assert set(want_to(graph, "savings", boost_types=["requires"]).ids) == {"savings", "budget", "car"}
 
 
@@ -178,6 +214,7 @@ def test_a_goal_mapping_replaces_the_edges_that_are_followed_and_adds_its_dimens
 @pytest.mark.parametrize("verb", sorted(INTENT_VERBS))
 def test_an_intent_verb_weighs_five_times_as_much_as_another_word(verb):
     nodes = [
-        Node(f"n{i}", ("tool",), {"name": text}) for i, text in enumerate([f"{verb} lorem", "ipsum lorem", "dolor lorem", "sit lorem"])
+        Node(f"n{i}", ("tool",), {"name": text})
+        for i, text in enumerate([f"{verb} lorem", "ipsum lorem", "dolor lorem", "sit lorem"])
     ]
     assert want_to(PropertyGraph.of(nodes), f"ipsum {verb}").ids[0] == "n0"

@@ -13,7 +13,8 @@ from kgot_lab.pairs.join import Effort, Stopped, delta_pairs, nearest, similar_p
 from kgot_lab.pairs.nearby import IndexEffort, approximate, approximate_delta
 from kgot_lab.pairs.work import best_threads
 
-# --- vectors of chance, and what a search without blocks finds among them ------------------------------------------------
+# --- vectors of chance, and what a search without blocks finds among them
+# ------------------------------------------------
 
 ALONE = Effort(threads=1)
 
@@ -74,7 +75,9 @@ def brute_delta(raw, skeleton, thresholds, most, **which):
     alike, near = cosines(skeleton), cosines(raw)
     delta = np.round(alike - near, 6) + 0.0
     cells = countable([raw, skeleton], **which) & (alike >= thresholds.skeleton)
-    counts = tuple(np.bincount(np.searchsorted((0, 0.05, 0.15), delta[cells], side="right"), minlength=4).tolist())
+    counts = tuple(
+        np.bincount(np.searchsorted((0, 0.05, 0.15), delta[cells], side="right"), minlength=4).tolist()
+    )
     rows, columns = np.nonzero(cells & (delta >= thresholds.delta))
     order = np.lexsort((columns, rows, -delta[rows, columns]))[:most]
     at = rows[order], columns[order]
@@ -96,7 +99,15 @@ def same(found, columns):
 
 
 def same_pairs(found, columns):
-    given = (found.rows, found.columns, found.skeleton, found.raw, found.delta, found.dropped, found.candidates)
+    given = (
+        found.rows,
+        found.columns,
+        found.skeleton,
+        found.raw,
+        found.delta,
+        found.dropped,
+        found.candidates,
+    )
     return all(np.array_equal(a, b) for a, b in zip(given, columns, strict=True))
 
 
@@ -115,21 +126,30 @@ def which(seed, size):
     return {"new": new, "groups": chance.integers(0, 30, size) if seed % 4 == 1 else None}
 
 
-# --- what is found ------------------------------------------------------------------------------------------------------
+# --- what is found
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_similar_pairs_are_those_of_the_whole_square(seed):
     matrix, some = chance_vectors(seed), which(seed, len(chance_vectors(seed)))
     for threshold, most in ((-1, 10**6), (0.3, 70), (0.9, 10**6), (0, 1)):
-        assert same(similar_pairs(matrix, threshold, most=most, effort=ALONE, **some), brute_similar(matrix, threshold, most, **some))
+        assert same(
+            similar_pairs(matrix, threshold, most=most, effort=ALONE, **some),
+            brute_similar(matrix, threshold, most, **some),
+        )
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_delta_pairs_are_those_of_the_whole_square(seed):
     skeleton = chance_vectors(seed)
     raw, some = shaken(skeleton, seed), which(seed, len(skeleton))
-    for thresholds, most in ((Thresholds(), 10**6), (Thresholds(-1, -2), 300), (Thresholds(0.1, 0), 10**6), (Thresholds(0.5, -0.1), 5)):
+    for thresholds, most in (
+        (Thresholds(), 10**6),
+        (Thresholds(-1, -2), 300),
+        (Thresholds(0.1, 0), 10**6),
+        (Thresholds(0.5, -0.1), 5),
+    ):
         assert same_pairs(
             delta_pairs(raw, skeleton, thresholds, most=most, effort=ALONE, **some),
             brute_delta(raw, skeleton, thresholds, most, **some),
@@ -148,21 +168,32 @@ def test_many_blocks_and_a_wide_matrix_give_what_the_whole_square_gives():
     skeleton = chance_vectors(3, 1500, 40)
     raw = unit(np.concatenate((shaken(skeleton, 3), shaken(skeleton, 4)), axis=1))
     for thresholds in (Thresholds(), Thresholds(0.2, 0.1)):  # few candidates in a block, and many
-        assert same_pairs(delta_pairs(raw, skeleton, thresholds, most=500, effort=ALONE), brute_delta(raw, skeleton, thresholds, 500))
+        assert same_pairs(
+            delta_pairs(raw, skeleton, thresholds, most=500, effort=ALONE),
+            brute_delta(raw, skeleton, thresholds, 500),
+        )
     assert listed(nearest(skeleton, 4, effort=ALONE)) == brute_nearest(skeleton, 4)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])
 def test_nothing_one_row_and_two_rows_are_fine(size):
     matrix = unit([[3, 4], [4, 3]])[:size]
-    some, lists, pairs = similar_pairs(matrix, 0.5), nearest(matrix, 5), delta_pairs(matrix, matrix, Thresholds(0.5, 0))
+    some, lists, pairs = (
+        similar_pairs(matrix, 0.5),
+        nearest(matrix, 5),
+        delta_pairs(matrix, matrix, Thresholds(0.5, 0)),
+    )
     assert len(some) == len(pairs) == (size == 2) and len(lists) == 2 * (size == 2)
     assert listed(lists) == [(0, 1), (1, 0)][: len(lists)] and pairs.candidates == (0, int(size == 2), 0, 0)
-    assert repr(some) == ("<1 pairs, similarity 0.960 to 0.960; 0 more dropped>" if size == 2 else "<0 pairs; 0 more dropped>")
+    assert repr(some) == (
+        "<1 pairs, similarity 0.960 to 0.960; 0 more dropped>" if size == 2 else "<0 pairs; 0 more dropped>"
+    )
 
 
 def test_what_equals_a_threshold_passes():
-    skeleton, raw = (np.array([[1, 0], [cosine, (1 - cosine**2) ** 0.5]], np.float32) for cosine in (0.45, 0.37))
+    skeleton, raw = (
+        np.array([[1, 0], [cosine, (1 - cosine**2) ** 0.5]], np.float32) for cosine in (0.45, 0.37)
+    )
     (pair,) = delta_pairs(raw, skeleton).delta
     assert pair == 0.08 and delta_pairs(raw, skeleton).skeleton == 0.45
     assert not len(delta_pairs(raw, skeleton, Thresholds(0.450001, 0.08))) and not len(
@@ -183,16 +214,31 @@ def test_a_blank_text_never_pairs_whatever_the_threshold():
 def test_ties_go_to_the_lower_row_and_then_to_the_lower_column():
     matrix = unit(np.ones((500, 3)))
     some = similar_pairs(matrix, 0.5, most=600)
-    assert listed(some) == [(0, column) for column in range(1, 500)] + [(1, column) for column in range(2, 103)]
+    assert listed(some) == [(0, column) for column in range(1, 500)] + [
+        (1, column) for column in range(2, 103)
+    ]
     assert some.dropped == 500 * 499 // 2 - 600
-    assert listed(nearest(matrix, 2)) == [(0, 1), (0, 2), (1, 0), (1, 2), *((row, other) for row in range(2, 500) for other in (0, 1))]
+    assert listed(nearest(matrix, 2)) == [
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (1, 2),
+        *((row, other) for row in range(2, 500) for other in (0, 1)),
+    ]
 
 
 def test_the_best_are_kept_and_the_others_counted():
     skeleton = chance_vectors(5, 400, 8)
     raw = shaken(skeleton, 5)
-    all_of_them, few = delta_pairs(raw, skeleton, Thresholds(-1, -2)), delta_pairs(raw, skeleton, Thresholds(-1, -2), most=10)
-    assert listed(few) == listed(all_of_them)[:10] and few.dropped == len(all_of_them) - 10 and all_of_them.dropped == 0
+    all_of_them, few = (
+        delta_pairs(raw, skeleton, Thresholds(-1, -2)),
+        delta_pairs(raw, skeleton, Thresholds(-1, -2), most=10),
+    )
+    assert (
+        listed(few) == listed(all_of_them)[:10]
+        and few.dropped == len(all_of_them) - 10
+        and all_of_them.dropped == 0
+    )
     assert few.candidates == all_of_them.candidates and sum(few.candidates) == len(all_of_them)
 
 
@@ -212,7 +258,8 @@ def test_the_old_pairs_and_those_with_a_new_row_are_all_pairs(seed):
     assert sorted(before + added) == sorted(listed(delta_pairs(raw, skeleton, thresholds)))
 
 
-# --- blocks, memory, threads --------------------------------------------------------------------------------------------
+# --- blocks, memory, threads
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 127, 128, 129, 1000, 1025])
@@ -289,7 +336,8 @@ def test_as_many_threads_as_are_fastest_are_between_one_and_the_cores():
     assert 1 <= best_threads() <= (os.cpu_count() or 1)
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------------
+# --- what is refused
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
@@ -351,7 +399,8 @@ def test_a_matrix_that_fits_is_not_copied_and_not_changed():
     assert identical(similar_pairs(wide, 0.2), similar_pairs(matrix, 0.2))
 
 
-# --- interruption and progress ------------------------------------------------------------------------------------------
+# --- interruption and progress
+# ------------------------------------------------------------------------------------------
 
 
 class Interrupting:
@@ -401,7 +450,8 @@ def test_what_an_interrupted_join_has_found_is_right_as_far_as_it_goes():
     assert so_far and set(so_far) < set(listed(similar_pairs(matrix, 0.4)))
 
 
-# --- Dask ---------------------------------------------------------------------------------------------------------------
+# --- Dask
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
@@ -416,14 +466,18 @@ def client(request):
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 def test_workers_find_what_one_process_finds(join, client):
     matrix, told = chance_vectors(6, 1200, 24), []
-    assert identical(join(matrix, effort=Effort(client=client, progress=lambda *counts: told.append(counts))), join(matrix))
+    assert identical(
+        join(matrix, effort=Effort(client=client, progress=lambda *counts: told.append(counts))), join(matrix)
+    )
     assert told[-1][0] == told[-1][1] and [done for done, _ in told] == sorted(done for done, _ in told)
     assert identical(join(matrix, effort=Effort(client=client), new=[3, 900]), join(matrix, new=[3, 900]))
 
 
 def test_workers_drop_what_one_process_drops(client):
     matrix = chance_vectors(6, 700, 3)
-    assert identical(similar_pairs(matrix, 0.1, most=25, effort=Effort(client=client)), similar_pairs(matrix, 0.1, most=25))
+    assert identical(
+        similar_pairs(matrix, 0.1, most=25, effort=Effort(client=client)), similar_pairs(matrix, 0.1, most=25)
+    )
     assert not len(similar_pairs(matrix[:0], 0.1, effort=Effort(client=client)))
 
 
@@ -446,7 +500,8 @@ def test_an_interrupted_join_of_workers_goes_on(client):
     pytest.fail("it never came to an end")
 
 
-# --- approximately ------------------------------------------------------------------------------------------------------
+# --- approximately
+# ------------------------------------------------------------------------------------------------------
 
 
 def clustered(seed, size=1500, dimension=24):
@@ -489,10 +544,16 @@ def test_approximate_delta_pairs_are_delta_pairs_and_their_recall_is_true():
     exact, groups = delta_pairs(raw, skeleton), np.arange(1500) // 2
     found = approximate_delta(raw, skeleton, k=30, effort=IndexEffort(sample=1500))
     values = dict(zip(listed(exact), exact.delta.tolist(), strict=True))
-    assert all(values[pair] == delta for pair, delta in zip(listed(found.pairs), found.pairs.delta.tolist(), strict=True))
+    assert all(
+        values[pair] == delta
+        for pair, delta in zip(listed(found.pairs), found.pairs.delta.tolist(), strict=True)
+    )
     assert (found.found, found.expected) == (len(found.pairs), len(exact)) and 0.3 < found.recall < 1
     apart = approximate_delta(raw, skeleton, k=30, effort=IndexEffort(sample=1500), groups=groups)
-    assert apart.expected == len(delta_pairs(raw, skeleton, groups=groups)) and (apart.pairs.rows // 2 != apart.pairs.columns // 2).all()
+    assert (
+        apart.expected == len(delta_pairs(raw, skeleton, groups=groups))
+        and (apart.pairs.rows // 2 != apart.pairs.columns // 2).all()
+    )
 
 
 def test_an_approximate_search_that_weighs_all_others_finds_all_delta_pairs():
@@ -506,5 +567,7 @@ def test_an_approximate_search_that_weighs_all_others_finds_all_delta_pairs():
 def test_approximately_nothing_one_row_and_two_rows_are_fine(size):
     matrix, told = FINE[:size], []
     found = approximate(matrix, 3, effort=IndexEffort(progress=lambda *counts: told.append(counts)))
-    assert listed(found.pairs) == [(0, 1), (1, 0)] * (size == 2) and told[-1:] == [(2 * size, 2 * size)] * (size > 0)
+    assert listed(found.pairs) == [(0, 1), (1, 0)] * (size == 2) and told[-1:] == [(2 * size, 2 * size)] * (
+        size > 0
+    )
     assert found.recall == 1 if size == 2 else np.isnan(found.recall)

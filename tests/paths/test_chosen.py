@@ -10,18 +10,30 @@ TWO = ["Old Oak", "New Pine"]
 def test_a_title_that_is_a_common_word_of_the_question_is_no_thing_compared() -> None:
     assert compared_things("Which tree is older, Old Oak or Absent Pine?", ["Tree", "Old Oak"]) == ["Old Oak"]
     assert compared_things("Who is older, Tree or Bo?", ["Tree", "Bo"]) == ["Tree", "Bo"]
-    assert compared_things("Which sold more, the iPod or the Walkman?", ["iPod", "Walkman"]) == ["iPod", "Walkman"]
+    assert compared_things("Which sold more, the iPod or the Walkman?", ["iPod", "Walkman"]) == [
+        "iPod",
+        "Walkman",
+    ]
 
 
 def test_a_word_in_small_letters_is_compared_where_it_stands_beside_an_or() -> None:
-    assert compared_things("which is larger, quillmoor or brask?", ["Quillmoor", "Brask"]) == ["Quillmoor", "Brask"]
+    assert compared_things("which is larger, quillmoor or brask?", ["Quillmoor", "Brask"]) == [
+        "Quillmoor",
+        "Brask",
+    ]
     assert compared_things("Which is bigger, a dog or a cat?", ["Dog", "Cat"]) == ["Dog", "Cat"]
 
 
 def test_no_word_of_a_name_is_taken_for_one_of_the_question() -> None:
     things = ["The Last Coupon", "Teyzem", "Did a Good Man Die?"]
-    assert with_names_masked("Which is older, The Last Coupon (1932 film) or Teyzem?", things) == "Which is older, §0 or §1?"
-    assert with_names_masked("Who was born first, Teyzem or Did A Good Man Die? or so?", things) == "Who was born first, §1 or §2 or so?"
+    assert (
+        with_names_masked("Which is older, The Last Coupon (1932 film) or Teyzem?", things)
+        == "Which is older, §0 or §1?"
+    )
+    assert (
+        with_names_masked("Who was born first, Teyzem or Did A Good Man Die? or so?", things)
+        == "Who was born first, §1 or §2 or so?"
+    )
 
 
 @pytest.mark.parametrize(

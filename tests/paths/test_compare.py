@@ -63,18 +63,25 @@ def test_dates_are_read_as_far_as_they_are_told(text: str, date: tuple[int, ...]
         ("earliest", [["1961"], []], ""),
     ],
 )
-def test_the_answer_follows_from_the_values_or_is_empty_where_they_do_not_compare(kind: str, values: list[list[str]], answer: str) -> None:
+def test_the_answer_follows_from_the_values_or_is_empty_where_they_do_not_compare(
+    kind: str, values: list[list[str]], answer: str
+) -> None:
     assert compared(kind, TWO, values) == answer  # type: ignore[arg-type]
 
 
 def test_the_questions_of_a_reply_are_asked_of_each_thing_whatever_signs_its_name_holds() -> None:
     odd = [r"A\1 (film)", "Malcolm X"]
     asked = questions_of_each("Who directed X?\nWhen was #1 born?\n", odd)
-    assert asked == [[r"Who directed A\1 (film)?", "When was #1 born?"], ["Who directed Malcolm X?", "When was #1 born?"]]
+    assert asked == [
+        [r"Who directed A\1 (film)?", "When was #1 born?"],
+        ["Who directed Malcolm X?", "When was #1 born?"],
+    ]
 
 
 def test_bullets_numbers_and_bold_are_no_part_of_a_question() -> None:
-    assert questions_of_each("- Who directed X?\n**2.** When was #1 born?", ["A"]) == [["Who directed A?", "When was #1 born?"]]
+    assert questions_of_each("- Who directed X?\n**2.** When was #1 born?", ["A"]) == [
+        ["Who directed A?", "When was #1 born?"]
+    ]
 
 
 def test_a_reply_that_asks_nothing_of_either_thing_gives_no_questions() -> None:

@@ -57,5 +57,11 @@ def test_questions_that_ask_for_anything_else(question: str) -> None:
 
 
 def test_a_month_and_a_day_of_the_week_fit_where_they_are_asked_for() -> None:
-    assert unfit("In which month was it founded?", "March") == unfit("What day of the week was it?", "Monday") == ""
-    assert unfit("In which month was it founded?", "Leeds") and unfit("In which year was it founded?", "March")
+    assert (
+        unfit("In which month was it founded?", "March")
+        == unfit("What day of the week was it?", "Monday")
+        == ""
+    )
+    assert unfit("In which month was it founded?", "Leeds") and unfit(
+        "In which year was it founded?", "March"
+    )

@@ -13,7 +13,9 @@ from kgot_lab.stores import open_store
 from kgot_lab.types import Document
 
 BEER = Document(
-    "d1", "Kathi-Anne Reinstein is a politician. She resigned to become a lobbyist for Boston Beer Company.", "Kathi-Anne Reinstein"
+    "d1",
+    "Kathi-Anne Reinstein is a politician. She resigned to become a lobbyist for Boston Beer Company.",
+    "Kathi-Anne Reinstein",
 )
 BREWER = Document("d2", "The Boston Beer Company is a brewer. It was founded in 1984.", "Boston Beer Company")
 OTHER = Document("d3", "Boston Beer Company is a song.", "Boston Beer Company")
@@ -25,26 +27,43 @@ def test_every_sentence_stands_under_its_title_and_mentions_the_names_in_it() ->
     assert [each.place for each in said] == [
         "Kathi-Anne Reinstein §1", "Kathi-Anne Reinstein §2", "Boston Beer Company §1", "Boston Beer Company §2",
     ]  # fmt: skip
-    facts = {(triple.subject, triple.relation, triple.object) for triple, _ in mention_facts(said, [BEER.title, BREWER.title])}
+    facts = {
+        (triple.subject, triple.relation, triple.object)
+        for triple, _ in mention_facts(said, [BEER.title, BREWER.title])
+    }
     assert ("Kathi-Anne Reinstein", SAYS, "Kathi-Anne Reinstein §2") in facts
     assert ("Kathi-Anne Reinstein §2", MENTIONS, "Boston Beer Company") in facts
-    assert not any(subject == "Boston Beer Company §1" and object == "Boston Beer Company" for subject, _, object in facts)
+    assert not any(
+        subject == "Boston Beer Company §1" and object == "Boston Beer Company"
+        for subject, _, object in facts
+    )
     store.close()
 
 
-def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_there_is_not_written_again() -> None:
+def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_there_is_not_written_again() -> (
+    None
+):
     store = open_store("in_memory")
     for said in by_passage(new_sentences([BREWER], store)).values():
         store.write(store.dialect.add(mention_facts(said, [BREWER.title])))
     assert [each.place for each in new_sentences([BREWER, OTHER], store)] == ["Boston Beer Company §3"]
-    assert [edge.target for edge in said_under("Boston Beer Company", store)] == ["Boston Beer Company §1", "Boston Beer Company §2"]
+    assert [edge.target for edge in said_under("Boston Beer Company", store)] == [
+        "Boston Beer Company §1",
+        "Boston Beer Company §2",
+    ]
     store.close()
 
 
-def test_a_heading_above_a_blank_line_is_a_sentence_of_its_own_and_a_line_that_is_only_broken_goes_on() -> None:
+def test_a_heading_above_a_blank_line_is_a_sentence_of_its_own_and_a_line_that_is_only_broken_goes_on() -> (
+    None
+):
     store = open_store("in_memory")
     notes = Document("d1", "The mill is\nold.\n\nContact\n\nUte Alander runs it.", "Notes")
-    assert [each.text for each in new_sentences([notes], store)] == ["The mill is old.", "Contact", "Ute Alander runs it."]
+    assert [each.text for each in new_sentences([notes], store)] == [
+        "The mill is old.",
+        "Contact",
+        "Ute Alander runs it.",
+    ]
     store.close()
 
 
@@ -53,7 +72,9 @@ def test_the_order_of_sentences_under_a_title_is_that_of_their_numbers_beyond_ni
     long = Document("d9", " ".join(f"It has part {number}." for number in range(12)), "Long")
     for said in by_passage(new_sentences([long], store)).values():
         store.write(store.dialect.add(mention_facts(said, ["Long"])))
-    assert [edge.target for edge in said_under("Long", store)] == [f"Long §{number}" for number in range(1, 13)]
+    assert [edge.target for edge in said_under("Long", store)] == [
+        f"Long §{number}" for number in range(1, 13)
+    ]
     store.close()
 
 
@@ -64,13 +85,21 @@ def test_what_is_asked_beside_the_names() -> None:
 
 
 @pytest.mark.parametrize("vectors", [True, False], ids=["with vectors", "with words alone"])
-def test_a_sentence_that_says_when_is_worth_more_than_one_that_does_not_where_that_is_asked(vectors: bool) -> None:
+def test_a_sentence_that_says_when_is_worth_more_than_one_that_does_not_where_that_is_asked(
+    vectors: bool,
+) -> None:
     store = open_store("in_memory")
     brewer = Document(
-        "d4", "The Boston Beer Company is a brewer. It has an eagle as its sign. It was founded in 1984.", "Boston Beer Company"
+        "d4",
+        "The Boston Beer Company is a brewer. It has an eagle as its sign. It was founded in 1984.",
+        "Boston Beer Company",
     )
     said = new_sentences([brewer], store)
-    worth = worths("When was the company founded for which Kathi-Anne Reinstein resigned?", said, minilm() if vectors else None)
+    worth = worths(
+        "When was the company founded for which Kathi-Anne Reinstein resigned?",
+        said,
+        minilm() if vectors else None,
+    )
     assert worth["Boston Beer Company §3"] > worth["Boston Beer Company §2"]
     store.close()
 
@@ -83,7 +112,11 @@ def _row(start: str, place_1: str, end: str = "", place_2: str = "", worth: floa
 
 
 def test_rows_between_the_same_two_names_are_one_route_whichever_end_they_begin_at() -> None:
-    rows = [_row("A", "A §2", "B", "B §1", 5.0), _row("B", "B §3", "A", "A §2", 4.0), _row("A", "A §1", worth=2.0)]
+    rows = [
+        _row("A", "A §2", "B", "B §1", 5.0),
+        _row("B", "B §3", "A", "A §2", 4.0),
+        _row("A", "A §1", worth=2.0),
+    ]
     both, alone = routes_of(rows)
     assert str(both) == "A --(B)-- B" and [each.place for each in both.sentences] == ["A §2", "B §1", "B §3"]
     assert str(alone) == "A" and alone.text == "[A] A §1 text."
@@ -102,7 +135,9 @@ def test_rows_of_another_kind_are_no_routes() -> None:
 
 def test_what_joins_passages_may_be_titles_alone_shared_names_alone_or_neither() -> None:
     store = open_store("in_memory")
-    said = new_sentences([Document("d4", "Jo Marsh sailed from Cork and then joined Boston Beer Company.", "Jo Marsh")], store)
+    said = new_sentences(
+        [Document("d4", "Jo Marsh sailed from Cork and then joined Boston Beer Company.", "Jo Marsh")], store
+    )
 
     def mentioned(*, titles: bool, runs: bool) -> set[str]:
         facts = mention_facts(said, [BREWER.title] if titles else [], runs=runs)
@@ -124,7 +159,11 @@ def test_a_sentence_is_linked_to_the_other_passage_that_says_nearly_the_same() -
     assert near == {"Ferry §1": "Weather of 1902", "Weather of 1902 §1": "Ferry"}
     assert near_titles(said[:1], said, minilm()) == {"Ferry §1": "Weather of 1902"}
     assert near_titles(said, [], None) == {} and near_titles([], said, minilm()) == {}
-    linked = {triple.object for triple, _ in mention_facts(said[:1], [], near, runs=False) if triple.relation == MENTIONS}
+    linked = {
+        triple.object
+        for triple, _ in mention_facts(said[:1], [], near, runs=False)
+        if triple.relation == MENTIONS
+    }
     assert linked == {"Weather of 1902"}
     store.close()
 
@@ -132,16 +171,27 @@ def test_a_sentence_is_linked_to_the_other_passage_that_says_nearly_the_same() -
 def test_a_name_before_in_a_place_in_a_year_is_a_name_of_its_own_and_joins_what_else_speaks_of_it() -> None:
     store = open_store("in_memory")
     works = Document("a", "Ulm Works was founded by Hans Weber in Berlin in 1869.", "a")
-    told = Document("b", "Hans Weber went to school in Jena. He taught at the University of Jena.", "Chronicle")
+    told = Document(
+        "b", "Hans Weber went to school in Jena. He taught at the University of Jena.", "Chronicle"
+    )
     named: dict[str, set[str]] = {}
     for triple, _ in mention_facts(new_sentences([works, told], store), ["a", "Chronicle"]):
         if triple.relation == MENTIONS:
             named.setdefault(triple.subject, set()).add(triple.object)
-    assert "Hans Weber" in named["a §1"] & named["Chronicle §1"] and "Hans Weber in Berlin in 1869" not in named["a §1"]
+    assert (
+        "Hans Weber" in named["a §1"] & named["Chronicle §1"]
+        and "Hans Weber in Berlin in 1869" not in named["a §1"]
+    )
     assert "University of Jena" in named["Chronicle §2"]
-    titled = mention_facts(new_sentences([Document("c", "She wrote Murder in Rome in 1950.", "c")], store), ["Murder in Rome", "c"])
+    titled = mention_facts(
+        new_sentences([Document("c", "She wrote Murder in Rome in 1950.", "c")], store),
+        ["Murder in Rome", "c"],
+    )
     assert "Murder in Rome" in {triple.object for triple, _ in titled}
-    assert not any(triple.object == "Hans Weber" for triple, _ in mention_facts(new_sentences([works], store), ["a"], parts=False))
+    assert not any(
+        triple.object == "Hans Weber"
+        for triple, _ in mention_facts(new_sentences([works], store), ["a"], parts=False)
+    )
     store.close()
 
 
@@ -149,7 +199,15 @@ def test_headings_list_items_and_rows_of_tables_are_sentences_of_their_own() -> 
     store = open_store("in_memory")
     text = "# Staff\nUte Alander runs it.\n| Name | Since |\n|---|---|\n| Jo Marsh | 1946 |\n1. Oil the mill\n2. Grind\n- Sweep\n"
     said = [each.text for each in new_sentences([Document("d", text, "Notes")], store)]
-    assert said == ["Staff", "Ute Alander runs it.", "Name | Since", "Jo Marsh | 1946", "Oil the mill", "Grind", "- Sweep"]
+    assert said == [
+        "Staff",
+        "Ute Alander runs it.",
+        "Name | Since",
+        "Jo Marsh | 1946",
+        "Oil the mill",
+        "Grind",
+        "- Sweep",
+    ]
     store.close()
 
 
@@ -157,5 +215,7 @@ def test_a_route_rests_on_what_says_the_answer_and_what_joins_it_to_the_start() 
     route = routes_of([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2"), _row("A", "A §3")])[0]
     assert [each.place for each in route.resting("B §2").sentences] == ["A §1", "B §2"]
     assert route.resting("nowhere") == route
-    facts = Route("A", "", "", 1.0, (), facts=(("A", "made by", "B"), ("A", "is", "red"), ("B", "born in", "C")))
+    facts = Route(
+        "A", "", "", 1.0, (), facts=(("A", "made by", "B"), ("A", "is", "red"), ("B", "born in", "C"))
+    )
     assert facts.resting("C").facts == (("A", "made by", "B"), ("B", "born in", "C"))

@@ -20,7 +20,11 @@ def test_a_sentence_ends_before_any_letter_that_may_begin_one(parts: tuple[str, 
 
 
 def test_a_chinese_full_stop_ends_a_sentence_without_a_space() -> None:
-    assert sentences("鲁迅生于绍兴。他住在上海！真的吗？", "any script") == ["鲁迅生于绍兴。", "他住在上海！", "真的吗？"]
+    assert sentences("鲁迅生于绍兴。他住在上海！真的吗？", "any script") == [
+        "鲁迅生于绍兴。",
+        "他住在上海！",
+        "真的吗？",
+    ]
 
 
 def test_plain_english_is_cut_as_by_the_rules_of_before() -> None:
@@ -29,5 +33,8 @@ def test_plain_english_is_cut_as_by_the_rules_of_before() -> None:
 
 
 def test_a_recorded_run_keeps_the_rules_of_its_time() -> None:
-    assert PATHS.sentences == "any script" and Limits.of_json({**PATHS.as_json(), "sentences": "careful"}).sentences == "careful"
+    assert (
+        PATHS.sentences == "any script"
+        and Limits.of_json({**PATHS.as_json(), "sentences": "careful"}).sentences == "careful"
+    )
     assert Limits.of_json({}).sentences == "plain" and not Limits.of_json({}).finds_parts

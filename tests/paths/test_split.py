@@ -12,11 +12,21 @@ def test_hops_are_read_from_numbered_lines_or_plain_ones() -> None:
 
 def test_bullets_and_bold_are_no_part_of_a_hop() -> None:
     assert hops_in("- Who founded X?\n* Where was #1 born?") == ["Who founded X?", "Where was #1 born?"]
-    assert hops_in("**1.** Who founded X?\n**2. Where was #1 born?**") == ["Who founded X?", "Where was #1 born?"]
+    assert hops_in("**1.** Who founded X?\n**2. Where was #1 born?**") == [
+        "Who founded X?",
+        "Where was #1 born?",
+    ]
 
 
 @pytest.mark.parametrize(
-    "reply", ["", "no idea", "1. Who founded X?", "1. Who founded X?\n2. Where is Y?", "1. Who is #1?\n2. Where is #1?"]
+    "reply",
+    [
+        "",
+        "no idea",
+        "1. Who founded X?",
+        "1. Who founded X?\n2. Where is Y?",
+        "1. Who is #1?\n2. Where is #1?",
+    ],
 )
 def test_a_reply_that_is_no_chain_has_no_hops(reply: str) -> None:
     assert hops_in(reply) == []

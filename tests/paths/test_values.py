@@ -8,19 +8,40 @@ from kgot_lab.paths.values import age_in, date_in, tells_nothing, truth_in
 
 
 @pytest.mark.parametrize(
-    "text", ["unknown", "It is unknown.", "no information", "not stated", "I cannot tell, sorry", "I don't know", "None", "n/a", "", "?"]
+    "text",
+    [
+        "unknown",
+        "It is unknown.",
+        "no information",
+        "not stated",
+        "I cannot tell, sorry",
+        "I don't know",
+        "None",
+        "n/a",
+        "",
+        "?",
+    ],
 )
 def test_words_that_say_that_a_model_does_not_know_tell_nothing(text: str) -> None:
     assert tells_nothing(text) and truth_in(text) is None
 
 
-@pytest.mark.parametrize("text", ["Unknown Pleasures", "No Country for Old Men", "Nothing Compares 2 U", "no", "1900"])
+@pytest.mark.parametrize(
+    "text", ["Unknown Pleasures", "No Country for Old Men", "Nothing Compares 2 U", "no", "1900"]
+)
 def test_names_that_hold_such_words_tell_something(text: str) -> None:
     assert not tells_nothing(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "truth"), [("yes", True), ("No.", False), ("No, he was not", False), ("no man is an island", None), ("perhaps", None)]
+    ("text", "truth"),
+    [
+        ("yes", True),
+        ("No.", False),
+        ("No, he was not", False),
+        ("no man is an island", None),
+        ("perhaps", None),
+    ],
 )
 def test_yes_and_no_are_read_where_they_stand_for_themselves(text: str, truth: bool | None) -> None:
     assert truth_in(text) is truth
@@ -47,7 +68,8 @@ def test_eras_and_figures_are_told_from_years(text: str, date: tuple[int, ...] |
 
 
 @pytest.mark.parametrize(
-    ("text", "years"), [("800 years old", 800), ("aged 45", 45), ("about 3 million years", 3e6), ("1872", None), ("2 km", None)]
+    ("text", "years"),
+    [("800 years old", 800), ("aged 45", 45), ("about 3 million years", 3e6), ("1872", None), ("2 km", None)],
 )
 def test_an_age_is_a_number_of_years(text: str, years: float | None) -> None:
     assert age_in(text) == years
@@ -88,8 +110,12 @@ def test_what_may_be_read_in_two_ways_is_no_amount(text: str) -> None:
 
 
 def test_a_bare_figure_compares_with_a_count_and_not_with_a_length() -> None:
-    assert Quantity("", 3).compares_with(Quantity("people", 2)) and Quantity("", 3).compares_with(Quantity("~goal", 2))
-    assert not Quantity("", 3).compares_with(Quantity("length", 2)) and not Quantity("~goal", 3).compares_with(Quantity("~seat", 2))
+    assert Quantity("", 3).compares_with(Quantity("people", 2)) and Quantity("", 3).compares_with(
+        Quantity("~goal", 2)
+    )
+    assert not Quantity("", 3).compares_with(Quantity("length", 2)) and not Quantity(
+        "~goal", 3
+    ).compares_with(Quantity("~seat", 2))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ def of(question: str, *values: str | list[str]) -> str:
         ("Does §0 have more workers than §1?", "1.25 million", "900,000", "yes"),
     ],
 )
-def test_whether_one_is_more_than_the_other_is_answered_with_yes_or_no(question: str, one: str, other: str, answer: str) -> None:
+def test_whether_one_is_more_than_the_other_is_answered_with_yes_or_no(
+    question: str, one: str, other: str, answer: str
+) -> None:
     assert of(question, one, other) == answer
 
 
@@ -43,7 +45,9 @@ def test_whether_one_is_more_than_the_other_is_answered_with_yes_or_no(question:
         ("Are §0 and §1 both at least 100 m high?", "yes", "yes", "yes"),
     ],
 )
-def test_whether_both_keep_to_a_bound_is_answered_with_yes_or_no(question: str, one: str, other: str, answer: str) -> None:
+def test_whether_both_keep_to_a_bound_is_answered_with_yes_or_no(
+    question: str, one: str, other: str, answer: str
+) -> None:
     assert of(question, one, other) == answer
 
 
@@ -93,10 +97,22 @@ def test_units_scales_eras_and_ages_count(question: str, one: str, other: str, a
 
 def test_a_figure_is_no_span_of_life() -> None:
     question = "Who lived longer, §0 or §1?"
-    assert of(question, ["not stated", "1929"], ["1900", "1960"]) == of(question, ["1929"], ["1900", "1960"]) == ""
-    assert of(question, ["1900", "1929"], ["1900", "1960"]) == TWO[1] and of(question, "80 years", "aged 79") == TWO[0]
+    assert (
+        of(question, ["not stated", "1929"], ["1900", "1960"])
+        == of(question, ["1929"], ["1900", "1960"])
+        == ""
+    )
+    assert (
+        of(question, ["1900", "1929"], ["1900", "1960"]) == TWO[1]
+        and of(question, "80 years", "aged 79") == TWO[0]
+    )
 
 
 def test_words_of_a_name_do_not_say_how_things_are_compared() -> None:
     things = ["The Last Airbender", "Teyzem"]
-    assert worked_out("Which has the director who is older, The Last Airbender or Teyzem?", things, [["1970"], ["1934"]]) == "Teyzem"
+    assert (
+        worked_out(
+            "Which has the director who is older, The Last Airbender or Teyzem?", things, [["1970"], ["1934"]]
+        )
+        == "Teyzem"
+    )

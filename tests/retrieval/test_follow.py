@@ -24,18 +24,27 @@ from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
 
-# --- the formula, with loops and dictionaries -------------------------------------------------------------------------
+# --- the formula, with loops and dictionaries
+# -------------------------------------------------------------------------
 
 
 class ByHand:
-    """What the docstring of `follow` says, word by word. Kinds are those of (document, name), from the graph of names."""
+    """What the docstring of `follow` says, word by word. Kinds are those of (document, name), from the graph
+    of names.
+    """
 
     def __init__(self, documents, embedder, reach=Reach(), graph=None):  # noqa: B008
-        self.reach, self.documents, self.embedder = reach, {d.id: d for d in sorted(documents, key=lambda d: d.id)}, embedder
+        self.reach, self.documents, self.embedder = (
+            reach,
+            {d.id: d for d in sorted(documents, key=lambda d: d.id)},
+            embedder,
+        )
         self.titles = Titles(documents)
         vectors = embedder.embed([full_text(document) for document in self.documents.values()]).astype(float)
         self.vector = dict(zip(self.documents, vectors, strict=True))
-        self.kind = {(e.source, e.target.removeprefix("name:")): e.type for e in (graph or name_graph(documents)).edges}
+        self.kind = {
+            (e.source, e.target.removeprefix("name:")): e.type for e in (graph or name_graph(documents)).edges
+        }
         self.holders, self.names = {}, {}
         for id, name in self.kind:
             self.holders.setdefault(name, []).append(id)
@@ -44,7 +53,9 @@ class ByHand:
     def begin(self, earlier):
         largest = max([0.0, *earlier.values()]) or 1.0
         own = {id: max(earlier.get(id, 0.0), 0.0) / largest for id in self.documents}
-        for id in {id for name in self.titles.mentioned(self.question, cased=False) for id in self.titles[name]}:
+        for id in {
+            id for name in self.titles.mentioned(self.question, cased=False) for id in self.titles[name]
+        }:
             own[id] += self.reach.asked
         asked = self.embedder.embed([self.question])[0].astype(float)
         cosine = {id: float(vector @ asked) for id, vector in self.vector.items()}
@@ -63,13 +74,22 @@ class ByHand:
         found = {}
         for name, d in ways:
             rarity = math.log(len(self.documents) / len(self.holders[name])) / math.log(len(self.documents))
-            found[name, d] = self.reach.title * (1 + likeness[d]) / 2 / math.sqrt(fan) if self.by_title(p, name, d) else 0.0
-            if f" {name} " not in f" {compared_name(self.question)} " and len(self.holders[name]) <= self.reach.common:
+            found[name, d] = (
+                self.reach.title * (1 + likeness[d]) / 2 / math.sqrt(fan)
+                if self.by_title(p, name, d)
+                else 0.0
+            )
+            if (
+                f" {name} " not in f" {compared_name(self.question)} "
+                and len(self.holders[name]) <= self.reach.common
+            ):
                 found[name, d] += self.reach.shared * rarity * likeness[d]
         return found
 
     def __call__(self, question, earlier):
-        """The chosen in their order, the values of all others, and the strength of the best way to each document."""
+        """The chosen in their order, the values of all others, and the strength of the best way to each
+        document.
+        """
         self.question = question
         own, likeness = self.begin(earlier)
         chosen, best = [], {}
@@ -84,14 +104,20 @@ class ByHand:
             for (_, d), strength in self.links(p, likeness).items():
                 if d not in chosen:
                     best[d] = max(best.get(d, 0.0), min(own[p], 1.0) * strength)
-        return chosen, {d: value(d) for d in self.documents if d not in chosen}, {d: gain for d, gain in best.items() if gain > 0}
+        return (
+            chosen,
+            {d: value(d) for d in self.documents if d not in chosen},
+            {d: gain for d, gain in best.items() if gain > 0},
+        )
 
 
 def assert_as_by_hand(ranking: Ranking, chosen, others, linked) -> None:
     assert ranking.ids[: len(chosen)] == chosen
     scores = dict(ranking.hits)
     assert {id: scores[id] for id in others} == pytest.approx(others, abs=2e-6)
-    assert [hit.score for hit in ranking.hits] == sorted(scores.values(), reverse=True) and len(scores) == len(chosen) + len(others)
+    assert [hit.score for hit in ranking.hits] == sorted(scores.values(), reverse=True) and len(
+        scores
+    ) == len(chosen) + len(others)
     steps = [scores[one] - scores[other] for one, other in pairwise(chosen)]
     assert steps == pytest.approx([1.0] * len(steps))
     assert not (others and chosen) or scores[chosen[-1]] >= max(others.values()) + 1 - 1e-6
@@ -119,7 +145,10 @@ def names(hotpotqa):
 
 
 def test_forty_questions_are_followed_as_the_docstring_says(hotpotqa, model, convex, names):
-    stage, by_hand = follow(hotpotqa.documents, model, graph=names), ByHand(hotpotqa.documents, model, graph=names)
+    stage, by_hand = (
+        follow(hotpotqa.documents, model, graph=names),
+        ByHand(hotpotqa.documents, model, graph=names),
+    )
     for query in hotpotqa.queries[:40]:
         earlier = convex(Ranking(query, ()))
         assert_as_by_hand(stage(earlier), *by_hand(query.text, dict(earlier.hits)))
@@ -134,7 +163,10 @@ def test_forty_questions_are_followed_as_the_docstring_says(hotpotqa, model, con
     ids=str,
 )  # fmt: skip
 def test_every_reach_is_followed_as_the_docstring_says(hotpotqa, model, convex, names, reach):
-    stage, by_hand = follow(hotpotqa.documents, model, reach, graph=names), ByHand(hotpotqa.documents, model, reach, names)
+    stage, by_hand = (
+        follow(hotpotqa.documents, model, reach, graph=names),
+        ByHand(hotpotqa.documents, model, reach, names),
+    )
     for query in hotpotqa.queries[40:43]:
         earlier = convex(Ranking(query, ()))
         assert_as_by_hand(stage(earlier), *by_hand(query.text, dict(earlier.hits)))
@@ -142,9 +174,16 @@ def test_every_reach_is_followed_as_the_docstring_says(hotpotqa, model, convex, 
 
 def by_chance(seed: int) -> tuple[list[Document], dict[str, float], str]:
     chance = random.Random(seed)
-    people = [f"{first} {last}" for first in ("Ada", "Bea", "Cy") for last in ("Ray", "Moss", "Poe")] + ["Rome", "Oslo"]
+    people = [f"{first} {last}" for first in ("Ada", "Bea", "Cy") for last in ("Ray", "Moss", "Poe")] + [
+        "Rome",
+        "Oslo",
+    ]
     documents = [
-        Document(f"d{n:02}", " and then ".join(chance.sample(people, chance.randint(0, 4))), chance.choice([*people, ""]))
+        Document(
+            f"d{n:02}",
+            " and then ".join(chance.sample(people, chance.randint(0, 4))),
+            chance.choice([*people, ""]),
+        )
         for n in range(chance.randint(1, 25))
     ]
     some = chance.sample(documents, chance.randint(1, len(documents)))
@@ -163,7 +202,8 @@ def test_small_collections_of_chance_are_followed_as_the_docstring_says(seed):
     assert set(found.ids) == {document.id for document in documents}
 
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
+# --- by hand
+# ----------------------------------------------------------------------------------------------------------
 
 STORY = [
     Document("a", "Ada Lovelace worked with Charles Babbage on a machine.", "Ada Lovelace"),
@@ -187,51 +227,74 @@ class Alike:
         rows = np.zeros((len(texts), 6), np.float32)
         for row, text in enumerate(texts):
             place = next((n for n, document in enumerate(STORY) if full_text(document) == text), None)
-            rows[row] = np.eye(6)[place] if place is not None else [self.likeness.get(id, 0.0) for id in "abcde"] + [0]
+            rows[row] = (
+                np.eye(6)[place]
+                if place is not None
+                else [self.likeness.get(id, 0.0) for id in "abcde"] + [0]
+            )
         return rows
 
 
 def test_one_passage_leads_to_the_next_by_its_title():
     stage = const("earlier", a=2, e=1, d=0.8) >> follow(STORY, Alike(a=1, b=0.5), Reach(hops=3))
     found = stage.search("where did her partner live?")
-    # a has 2 / 2. It is linked by title to b, which it mentions, and to d, which mentions it: two passages, so each link by the root of 2.
-    # d is not like the question: .4 + (1 + 0) / 2 / sqrt(2) = .75. b is half like it, and its name is held by 2 of 5:
-    # 0 + (1 + .5) / 2 / sqrt(2) + .7 * log(5 / 2) / log(5) * .5 = .73. From b, with an own value of 0, nothing leads on to c.
+    # a has 2 / 2. It is linked by title to b, which it mentions, and to d, which mentions it: two passages,
+    # so each link by the root of 2. d is not like the question: .4 + (1 + 0) / 2 / sqrt(2) = .75. b is half
+    # like it, and its name is held by 2 of 5: 0 + (1 + .5) / 2 / sqrt(2) + .7 * log(5 / 2) / log(5) * .5 =
+    # .73. From b, with an own value of 0, nothing leads on to c.
     assert found.ids == ["a", "d", "b", "e", "c"]
     scores = dict(found.hits)
     assert scores["e"] == pytest.approx(0.5) and scores["c"] == 0
     linked = found.lanes[1][1]
-    assert dict(linked.hits) == pytest.approx({"b": 0.75 / 2**0.5 + 0.35 * math.log(2.5) / math.log(5), "d": 0.5 / 2**0.5})
-    assert found.why("b")[-1].path == "Ada Lovelace --[mentions]--> (charles babbage) <--[is called]-- Charles Babbage"
+    assert dict(linked.hits) == pytest.approx(
+        {"b": 0.75 / 2**0.5 + 0.35 * math.log(2.5) / math.log(5), "d": 0.5 / 2**0.5}
+    )
+    assert (
+        found.why("b")[-1].path
+        == "Ada Lovelace --[mentions]--> (charles babbage) <--[is called]-- Charles Babbage"
+    )
     assert found.why("d")[-1].path == "Ada Lovelace --[is called]--> (ada lovelace) <--[mentions]-- Pioneers"
-    assert [reason.lane for reason in found.why("a")] == ["earlier"] and [reason.lane for reason in found.why("d")] == ["earlier", "linked"]
+    assert [reason.lane for reason in found.why("a")] == ["earlier"] and [
+        reason.lane for reason in found.why("d")
+    ] == ["earlier", "linked"]
 
 
 def test_a_title_in_the_question_moves_its_passage_up():
-    found = (const("earlier", a=2, e=1) >> follow(STORY, Alike(a=1), Reach(hops=1))).search("what street is dorset street?")
+    found = (const("earlier", a=2, e=1) >> follow(STORY, Alike(a=1), Reach(hops=1))).search(
+        "what street is dorset street?"
+    )
     assert found.ids[0] == "a" and dict(found.hits)["c"] == pytest.approx(0.5)
-    assert (const("earlier", a=2, e=1.9) >> follow(STORY, Alike(a=1), Reach(hops=1))).search("what is pastry?").ids[0] == "e"
+    assert (const("earlier", a=2, e=1.9) >> follow(STORY, Alike(a=1), Reach(hops=1))).search(
+        "what is pastry?"
+    ).ids[0] == "e"
 
 
 def test_a_shared_name_counts_by_its_rarity_unless_the_question_holds_it():
     documents = [Document("x", "Ada met Zoe."), Document("y", "Zoe alone"), Document("z", "zero")]
     for question, strength in (("who is it?", 1), ("who is Zoe?", 0)):
         found = (const("earlier", x=1) >> follow(documents, Letters(), Reach(hops=1))).search(question)
-        cosines = Letters().embed([full_text(document) for document in documents]) @ Letters().embed([question])[0]
+        cosines = (
+            Letters().embed([full_text(document) for document in documents]) @ Letters().embed([question])[0]
+        )
         likeness = (cosines[1] - cosines.min()) / (cosines.max() - cosines.min())
         expected = 0.7 * math.log(3 / 2) / math.log(3) * likeness * strength
         assert dict(found.lanes[1][1].hits) == (pytest.approx({"y": expected}) if strength else {})
 
 
 def test_a_name_in_too_many_passages_links_only_those_that_are_called_so():
-    documents = [Document(f"d{n}", f"Ada went out {n}.", "Ada" if n == 3 else f"thing number {n}") for n in range(5)]
+    documents = [
+        Document(f"d{n}", f"Ada went out {n}.", "Ada" if n == 3 else f"thing number {n}") for n in range(5)
+    ]
     documents.append(Document("other", "zzz"))
     for common, linked in ((5, {"d1", "d2", "d3", "d4"}), (4, {"d3"})):
-        found = (const("earlier", d0=1) >> follow(documents, Letters(), Reach(hops=1, common=common))).search("who went out?")
+        found = (const("earlier", d0=1) >> follow(documents, Letters(), Reach(hops=1, common=common))).search(
+            "who went out?"
+        )
         assert set(found.lanes[1][1].ids) == linked
 
 
-# --- what is shown ----------------------------------------------------------------------------------------------------
+# --- what is shown
+# ----------------------------------------------------------------------------------------------------
 
 PATH = re.compile(r"(.*) --\[(.*)\]--> \((.*)\) <--\[(.*)\]-- (.*)")
 
@@ -258,7 +321,10 @@ def test_every_path_is_one_of_the_graph_from_a_passage_chosen_before(hotpotqa, m
 
 def test_the_stage_names_what_is_not_usual():
     assert repr(follow(STORY, Letters())) == "<follow>"
-    assert repr(follow(STORY, Letters(), Reach(hops=3, title=0.5), graph=name_graph(STORY))) == "<follow(hops=3, title=0.5, other names)>"
+    assert (
+        repr(follow(STORY, Letters(), Reach(hops=3, title=0.5), graph=name_graph(STORY)))
+        == "<follow(hops=3, title=0.5, other names)>"
+    )
 
 
 def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa, model, convex):
@@ -272,17 +338,25 @@ def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa
 
 def test_equal_passages_are_chosen_by_id():
     documents = [Document(id, "same text") for id in "cab"]
-    assert (const("earlier", a=1, b=1, c=1) >> follow(documents, Letters())).search("?").ids == ["a", "b", "c"]
+    assert (const("earlier", a=1, b=1, c=1) >> follow(documents, Letters())).search("?").ids == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
-# --- odd input --------------------------------------------------------------------------------------------------------
+# --- odd input
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_ranking_without_hits_stays_as_it_is():
     assert follow(STORY, Letters()).search("who was Ada Lovelace?").hits == ()
 
 
-@pytest.mark.parametrize("documents", [[Document("x", "alone")], [Document("x", "Ada", "Ada")], [Document("x", "", ""), Document("y", "")]])
+@pytest.mark.parametrize(
+    "documents",
+    [[Document("x", "alone")], [Document("x", "Ada", "Ada")], [Document("x", "", ""), Document("y", "")]],
+)
 def test_few_documents_without_names_can_be_followed(documents):
     found = (const("earlier", x=1) >> follow(documents, Letters())).search("who?")
     assert found.ids == [document.id for document in documents] and not found.lanes[1][1].hits
@@ -326,8 +400,12 @@ NOT_OF_NAMES = {
     "more documents": name_graph([*STORY[:3], Document("bb", "Ada Lovelace"), *STORY[3:]]),
     "nothing": PropertyGraph.of(),
     "title links": title_graph(STORY),
-    "names to documents": PropertyGraph.of([Node(d.id) for d in STORY], [Edge("name:ada", "names", "a")], dangling="add"),
-    "names to names": PropertyGraph.of([Node(d.id) for d in STORY], [Edge("name:ada", "names", "name:bea")], dangling="add"),
+    "names to documents": PropertyGraph.of(
+        [Node(d.id) for d in STORY], [Edge("name:ada", "names", "a")], dangling="add"
+    ),
+    "names to names": PropertyGraph.of(
+        [Node(d.id) for d in STORY], [Edge("name:ada", "names", "name:bea")], dangling="add"
+    ),
 }
 
 
@@ -342,7 +420,8 @@ def test_the_documents_may_come_in_any_order_with_their_graph():
     assert len(phrase_graph(STORY, {})) == len(STORY)
 
 
-# --- does it help? ----------------------------------------------------------------------------------------------------
+# --- does it help?
+# ----------------------------------------------------------------------------------------------------
 
 
 def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
@@ -351,7 +430,9 @@ def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
     targets = {type: [edge.target for edge in edges if edge.type == type] for type in graph.types()}
     for some in targets.values():
         chance.shuffle(some)
-    return PropertyGraph.of(graph.nodes, {Edge(edge.source, edge.type, targets[edge.type].pop()) for edge in edges})
+    return PropertyGraph.of(
+        graph.nodes, {Edge(edge.source, edge.type, targets[edge.type].pop()) for edge in edges}
+    )
 
 
 def test_what_is_gained_is_lost_when_names_are_mixed_up(hotpotqa, model, convex, names):
@@ -359,6 +440,8 @@ def test_what_is_gained_is_lost_when_names_are_mixed_up(hotpotqa, model, convex,
         return score(run(stage, hotpotqa.queries, keep=5), hotpotqa.qrels, ["recall@5"]).mean("recall@5")
 
     before, after = recall(convex), recall(convex >> follow(hotpotqa.documents, model, graph=names))
-    controls = [recall(convex >> follow(hotpotqa.documents, model, graph=mixed(names, seed))) for seed in range(2)]
+    controls = [
+        recall(convex >> follow(hotpotqa.documents, model, graph=mixed(names, seed))) for seed in range(2)
+    ]
     assert Counter(mixed(names, 0).types()) == pytest.approx(Counter(names.types()), rel=0.05)
     assert after > before + 0.08 and max(controls) < before + 0.03

@@ -25,7 +25,8 @@ FUSIONS = {
 }
 
 
-# --- by hand ------------------------------------------------------------------------------------------------------------
+# --- by hand
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_maximum_scale_divides_by_the_best_and_takes_nothing_away():
@@ -34,11 +35,18 @@ def test_the_maximum_scale_divides_by_the_best_and_takes_nothing_away():
 
 
 def test_a_lane_without_a_score_above_0_adds_nothing_by_maximum():
-    assert scores(weighted((1, const("cold", x=-1, y=-2)), (1, const("warm", y=3)), scale="maximum")) == {"y": 1, "x": 0}
+    assert scores(weighted((1, const("cold", x=-1, y=-2)), (1, const("warm", y=3)), scale="maximum")) == {
+        "y": 1,
+        "x": 0,
+    }
 
 
 def test_the_strongest_lane_decides():
-    assert scores(strongest(const("bm25", a=10, b=5), const("fts5", b=3, c=1.5, a=0.3))) == {"a": 1, "b": 1, "c": 0.5}
+    assert scores(strongest(const("bm25", a=10, b=5), const("fts5", b=3, c=1.5, a=0.3))) == {
+        "a": 1,
+        "b": 1,
+        "c": 0.5,
+    }
 
 
 def test_a_document_below_0_everywhere_has_0_and_not_less():
@@ -46,15 +54,21 @@ def test_a_document_below_0_everywhere_has_0_and_not_less():
 
 
 def test_rrf_written_out():
-    assert scores(rrf(WORDS, MEANING, k=1)) == pytest.approx({"a": 1 / 2, "b": 1 / 3 + 1 / 2, "c": 1 / 3, "d": 1 / 4})
+    assert scores(rrf(WORDS, MEANING, k=1)) == pytest.approx(
+        {"a": 1 / 2, "b": 1 / 3 + 1 / 2, "c": 1 / 3, "d": 1 / 4}
+    )
 
 
-# --- against a plain reference -------------------------------------------------------------------------------------------
+# --- against a plain reference
+# -------------------------------------------------------------------------------------------
 
 
 def lanes_of_chance(seed: int) -> list[dict[str, float]]:
     chance = random.Random(seed)
-    return [{f"d{n}": round(chance.uniform(-1, 1), 1) for n in chance.sample(range(60), chance.randint(0, 40))} for _ in range(3)]
+    return [
+        {f"d{n}": round(chance.uniform(-1, 1), 1) for n in chance.sample(range(60), chance.randint(0, 40))}
+        for _ in range(3)
+    ]
 
 
 def plain_range(scores: dict[str, float]) -> dict[str, float]:
@@ -79,17 +93,31 @@ def summed(parts: list[dict[str, float]]) -> dict[str, float]:
 def test_fusions_agree_to_the_last_bit_with_loops_over_dictionaries(seed):
     lanes = lanes_of_chance(seed)
     stages, query = [const(str(number), **lane) for number, lane in enumerate(lanes)], Query("?")
-    by_rank = [{id: 1 / (60 + rank) for rank, id in enumerate(ranked(query, lane).ids, start=1)} for lane in lanes]
+    by_rank = [
+        {id: 1 / (60 + rank) for rank, id in enumerate(ranked(query, lane).ids, start=1)} for lane in lanes
+    ]
     shares = (0.5, 0.3, 0.2)
     for scale, scaled in (("range", plain_range), ("maximum", plain_maximum)):
-        expected = summed([{id: share * score for id, score in scaled(lane).items()} for share, lane in zip(shares, lanes, strict=True)])
-        assert weighted(*zip(shares, stages, strict=True), scale=scale).search("?").hits == ranked(query, expected).hits
+        expected = summed(
+            [
+                {id: share * score for id, score in scaled(lane).items()}
+                for share, lane in zip(shares, lanes, strict=True)
+            ]
+        )
+        assert (
+            weighted(*zip(shares, stages, strict=True), scale=scale).search("?").hits
+            == ranked(query, expected).hits
+        )
     assert rrf(*stages).search("?").hits == ranked(query, summed(by_rank)).hits
-    best = {id: max(plain_maximum(lane).get(id, 0) for lane in lanes) for id in {id for lane in lanes for id in lane}}
+    best = {
+        id: max(plain_maximum(lane).get(id, 0) for lane in lanes)
+        for id in {id for lane in lanes for id in lane}
+    }
     assert strongest(*stages).search("?").hits == ranked(query, best).hits
 
 
-# --- what holds for every fusion -----------------------------------------------------------------------------------------
+# --- what holds for every fusion
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
@@ -122,14 +150,21 @@ def test_ties_are_broken_by_id(fuse):
 @pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
 def test_a_fused_hit_is_explained_by_every_lane_that_found_it(fuse):
     reasons = fuse(WORDS, MEANING).search("?").why("b")
-    assert [(reason.lane, reason.score, reason.rank) for reason in reasons] == [("words", 6, 2), ("meaning", 0.8, 1)]
+    assert [(reason.lane, reason.score, reason.rank) for reason in reasons] == [
+        ("words", 6, 2),
+        ("meaning", 0.8, 1),
+    ]
     assert [reason.lane for reason in fuse(WORDS, MEANING).search("?").why("a")] == ["words"]
 
 
 def test_the_weights_of_an_explanation_multiply_downwards():
     text = strongest(WORDS, const("fts5", b=1))
     ranking = (weighted((0.7, MEANING), (0.3, text)) % 2).search("?")
-    assert [(reason.lane, reason.weight) for reason in ranking.why("b")] == [("meaning", 0.7), ("words", 0.3), ("fts5", 0.3)]
+    assert [(reason.lane, reason.weight) for reason in ranking.why("b")] == [
+        ("meaning", 0.7),
+        ("words", 0.3),
+        ("fts5", 0.3),
+    ]
     assert {reason.weight for reason in rrf(WORDS, MEANING).search("?").why("b")} == {1}
 
 
@@ -145,7 +180,8 @@ def test_an_unknown_scale_or_no_lane_is_refused():
         strongest()
 
 
-# --- presets ------------------------------------------------------------------------------------------------------------
+# --- presets
+# ------------------------------------------------------------------------------------------------------------
 
 GRAPH, INTENT = const("graph", b=1, e=0.5), const("intent", e=1)
 LANES = {"embedding": MEANING, "text": WORDS, "graph": GRAPH, "intent": INTENT}

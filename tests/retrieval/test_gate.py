@@ -48,7 +48,9 @@ def test_one_lane_alone_is_legal():
     assert alone.stage is A and alone.admitted == ("a",)
 
 
-@pytest.mark.parametrize(("together", "verdict"), [(0.721, "admitted"), (0.72, "admitted"), (0.719, "refused"), (0.7, "refused")])
+@pytest.mark.parametrize(
+    ("together", "verdict"), [(0.721, "admitted"), (0.72, "admitted"), (0.719, "refused"), (0.7, "refused")]
+)
 def test_a_gain_of_the_margin_itself_is_enough(together, verdict):
     assert gate([A, B], joined, told(a=0.7, b=0.5, a_b=together)).trials[1].verdict == verdict
 
@@ -98,7 +100,11 @@ def test_an_admission_prints_its_protocol():
 
 @pytest.mark.parametrize("fuse", [equal, lambda stages: rrf(*stages)], ids=["weighted", "rrf"])
 def test_a_real_fusion_refuses_noise_and_keeps_a_second_opinion(fuse):
-    documents, wanted, questions = [f"d{number}" for number in range(100)], {f"d{number}" for number in range(10)}, range(40)
+    documents, wanted, questions = (
+        [f"d{number}" for number in range(100)],
+        {f"d{number}" for number in range(10)},
+        range(40),
+    )
 
     def noisy(name: str, signal: float) -> Stage:
         def step(ranking):
@@ -108,7 +114,9 @@ def test_a_real_fusion_refuses_noise_and_keeps_a_second_opinion(fuse):
         return Stage(name, step)
 
     def recall(stage: Stage) -> float:
-        return sum(len(wanted & set(stage.search(str(number)).ids[:10])) / 10 for number in questions) / len(questions)
+        return sum(len(wanted & set(stage.search(str(number)).ids[:10])) / 10 for number in questions) / len(
+            questions
+        )
 
     lanes = [noisy("strong", 0.6), noisy("second", 0.55), noisy("noise", 0.0)]
     admission = gate(lanes, fuse, recall)

@@ -1,4 +1,6 @@
-"""A fusion that is learnt: the weights beside those of a minimiser, what is learnt from which lane, and what is refused."""
+"""A fusion that is learnt: the weights beside those of a minimiser, what is learnt from which lane, and what
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def lane(name: str, how: str) -> Stage:
 LANES = {"right": lane("right", "right"), "noise": lane("noise", "noise")}
 
 
-# --- the weights --------------------------------------------------------------------------------------------------------------
+# --- the weights
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_weights_are_those_at_which_a_minimiser_ends():
@@ -80,7 +83,8 @@ def test_what_cannot_be_learnt_from_is_refused(features, answers, l2, said):
         fit_logistic(features, answers, l2)
 
 
-# --- a fusion -----------------------------------------------------------------------------------------------------------------
+# --- a fusion
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def test_the_lane_that_finds_the_right_ones_counts_and_noise_does_not():
@@ -95,7 +99,9 @@ def test_the_lane_that_finds_the_right_ones_counts_and_noise_does_not():
 def test_the_order_of_the_queries_changes_nothing_and_neither_does_a_file():
     fusion = learn_fusion(LANES, QUERIES, GOLD)
     other = learn_fusion(LANES, reversed(QUERIES), GOLD)
-    assert (*fusion.scores, *fusion.ranks, fusion.bias) == pytest.approx((*other.scores, *other.ranks, other.bias), abs=1e-5)
+    assert (*fusion.scores, *fusion.ranks, fusion.bias) == pytest.approx(
+        (*other.scores, *other.ranks, other.bias), abs=1e-5
+    )
     assert LearnedFusion.of_json(json.loads(json.dumps(fusion.as_json()))) == fusion
 
 
@@ -108,7 +114,9 @@ def test_a_score_is_the_logistic_of_the_weighted_scores_and_ranks():
         for name, weight, rank_weight in zip(fusion.lanes, fusion.scores, fusion.ranks, strict=True):
             scores = [each for _, each in lists[name].hits]
             place = lists[name].ids.index(id)
-            total += weight * (scores[place] - min(scores)) / (max(scores) - min(scores)) + rank_weight * 61 / (61 + place)
+            total += weight * (scores[place] - min(scores)) / (
+                max(scores) - min(scores)
+            ) + rank_weight * 61 / (61 + place)
         assert score == pytest.approx(1 / (1 + math.exp(-total)))
 
 
@@ -117,7 +125,12 @@ def test_what_no_lane_has_among_its_first_is_not_ranked():
     pools = {id for stage in LANES.values() for id in stage.search(QUERIES[0]).ids[:3]}
     assert set(learned(LANES, fusion).search(QUERIES[0]).ids) == pools
     ids, features = pooled([stage.search(QUERIES[0]) for stage in LANES.values()], 3)
-    assert set(ids) == pools and features.shape == (len(pools), 4) and features.min() >= 0 and features.max() == 1
+    assert (
+        set(ids) == pools
+        and features.shape == (len(pools), 4)
+        and features.min() >= 0
+        and features.max() == 1
+    )
 
 
 def test_a_lane_that_is_missing_no_lane_no_query_no_answer_and_no_fusion_are_refused():
@@ -136,7 +149,10 @@ def test_a_lane_that_is_missing_no_lane_no_query_no_answer_and_no_fusion_are_ref
 
 
 def test_a_graded_answer_counts_from_a_grade_above_0():
-    graded = {id: {right: 2, "d19" if right != "d19" else "d18": 0} for id, (right,) in ((id, tuple(right)) for id, right in GOLD.items())}
+    graded = {
+        id: {right: 2, "d19" if right != "d19" else "d18": 0}
+        for id, (right,) in ((id, tuple(right)) for id, right in GOLD.items())
+    }
     assert learn_fusion(LANES, QUERIES, graded) == learn_fusion(LANES, QUERIES, GOLD)
 
 

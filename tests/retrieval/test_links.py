@@ -8,12 +8,23 @@ from support.work import computing_at_most
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.retrieval import links
-from kgot_lab.retrieval.links import ALIKE, IS_CALLED, MENTIONS, NAME_LINK, SAYS, name_graph, phrase_graph, phrase_id, title_graph
+from kgot_lab.retrieval.links import (
+    ALIKE,
+    IS_CALLED,
+    MENTIONS,
+    NAME_LINK,
+    SAYS,
+    name_graph,
+    phrase_graph,
+    phrase_id,
+    title_graph,
+)
 from kgot_lab.retrieval.names import COMMON, Titles, called, capitalised, compared_name
 from kgot_lab.retrieval.passthrough import has_text
 from kgot_lab.types import Document, Edge, Triple
 
-# --- names ------------------------------------------------------------------------------------------------------------
+# --- names
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,12 +148,15 @@ HARD = {
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD)
 def test_no_text_takes_more_than_time_in_proportion(text):
     titles = Titles(docs(("Ada Lovelace", ""), ("Aa " * 300 + "Bb", ""), ("A " * 300 + "B", "")))
-    with computing_at_most(60):  # it takes a fifth of a second at most, and what grows with the square minutes
+    with computing_at_most(
+        60
+    ):  # it takes a fifth of a second at most, and what grows with the square minutes
         found = (compared_name(text), called(text), *capitalised(text), *titles.mentioned(text[:20_000]))
     assert all(len(name) <= len(text) for name in found)
 
 
-# --- documents that mention titles ------------------------------------------------------------------------------------
+# --- documents that mention titles
+# ------------------------------------------------------------------------------------
 
 
 def words_of(text: str) -> list[str]:
@@ -153,7 +167,11 @@ def names_met(text: str, names: set[str]) -> list[str]:
     """The names in a text, found by trying every run of words at every place, the longest first."""
     words, met, at = words_of(text), [], 0
     while at < len(words):
-        runs = [words[at:end] for end in range(len(words), at, -1)] if words[at][0].isupper() or words[at][0].isdigit() else []
+        runs = (
+            [words[at:end] for end in range(len(words), at, -1)]
+            if words[at][0].isupper() or words[at][0].isdigit()
+            else []
+        )
         run = next((run for run in runs if " ".join(run).lower() in names), None)
         met += [" ".join(run).lower()] if run else []
         at += len(run) if run else 1
@@ -162,7 +180,11 @@ def names_met(text: str, names: set[str]) -> list[str]:
 
 def own_name(title: str) -> str:
     words = words_of(re.sub(r"\s*\([^)]*\)\s*$", "", title))
-    return "" if len(words) < 2 and (len("".join(words)) < 3 or "".join(words).lower() in COMMON) else " ".join(words).lower()
+    return (
+        ""
+        if len(words) < 2 and (len("".join(words)) < 3 or "".join(words).lower() in COMMON)
+        else " ".join(words).lower()
+    )
 
 
 def met_titles(documents: list[Document]) -> set[tuple[str, str]]:
@@ -177,7 +199,10 @@ def met_titles(documents: list[Document]) -> set[tuple[str, str]]:
 
 
 SMALL = docs(
-    ("Ada Lovelace", "Ada Lovelace wrote for the Analytical Engine of Charles Babbage. Charles Babbage thanked her."),
+    (
+        "Ada Lovelace",
+        "Ada Lovelace wrote for the Analytical Engine of Charles Babbage. Charles Babbage thanked her.",
+    ),
     ("Charles Babbage", "An Engine; the Analytical Engine's inventor. Ada"),
     ("Analytical Engine", "It never ran. It (novel) neither."),
     ("Engine", "Any engine."),
@@ -208,12 +233,17 @@ def test_title_links_are_those_of_a_search_by_hand(passages):
 
 def test_a_node_of_a_document_has_its_title_and_text_and_a_name_is_bare():
     graph = name_graph(SMALL)
-    assert graph.node("a").properties == {"name": "Ada Lovelace", "text": SMALL[0].text} and graph.node("a").labels == ("Document",)
+    assert graph.node("a").properties == {"name": "Ada Lovelace", "text": SMALL[0].text} and graph.node(
+        "a"
+    ).labels == ("Document",)
     names = [node for node in graph.nodes if node.id.startswith("name:")]
-    assert names and all(node.properties == {"name": node.id.removeprefix("name:")} and not has_text(node) for node in names)
+    assert names and all(
+        node.properties == {"name": node.id.removeprefix("name:")} and not has_text(node) for node in names
+    )
 
 
-# --- documents and names ----------------------------------------------------------------------------------------------
+# --- documents and names
+# ----------------------------------------------------------------------------------------------
 
 
 def named_by_hand(documents: list[Document]) -> set[tuple[str, str, str]]:
@@ -249,7 +279,10 @@ def test_a_name_that_leads_nowhere_is_no_node():
 
 
 def test_other_names_can_be_given_for_a_document():
-    graph = name_graph(docs(("Ada", "Ada knew Paris."), ("Bob", "Paris, and Ada.")), lambda document: ["a thing", f"{document.id} alone"])
+    graph = name_graph(
+        docs(("Ada", "Ada knew Paris."), ("Bob", "Paris, and Ada.")),
+        lambda document: ["a thing", f"{document.id} alone"],
+    )
     assert edges_of(graph) == ADA | {("a", NAME_LINK, "name:a thing"), ("b", NAME_LINK, "name:a thing")}
 
 
@@ -272,7 +305,8 @@ def test_documents_without_titles_or_names_have_no_edges(build):
     assert (graph.ids, len(graph.edges)) == (("x", "y"), 0)
 
 
-# --- what a language model took from them -----------------------------------------------------------------------------
+# --- what a language model took from them
+# -----------------------------------------------------------------------------
 
 
 def test_phrases_are_joined_by_the_triples_and_to_the_documents_that_say_them():
@@ -291,7 +325,10 @@ def test_the_phrase_graph_of_musique_has_every_phrase_and_triple_of_the_data():
     ends = [(id, triple, "phrase:" + " ".join(text.lower().split())) for id, some in data.triples.items() for triple in some
             for text in (triple.subject, triple.object)]  # fmt: skip
     says = {(id, SAYS, phrase) for id, _, phrase in ends}
-    between = {(one, triple.relation.lower(), other) for (_, triple, one), (_, _, other) in zip(ends[::2], ends[1::2], strict=True)}
+    between = {
+        (one, triple.relation.lower(), other)
+        for (_, triple, one), (_, _, other) in zip(ends[::2], ends[1::2], strict=True)
+    }
     assert edges_of(graph) == says | between and len(graph.edges) == len(says | between) > 30_000
     assert len(graph) == len(data.documents) + len({phrase for *_, phrase in ends})
 
@@ -303,7 +340,12 @@ def test_phrases_that_mean_nearly_the_same_are_joined_once(monkeypatch):
     words = "tea eat ate tease east seat stone tones notes onset tone note ten net".split()
     triples = {"a": [Triple(word, "is", "tea") for word in words]}
     vectors = dict(zip(words, Letters().embed(words), strict=True))
-    near = [(one, other) for one in words for other in words if one < other and vectors[one] @ vectors[other] > LEAST]
+    near = [
+        (one, other)
+        for one in words
+        for other in words
+        if one < other and vectors[one] @ vectors[other] > LEAST
+    ]
     expected = {(f"phrase:{one}", ALIKE, f"phrase:{other}") for one, other in near}
     for block in (2_000, 3):
         monkeypatch.setattr(links, "_BLOCK", block)

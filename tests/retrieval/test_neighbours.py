@@ -26,9 +26,16 @@ GRAPH = PropertyGraph.from_triples(
 
 def chance_graph(seed: int, nodes: int = 40, edges: int = 160) -> PropertyGraph:
     chance = np.random.default_rng(seed)
-    ends, types = chance.integers(0, nodes, (edges, 2)).tolist(), chance.choice(["a", "b", "c"], edges).tolist()
-    made = {(f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)}  # loops and parallel edges among them
-    return PropertyGraph.of([Node(f"n{i}") for i in range(nodes)], [Edge(*identity) for identity in sorted(made)])
+    ends, types = (
+        chance.integers(0, nodes, (edges, 2)).tolist(),
+        chance.choice(["a", "b", "c"], edges).tolist(),
+    )
+    made = {
+        (f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)
+    }  # loops and parallel edges among them
+    return PropertyGraph.of(
+        [Node(f"n{i}") for i in range(nodes)], [Edge(*identity) for identity in sorted(made)]
+    )
 
 
 def chance_hits(graph: PropertyGraph, seed: int, count: int = 12) -> Stage:
@@ -39,18 +46,25 @@ def chance_hits(graph: PropertyGraph, seed: int, count: int = 12) -> Stage:
 
 def brute_boosts(graph: PropertyGraph, seeds: list[str], types: set[str] | None = None) -> dict[str, float]:
     scores: dict[str, float] = defaultdict(float)
-    for source, target, type in nx.MultiDiGraph([(e.source, e.target, {"type": e.type}) for e in graph.edges]).edges(data="type"):
+    for source, target, type in nx.MultiDiGraph(
+        [(e.source, e.target, {"type": e.type}) for e in graph.edges]
+    ).edges(data="type"):
         if source != target and (types is None or type in types):
             scores[target] += 0.5 * (source in seeds)
             scores[source] += 0.3 * (target in seeds)
     return {id: score / max(scores.values()) for id, score in scores.items() if score > 0}
 
 
-# --- boost ------------------------------------------------------------------------------------------------------------
+# --- boost
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_an_outgoing_edge_counts_five_and_an_incoming_one_three():
-    assert around(GRAPH, const("seeds", savings=1)).search("?").hits == (("budget", 1.0), ("batching", 0.6), ("cache", 0.6))
+    assert around(GRAPH, const("seeds", savings=1)).search("?").hits == (
+        ("budget", 1.0),
+        ("batching", 0.6),
+        ("cache", 0.6),
+    )
 
 
 def test_the_boost_is_added_to_the_earlier_score_moved_into_0_to_1():
@@ -68,7 +82,9 @@ def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
     assert dict(found.hits) == pytest.approx(brute_boosts(graph, hits.search("?").ids[:10], types))
     earlier = normalised(hits.search("?"))
     boosted = dict((hits >> boost(graph, 0.2, types=types)).search("?").hits)
-    assert boosted == pytest.approx({id: earlier.get(id, 0) + 0.2 * dict(found.hits).get(id, 0) for id in {*earlier, *found.ids}})
+    assert boosted == pytest.approx(
+        {id: earlier.get(id, 0) + 0.2 * dict(found.hits).get(id, 0) for id in {*earlier, *found.ids}}
+    )
 
 
 def test_only_chosen_edge_types_are_followed_and_unknown_ones_among_them_do_no_harm():
@@ -80,7 +96,12 @@ def test_only_chosen_edge_types_are_followed_and_unknown_ones_among_them_do_no_h
 
 def test_a_loop_boosts_nothing_and_parallel_edges_boost_twice():
     graph = PropertyGraph.from_triples(
-        [Triple("a", "likes", "a"), Triple("a", "likes", "b"), Triple("a", "knows", "b"), Triple("a", "likes", "c")]
+        [
+            Triple("a", "likes", "a"),
+            Triple("a", "likes", "b"),
+            Triple("a", "knows", "b"),
+            Triple("a", "likes", "c"),
+        ]
     )
     assert around(graph, const("seeds", a=1)).search("?").hits == (("b", 1.0), ("c", 0.5))
 
@@ -103,23 +124,39 @@ def test_a_boosted_pipeline_prints_itself():
     words, meaning = const("bm25", a=1), const("embeddings", a=1)
     pipe = weighted((0.7, words), (0.3, meaning)) >> boost(GRAPH, 0.2) % 100
     assert repr(pipe) == "<weighted(0.7 bm25, 0.3 embeddings) >> boost(0.2) % 100>"
-    assert repr(boost(GRAPH, 0.2, types=["requires", "enables"], seeds=5)) == "<boost(0.2, enables, requires, seeds=5)>"
+    assert (
+        repr(boost(GRAPH, 0.2, types=["requires", "enables"], seeds=5))
+        == "<boost(0.2, enables, requires, seeds=5)>"
+    )
     assert repr(around(GRAPH, words)) == "<around(bm25)>" and repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
 
 
 def test_a_boosted_hit_says_which_lane_gave_what_and_over_which_edge():
-    pipe = weighted((0.7, const("bm25", cache=3)), (0.3, const("embeddings", cache=3, budget=1))) >> boost(GRAPH, 0.2, seeds=1)
+    pipe = weighted((0.7, const("bm25", cache=3)), (0.3, const("embeddings", cache=3, budget=1))) >> boost(
+        GRAPH, 0.2, seeds=1
+    )
     (reason,) = pipe.search("?").why("memory")
-    assert (reason.lane, reason.weight, reason.score, reason.path) == ("boost", 0.2, 1.0, "cache --[requires]--> memory")
+    assert (reason.lane, reason.weight, reason.score, reason.path) == (
+        "boost",
+        0.2,
+        1.0,
+        "cache --[requires]--> memory",
+    )
 
 
 def test_a_path_against_the_arrow_is_drawn_against_it_and_uses_names():
-    graph = PropertyGraph.of([Node("p1", properties={"name": "Ada"}), Node("p2", properties={"title": "Engine"})], [Edge("p2", "by", "p1")])
+    graph = PropertyGraph.of(
+        [Node("p1", properties={"name": "Ada"}), Node("p2", properties={"title": "Engine"})],
+        [Edge("p2", "by", "p1")],
+    )
     assert around(graph, const("seeds", p1=1)).search("?").paths == {"p2": "Ada <--[by]-- Engine"}
 
 
 def test_paths_start_at_the_best_seed():
-    assert around(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"] == "cache --[enables]--> savings"
+    assert (
+        around(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"]
+        == "cache --[enables]--> savings"
+    )
 
 
 def test_a_ranking_with_paths_can_be_sent_to_another_process():
@@ -129,10 +166,13 @@ def test_a_ranking_with_paths_can_be_sent_to_another_process():
 
 def test_without_hits_nothing_is_boosted():
     assert (const("none") >> boost(GRAPH, 0.2)).search("?").hits == ()
-    assert around(GRAPH, const("none")).search("?").hits == jaccard(GRAPH, const("none")).search("?").hits == ()
+    assert (
+        around(GRAPH, const("none")).search("?").hits == jaccard(GRAPH, const("none")).search("?").hits == ()
+    )
 
 
-# --- jaccard ----------------------------------------------------------------------------------------------------------
+# --- jaccard
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_nodes_with_the_same_neighbours_are_found_the_pair_itself_left_out():
@@ -146,7 +186,13 @@ def test_nodes_with_the_same_neighbours_are_found_the_pair_itself_left_out():
 def test_jaccard_equals_that_of_networkx_on_the_graph_without_the_pair(seed, types):
     graph = chance_graph(seed)
     hits = chance_hits(graph, seed)
-    plain = nx.Graph([(e.source, e.target) for e in graph.edges if e.source != e.target and (types is None or e.type in types)])
+    plain = nx.Graph(
+        [
+            (e.source, e.target)
+            for e in graph.edges
+            if e.source != e.target and (types is None or e.type in types)
+        ]
+    )
     plain.add_nodes_from(graph.ids)
     expected: dict[str, float] = defaultdict(float)
     for s in hits.search("?").ids[:10]:
@@ -163,10 +209,13 @@ def test_jaccard_equals_the_coefficient_of_networkx_where_the_two_are_not_linked
     assert dict(jaccard(GRAPH, const("seeds", cache=1)).search("?").hits)["batching"] == expected
 
 
-# --- bad input, speed -------------------------------------------------------------------------------------------------
+# --- bad input, speed
+# -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [lambda g: boost(g, 0.2), lambda g: around(g, const("s")), lambda g: jaccard(g, const("s"))])
+@pytest.mark.parametrize(
+    "make", [lambda g: boost(g, 0.2), lambda g: around(g, const("s")), lambda g: jaccard(g, const("s"))]
+)
 def test_an_empty_graph_is_refused(make):
     with pytest.raises(BadInput, match="graph is empty"):
         make(PropertyGraph.of())
@@ -204,11 +253,15 @@ def test_a_query_on_six_thousand_nodes_calls_python_for_what_it_finds_and_not_fo
     made: dict[str, list[int]] = {}
     for nodes, edges in ((612, 6_000), (6_119, 60_000)):
         graph = chance_graph(1, nodes=nodes, edges=edges)
-        hits = const("hits", **dict(zip(graph.ids, np.random.default_rng(0).random(len(graph)).tolist(), strict=True))).search("?")
+        hits = const(
+            "hits", **dict(zip(graph.ids, np.random.default_rng(0).random(len(graph)).tolist(), strict=True))
+        ).search("?")
         base = Stage("hits", lambda ranking, hits=hits: hits)
         for stage in (base >> boost(graph, 0.2), around(graph, base), jaccard(graph, base)):
             stage.search("?")
             made.setdefault(stage.name, []).append(calls(lambda stage=stage: stage.search("?")))
     assert made.keys() == {"hits >> boost(0.2)", "around(hits)", "jaccard(hits)"}
     assert made["hits >> boost(0.2)"][1] < 3 * 6_119 < 60_000  # its ranking holds every node
-    assert all(large < 1.2 * small + 100 for name, (small, large) in made.items() if "boost" not in name), made
+    assert all(large < 1.2 * small + 100 for name, (small, large) in made.items() if "boost" not in name), (
+        made
+    )

@@ -50,14 +50,22 @@ def test_bm25_gives_to_the_last_bit_what_its_words_add_up_to_one_by_one(emphasis
         for word in searched_words(query.text):
             for id, score in of_word(word).items():
                 sums[id] += score * np.float32(emphasis.get(word, 1.0))
-        expected = sorted(((id, float(score)) for id, score in sums.items() if score > 0), key=lambda pair: (-pair[1], pair[0]))
+        expected = sorted(
+            ((id, float(score)) for id, score in sums.items() if score > 0),
+            key=lambda pair: (-pair[1], pair[0]),
+        )
         assert [tuple(hit) for hit in stage.search(query).hits] == expected
     assert any(word in INTENT_VERBS for document in documents for word in searched_words(full_text(document)))
 
 
-@pytest.mark.parametrize("fuse", [lambda *lanes: rrf(*lanes), lambda *lanes: weighted(*((0.5, lane) for lane in lanes))])
+@pytest.mark.parametrize(
+    "fuse", [lambda *lanes: rrf(*lanes), lambda *lanes: weighted(*((0.5, lane) for lane in lanes))]
+)
 def test_a_fusion_of_many_ties_goes_by_score_and_then_by_id(fuse):
     chance = np.random.default_rng(3)
-    lanes = [const(name, **{f"d{n}": float(chance.integers(3)) for n in chance.permutation(500).tolist()}) for name in ("one", "other")]
+    lanes = [
+        const(name, **{f"d{n}": float(chance.integers(3)) for n in chance.permutation(500).tolist()})
+        for name in ("one", "other")
+    ]
     hits = fuse(*lanes).search("?").hits
     assert list(hits) == sorted(hits, key=lambda hit: (-hit.score, hit.id))

@@ -16,7 +16,9 @@ from kgot_lab.types import Document, Edge, Node, Query, Ranking, Triple, ranked
 
 
 def by_networkx(graph: PropertyGraph, weights: np.ndarray, damping: float) -> np.ndarray:
-    """networkx's PageRank of the graph without directions and loops, parallel edges as one of their number as weight."""
+    """networkx's PageRank of the graph without directions and loops, parallel edges as one of their number as
+    weight.
+    """
     plain: nx.Graph = nx.Graph()
     plain.add_nodes_from(graph.ids)
     for edge in graph.edges:
@@ -24,7 +26,9 @@ def by_networkx(graph: PropertyGraph, weights: np.ndarray, damping: float) -> np
             times = plain.get_edge_data(edge.source, edge.target, {"weight": 0})["weight"]
             plain.add_edge(edge.source, edge.target, weight=times + 1)
     seeds = dict(zip(graph.ids, weights.tolist(), strict=True))
-    found = nx.pagerank(plain, alpha=damping, personalization=seeds, tol=1e-12, max_iter=10_000, weight="weight")
+    found = nx.pagerank(
+        plain, alpha=damping, personalization=seeds, tol=1e-12, max_iter=10_000, weight="weight"
+    )
     return np.array([found[id] for id in graph.ids])
 
 
@@ -34,7 +38,9 @@ def chance_graph(seed: int) -> PropertyGraph:
     size = int(chance.integers(2, 40))
     ends = chance.integers(0, max(2, size * 3 // 4), (int(chance.integers(0, 3 * size)), 2)).tolist()
     edges = [Edge(f"n{s}", "ab"[number % 2], f"n{t}", key=str(number)) for number, (s, t) in enumerate(ends)]
-    return PropertyGraph.of([Node(f"n{n}", properties={"text": "x"} if n % 3 else {}) for n in range(size)], edges)
+    return PropertyGraph.of(
+        [Node(f"n{n}", properties={"text": "x"} if n % 3 else {}) for n in range(size)], edges
+    )
 
 
 def chance_seeds(seed: int, size: int) -> np.ndarray:
@@ -44,7 +50,8 @@ def chance_seeds(seed: int, size: int) -> np.ndarray:
     return weights
 
 
-# --- the walk ---------------------------------------------------------------------------------------------------------
+# --- the walk
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("damping", [0, 0.15, 0.5, 0.85, 0.99])
@@ -74,7 +81,9 @@ def test_the_walk_solves_its_equation_to_the_ninth_digit(seed):
 
 
 def test_the_walk_from_a_node_without_edges_stays_there():
-    graph = PropertyGraph.of([Node("a"), Node("b"), Node("c")], [Edge("b", "to", "c"), Edge("a", "loops", "a")])
+    graph = PropertyGraph.of(
+        [Node("a"), Node("b"), Node("c")], [Edge("b", "to", "c"), Edge("a", "loops", "a")]
+    )
     assert RandomWalk(graph, 0.5)(np.array([2.0, 0, 0])).tolist() == pytest.approx([1, 0, 0])
     assert RandomWalk(graph, 0.5)(np.array([0, 1.0, 0])).tolist() == pytest.approx([0, 2 / 3, 1 / 3])
 
@@ -103,7 +112,8 @@ def test_a_graph_without_nodes_has_nowhere_to_begin():
         RandomWalk(PropertyGraph.of(), 0.5)(np.zeros(0))
 
 
-# --- the walk of a large graph, which spreads from its seeds ------------------------------------------------------------
+# --- the walk of a large graph, which spreads from its seeds
+# ------------------------------------------------------------
 
 
 def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndarray:
@@ -117,7 +127,9 @@ def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndar
 
 @pytest.mark.parametrize("damping", [0, 0.15, 0.5, 0.85, 0.99])
 @pytest.mark.parametrize("many", [0, 1 / 8, 10], ids=["all at once", "as usual", "link by link"])
-def test_a_walk_that_spreads_from_its_seeds_finds_the_shares_of_one_that_is_everywhere(monkeypatch, many, damping):
+def test_a_walk_that_spreads_from_its_seeds_finds_the_shares_of_one_that_is_everywhere(
+    monkeypatch, many, damping
+):
     monkeypatch.setattr(random_walk, "_FEW", -1)
     monkeypatch.setattr(random_walk, "_MANY", many)
     for seed in range(12):
@@ -144,7 +156,8 @@ def test_an_error_that_is_none_is_refused(error):
         pagerank(GRAPH, at(a=1), error=error)
 
 
-# --- on real graphs ---------------------------------------------------------------------------------------------------
+# --- on real graphs
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +177,10 @@ def seeds_of(seeds: list[Seeds], ranking: Ranking, graph: PropertyGraph) -> np.n
 def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
     words = bm25(musique.documents)
     if kind == "titles":
-        graph, seeds = title_graph(musique.documents), [first_hits(5), titles_in_question(Titles(musique.documents))]
+        graph, seeds = (
+            title_graph(musique.documents),
+            [first_hits(5), titles_in_question(Titles(musique.documents))],
+        )
     else:
         graph = phrase_graph(musique.documents, musique.triples)
         triples = [triple for some in musique.triples.values() for triple in some]
@@ -172,7 +188,9 @@ def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
     stage = pagerank(graph, *seeds)
     for query in musique.queries[:: 12 if kind == "titles" else 30]:
         earlier = words(Ranking(query, ()))
-        expected = dict(zip(graph.ids, by_networkx(graph, seeds_of(seeds, earlier, graph), 0.5).tolist(), strict=True))
+        expected = dict(
+            zip(graph.ids, by_networkx(graph, seeds_of(seeds, earlier, graph), 0.5).tolist(), strict=True)
+        )
         found = stage(earlier)
         reached = {hit.id: hit.score for hit in found.hits if hit.score > 0}
         assert reached == pytest.approx({id: expected[id] for id in reached}, abs=1e-6) and len(reached) >= 5
@@ -196,13 +214,16 @@ def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_orde
         told = [id for id, score in found.hits if score > 1e-8]
         assert len(told) >= 5 and set(told) == {id for id in told if exact[id] > 9e-9}
         # Passages of equal shares may change places, as rounding has it: nothing else.
-        assert [exact[id] for id in told] == pytest.approx([score for _, score in ranking.hits[: len(told)]], abs=2e-9)
+        assert [exact[id] for id in told] == pytest.approx(
+            [score for _, score in ranking.hits[: len(told)]], abs=2e-9
+        )
         assert found.ids[:10] == ranking.ids[:10] or [exact[id] for id in found.ids[:10]] == pytest.approx(
             [exact[id] for id in ranking.ids[:10]], abs=1e-15
         )
 
 
-# --- the stage --------------------------------------------------------------------------------------------------------
+# --- the stage
+# --------------------------------------------------------------------------------------------------------
 
 EDGES = [Edge("a", "to", "hub"), Edge("b", "to", "hub"), Edge("x", "to", "y")]
 GRAPH = PropertyGraph.of([Node(id, properties={"text": id}) for id in "abcxyz"], EDGES, dangling="add")
@@ -235,7 +256,9 @@ def test_the_weight_of_the_same_node_in_two_seeds_adds_up():
     assert two.ids == ["x", "y", "a", "b"]
 
 
-@pytest.mark.parametrize("seeds", [(at(),), (at(a=0),), (first_hits(3, 0),), (titles_in_question(Titles([])),)])
+@pytest.mark.parametrize(
+    "seeds", [(at(),), (at(a=0),), (first_hits(3, 0),), (titles_in_question(Titles([])),)]
+)
 def test_a_ranking_without_seeds_stays_as_it_is(seeds):
     earlier = const("earlier", z=9, a=8)
     assert (earlier >> pagerank(GRAPH, *seeds)).search("?").hits == earlier.search("?").hits
@@ -250,7 +273,10 @@ def test_a_hit_below_0_is_no_seed():
 
 
 def test_a_seed_that_is_no_node_is_refused_by_name():
-    with pytest.raises(BadInput, match=r"3 first hits: the seed 'other' is no node of <PropertyGraph: 7 nodes.*seeds are ids of its nodes"):
+    with pytest.raises(
+        BadInput,
+        match=r"3 first hits: the seed 'other' is no node of <PropertyGraph: 7 nodes.*seeds are ids of its nodes",
+    ):
         (const("earlier", a=2, other=1) >> pagerank(GRAPH, first_hits(3))).search("?")
 
 
@@ -268,17 +294,35 @@ def test_without_seeds_or_hits_to_take_there_is_no_stage():
 
 
 def test_the_titles_in_a_question_are_seeds_whatever_their_letters():
-    titles = Titles([Document("a", "", "Ada Lovelace"), Document("b", "", "Ada Lovelace (film)"), Document("c", "", "Bob")])
-    assert titles_in_question(titles).weights(Ranking(Query("when was ada lovelace's film made?"), ())) == {"a": 3, "b": 3}
+    titles = Titles(
+        [
+            Document("a", "", "Ada Lovelace"),
+            Document("b", "", "Ada Lovelace (film)"),
+            Document("c", "", "Bob"),
+        ]
+    )
+    assert titles_in_question(titles).weights(Ranking(Query("when was ada lovelace's film made?"), ())) == {
+        "a": 3,
+        "b": 3,
+    }
 
 
 def test_the_nearest_triples_give_both_their_phrases_the_larger_cosine():
-    triples = [Triple("Tea", "is", "hot"), Triple("tea", "is", "wet"), Triple("zzz", "zz", "z"), Triple("Tea", "is", "hot")]
+    triples = [
+        Triple("Tea", "is", "hot"),
+        Triple("tea", "is", "wet"),
+        Triple("zzz", "zz", "z"),
+        Triple("Tea", "is", "hot"),
+    ]
     letters = Letters()
     cosines = letters.embed(["Tea is hot", "tea is wet", "zzz zz z"]) @ letters.embed(["is tea hot"])[0]
     found = nearest_triples(triples, letters, 2).weights(Ranking(Query("is tea hot"), ()))
-    assert found == pytest.approx({phrase_id("tea"): cosines[0], phrase_id("hot"): cosines[0], phrase_id("wet"): cosines[1]})
-    assert nearest_triples(triples, letters, 9).weights(Ranking(Query("is tea hot"), ()))["phrase:z"] == pytest.approx(cosines[2])
+    assert found == pytest.approx(
+        {phrase_id("tea"): cosines[0], phrase_id("hot"): cosines[0], phrase_id("wet"): cosines[1]}
+    )
+    assert nearest_triples(triples, letters, 9).weights(Ranking(Query("is tea hot"), ()))[
+        "phrase:z"
+    ] == pytest.approx(cosines[2])
     with pytest.raises(BadInput, match="needs triples"):
         nearest_triples([], letters)
 
@@ -296,7 +340,9 @@ def test_triples_that_say_the_opposite_are_no_seeds():
 
 
 def test_the_stage_names_its_damping_and_its_seeds():
-    stage = const("earlier", a=1) >> pagerank(GRAPH, first_hits(5), titles_in_question(Titles([])), damping=0.85)
+    stage = const("earlier", a=1) >> pagerank(
+        GRAPH, first_hits(5), titles_in_question(Titles([])), damping=0.85
+    )
     assert repr(stage) == "<earlier >> pagerank(0.85, 5 first hits, titles in the question x3)>"
     assert repr(pagerank(GRAPH, first_hits(1000, 0.3))) == "<pagerank(0.5, 1000 first hits x0.3)>"
 
@@ -308,6 +354,8 @@ def test_a_hit_says_its_place_before_the_walk_and_in_it():
 
 
 def test_two_runs_give_the_same_ranking_and_ties_come_out_by_id():
-    star = PropertyGraph.of([Node(id, properties={"text": id}) for id in "zyxm"], [Edge("m", "to", id) for id in "zyx"])
+    star = PropertyGraph.of(
+        [Node(id, properties={"text": id}) for id in "zyxm"], [Edge("m", "to", id) for id in "zyx"]
+    )
     assert pagerank(star, at(m=1)).search("?").ids == ["m", "x", "y", "z"]
     assert pagerank(star, at(m=1)).search("?") == pagerank(star, at(m=1)).search("?")

@@ -15,12 +15,18 @@ OFF = 5  # hits of the chance graphs
 
 
 def graph_of(texts: str, bare: str, *edges: tuple[str, str, str]) -> PropertyGraph:
-    nodes = [Node(id, properties={"text": f"about {id}"}) for id in texts.split()] + [Node(id) for id in bare.split()]
+    nodes = [Node(id, properties={"text": f"about {id}"}) for id in texts.split()] + [
+        Node(id) for id in bare.split()
+    ]
     return PropertyGraph.of(nodes, [Edge(*edge) for edge in edges])
 
 
 HUB = graph_of(
-    "ada byron engine", "london", ("ada", "lived in", "london"), ("byron", "born in", "london"), ("engine", "shown in", "london")
+    "ada byron engine",
+    "london",
+    ("ada", "lived in", "london"),
+    ("byron", "born in", "london"),
+    ("engine", "shown in", "london"),
 )
 NEAR = const("embeddings", ada=0.9, byron=0.2, engine=0.4)
 FIRST = Walk(entry=1)
@@ -28,11 +34,15 @@ FIRST = Walk(entry=1)
 
 def chance_graph(seed: int, nodes: int = 40, edges: int = 70) -> PropertyGraph:
     chance = np.random.default_rng(seed)
-    ends, types = chance.integers(0, nodes, (edges, 2)).tolist(), chance.choice(["a", "b", "similarity"], edges).tolist()
+    ends, types = (
+        chance.integers(0, nodes, (edges, 2)).tolist(),
+        chance.choice(["a", "b", "similarity"], edges).tolist(),
+    )
     made = {(f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)}
     bare = chance.random(nodes) < 0.4
     return PropertyGraph.of(
-        [Node(f"n{i}", properties={} if bare[i] else {"text": "x"}) for i in range(nodes)], [Edge(*e) for e in sorted(made)]
+        [Node(f"n{i}", properties={} if bare[i] else {"text": "x"}) for i in range(nodes)],
+        [Edge(*e) for e in sorted(made)],
     )
 
 
@@ -56,7 +66,8 @@ def brute(graph: PropertyGraph, scores: dict[str, float], depth: int, types: set
     return hits + sorted(reached, key=reached.__getitem__)
 
 
-# --- what is reached --------------------------------------------------------------------------------------------------
+# --- what is reached
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_original_retrieval_drops_a_hub_without_text_and_pass_through_goes_on():
@@ -80,7 +91,9 @@ def test_a_described_neighbour_is_shown_and_not_walked_through():
 
 
 def test_depth_is_how_many_bare_hubs_in_a_row_one_may_go_through():
-    chain = graph_of("a b c", "h1 h2", ("a", "r", "h1"), ("h1", "r", "b"), ("h1", "r", "h2"), ("h2", "r", "c"))
+    chain = graph_of(
+        "a b c", "h1 h2", ("a", "r", "h1"), ("h1", "r", "b"), ("h1", "r", "h2"), ("h2", "r", "c")
+    )
     near = const("e", a=3, b=2, c=1)
     assert traverse(chain, near, walk=FIRST).search("?").ids == ["a", "b"]
     deeper = traverse(chain, near, walk=Walk(entry=1, depth=2)).search("?")
@@ -96,7 +109,10 @@ def test_computed_edges_are_not_walked_unless_told():
     graph = graph_of("a b", "", ("a", "structural_isomorphism", "b"))
     near = const("e", a=2, b=1)
     assert traverse(graph, near, walk=FIRST).search("?").ids == ["a"]
-    assert traverse(graph, near, walk=Walk(entry=1, types=["structural_isomorphism"])).search("?").ids == ["a", "b"]
+    assert traverse(graph, near, walk=Walk(entry=1, types=["structural_isomorphism"])).search("?").ids == [
+        "a",
+        "b",
+    ]
     assert traverse(graph, near, walk=Walk(entry=1, computed=["similarity"])).search("?").ids == ["a"]
 
 
@@ -108,18 +124,33 @@ def test_computed_edges_may_be_walked_beside_the_curated_ones():
 
 
 def test_a_bare_node_is_never_a_hit():
-    assert traverse(HUB, const("e", london=9, ada=1), walk=FIRST).search("?").ids == ["ada", "byron", "engine"]
+    assert traverse(HUB, const("e", london=9, ada=1), walk=FIRST).search("?").ids == [
+        "ada",
+        "byron",
+        "engine",
+    ]
 
 
-# --- in which order ---------------------------------------------------------------------------------------------------
+# --- in which order
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_more_hits_come_before_more_hubs_and_more_hubs_before_similarity():
-    edges = [("h1", "r", x) for x in ("g1", "g2", "g3")] + [("h2", "r", "g4"), ("g4", "r", "two_hits"), ("g1", "r", "two_hits")]
+    edges = [("h1", "r", x) for x in ("g1", "g2", "g3")] + [
+        ("h2", "r", "g4"),
+        ("g4", "r", "two_hits"),
+        ("g1", "r", "two_hits"),
+    ]
     edges += [("g2", "r", "two_hubs"), ("g3", "r", "two_hubs"), ("g2", "r", "similar")]
     graph = graph_of("h1 h2 two_hits two_hubs similar", "g1 g2 g3 g4", *edges)
     near = const("e", h1=9, h2=8, similar=3, two_hubs=2, two_hits=1)
-    assert traverse(graph, near, walk=Walk(entry=2)).search("?").ids == ["h1", "h2", "two_hits", "two_hubs", "similar"]
+    assert traverse(graph, near, walk=Walk(entry=2)).search("?").ids == [
+        "h1",
+        "h2",
+        "two_hits",
+        "two_hubs",
+        "similar",
+    ]
     alike = traverse(graph, near, walk=Walk(entry=2, convergence=False))
     assert alike.search("?").ids == ["h1", "h2", "similar", "two_hubs", "two_hits"]
     assert repr(alike) == "<pass-through(e, entry=2, by similarity)>"
@@ -137,7 +168,11 @@ def test_each_converging_hit_has_its_path():
 
 
 def test_equally_near_nodes_are_ordered_by_id():
-    assert traverse(HUB, const("e", ada=2, engine=1, byron=1), walk=FIRST).search("?").ids == ["ada", "byron", "engine"]
+    assert traverse(HUB, const("e", ada=2, engine=1, byron=1), walk=FIRST).search("?").ids == [
+        "ada",
+        "byron",
+        "engine",
+    ]
 
 
 def test_a_second_stage_may_judge_the_similarity():
@@ -146,7 +181,11 @@ def test_a_second_stage_may_judge_the_similarity():
 
 
 def test_what_no_stage_scored_comes_last_of_its_kind():
-    assert traverse(HUB, const("e", ada=1, engine=-0.5), walk=FIRST).search("?").ids == ["ada", "engine", "byron"]
+    assert traverse(HUB, const("e", ada=1, engine=-0.5), walk=FIRST).search("?").ids == [
+        "ada",
+        "engine",
+        "byron",
+    ]
 
 
 def test_interleaved_hits_and_finds_take_turns():
@@ -169,7 +208,11 @@ def test_scores_fall_with_the_place_so_that_sorting_by_score_keeps_the_order():
 def test_a_hit_tells_its_similarity_and_its_path():
     similarity, walked = traverse(HUB, NEAR, walk=FIRST).search("?").why("byron")
     assert (similarity.lane, similarity.score, similarity.rank) == ("embeddings", 0.2, 3)
-    assert (walked.lane, walked.rank, walked.path) == ("walk", 2, "ada --[lived in]--> (london) <--[born in]-- byron")
+    assert (walked.lane, walked.rank, walked.path) == (
+        "walk",
+        2,
+        "ada --[lived in]--> (london) <--[born in]-- byron",
+    )
 
 
 def test_the_query_is_put_to_the_entry_stage_once():
@@ -199,17 +242,23 @@ def test_every_path_is_made_of_edges_of_the_graph(seed):
     for id, paths in traverse(graph, near, walk=Walk(depth=2)).search("?").paths.items():
         for path in paths.split("; "):
             words = path.replace("(", "").replace(")", "").split()
-            assert words[-1] == id and all(" ".join(words[at : at + 3]) in edges for at in range(0, len(words) - 1, 2))
+            assert words[-1] == id and all(
+                " ".join(words[at : at + 3]) in edges for at in range(0, len(words) - 1, 2)
+            )
 
 
-# --- names, ablation, bad input ---------------------------------------------------------------------------------------
+# --- names, ablation, bad input
+# ---------------------------------------------------------------------------------------
 
 
 def test_a_traversal_prints_itself():
     assert repr(traverse(HUB, NEAR)) == "<pass-through(embeddings)>"
     assert repr(traverse(HUB, NEAR, through_hubs=False)) == "<neighbours(embeddings)>"
     walk = Walk(entry=3, depth=2, types=["lived in"], interleaved=True)
-    assert repr(traverse(HUB, NEAR, walk=walk)) == "<pass-through(embeddings, lived in, entry=3, depth=2, interleaved)>"
+    assert (
+        repr(traverse(HUB, NEAR, walk=walk))
+        == "<pass-through(embeddings, lived in, entry=3, depth=2, interleaved)>"
+    )
 
 
 @pytest.mark.parametrize("properties", [{}, {"name": "London"}, {"text": "  "}, {"description": None}])
@@ -224,9 +273,16 @@ def test_what_counts_as_described_is_a_choice():
 
 
 def test_hubs_can_lose_their_text_and_nothing_else():
-    graph = PropertyGraph.of([Node("a", ("City",), {"text": "x", "name": "A"}), Node("b", (), {"text": "y"})], [Edge("a", "r", "b")])
+    graph = PropertyGraph.of(
+        [Node("a", ("City",), {"text": "x", "name": "A"}), Node("b", (), {"text": "y"})],
+        [Edge("a", "r", "b")],
+    )
     bare = without_text(graph, ["a"])
-    assert bare.node("a") == Node("a", ("City",), {"name": "A"}) and bare.node("b") == graph.node("b") and bare.edges[0] == graph.edges[0]
+    assert (
+        bare.node("a") == Node("a", ("City",), {"name": "A"})
+        and bare.node("b") == graph.node("b")
+        and bare.edges[0] == graph.edges[0]
+    )
     assert graph.node("a").properties == {"text": "x", "name": "A"}
     with pytest.raises(UnknownName, match="'c'"):
         without_text(graph, ["c"])

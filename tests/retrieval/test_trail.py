@@ -15,8 +15,14 @@ from kgot_lab.retrieval.trail.trail import trail, trail_index
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document
 
-FILM = Document("f", "The Circus Cyclone is a silent film directed by Albert Rogell and starring Art Acord.", "The Circus Cyclone")
-DIRECTOR = Document("d", "Albert Rogell was a man of many pictures. He was born in Oklahoma City.", "Albert Rogell")
+FILM = Document(
+    "f",
+    "The Circus Cyclone is a silent film directed by Albert Rogell and starring Art Acord.",
+    "The Circus Cyclone",
+)
+DIRECTOR = Document(
+    "d", "Albert Rogell was a man of many pictures. He was born in Oklahoma City.", "Albert Rogell"
+)
 ACTOR = Document("a", "Art Acord was an actor and a rodeo champion.", "Art Acord")
 OTHER = Document("o", "Cyclones are storms. A circus was destroyed by one.", "Cyclone")
 PASSAGES = (FILM, DIRECTOR, ACTOR, OTHER)
@@ -29,7 +35,11 @@ BY_NAMES_ALONE = Scorer.of_clues({"own": 1, "asked": 5, "to its title": 3, "besi
     [
         ("The Beatles", "A band.", ("beatles",)),
         ("Frances Howard (died 1628)", "A courtier.", ("frances howard",)),
-        ("", "Albert S. Rogell (August 21, 1901 – 1988) was a director.", ("albert s rogell", "albert rogell")),
+        (
+            "",
+            "Albert S. Rogell (August 21, 1901 – 1988) was a director.",
+            ("albert s rogell", "albert rogell"),
+        ),
         ("", "Sir Whitmore Acton, 4th Baronet, was a man.", ("sir whitmore acton", "whitmore acton")),
         ("", "Torn from the Flag is a 2007 film.", ("torn from the flag",)),
         ("", "Nobody came, that year or in the next one", ("nobody came",)),  # a name too many leads nowhere
@@ -49,7 +59,12 @@ def test_mentions_say_who_is_called_what_who_holds_it_and_what_stands_beside_it(
     mentions = Mentions(documents)
     name = mentions.names.index("albert rogell")
     pairs = {documents[mentions.row[pair]].id: pair for pair in mentions.pairs_with([name])[0].tolist()}
-    assert set(pairs) == {"d", "f"} and mentions.called[pairs["d"]] and not mentions.called[pairs["f"]] and mentions.held[pairs["f"]]
+    assert (
+        set(pairs) == {"d", "f"}
+        and mentions.called[pairs["d"]]
+        and not mentions.called[pairs["f"]]
+        and mentions.held[pairs["f"]]
+    )
     beside = mentions.beside.over(np.ones(len(mentions.stems)), np.add, np.zeros(len(mentions.row)))
     assert "direc" in mentions.stems and beside[pairs["f"]] >= 3
     assert "oklahoma city" not in mentions.names  # it leads nowhere
@@ -90,7 +105,9 @@ def test_words_of_the_question_that_were_found_are_no_longer_open():
 def test_a_trail_goes_from_the_film_to_its_director_and_tells_the_way():
     ranking = trail(PASSAGES, Letters(), BY_NAMES_ALONE).search(QUESTION)
     assert ranking.ids[:2] == ["f", "d"] and set(ranking.ids) == {"f", "d", "a", "o"}
-    assert "The Circus Cyclone --[holds]--> (albert rogell) <--[is called]-- Albert Rogell" in str(ranking.why("d"))
+    assert "The Circus Cyclone --[holds]--> (albert rogell) <--[is called]-- Albert Rogell" in str(
+        ranking.why("d")
+    )
 
 
 def test_nothing_is_told_of_a_way_back_to_a_passage_that_was_chosen_before():
@@ -111,14 +128,19 @@ def test_without_titles_the_first_sentence_names_a_passage():
 @pytest.mark.parametrize("question", ["", "  ", "zzz qqq", "?", "Łódź"])
 def test_odd_questions_are_answered_without_an_error(question):
     ranking = trail(PASSAGES, Letters()).search(question)
-    assert bool(ranking.hits) == any(letter.isalpha() for letter in question) and all(np.isfinite(hit.score) for hit in ranking.hits)
+    assert bool(ranking.hits) == any(letter.isalpha() for letter in question) and all(
+        np.isfinite(hit.score) for hit in ranking.hits
+    )
 
 
 def test_few_documents_and_empty_ones_are_ranked():
     with pytest.raises(BadInput, match="no documents"):
         trail([], Letters())
     assert trail([Document("x", "")], Letters()).search("Who?").ids == ["x"]
-    assert set(trail([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids) == {"x", "y"}
+    assert set(trail([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids) == {
+        "x",
+        "y",
+    }
 
 
 @pytest.mark.parametrize("hops", [0, -1, 1.5])

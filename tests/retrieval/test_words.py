@@ -43,7 +43,8 @@ def scores(stage: Stage, query: str) -> dict[str, float]:
     return dict(stage.search(query).hits)
 
 
-# --- what holds for every lane of words ---------------------------------------------------------------------------------
+# --- what holds for every lane of words
+# ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -63,7 +64,10 @@ def test_accents_may_be_signs_of_their_own_in_the_query_or_the_document(lane):
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.parametrize("query", ["", "  ", "the of and", "zzzz", "?!", '"', "a* OR (b", "NEAR(", "%", "_", "\0", "\ud800", "x" * 100_000])
+@pytest.mark.parametrize(
+    "query",
+    ["", "  ", "the of and", "zzzz", "?!", '"', "a* OR (b", "NEAR(", "%", "_", "\0", "\ud800", "x" * 100_000],
+)
 def test_a_query_without_a_known_word_finds_nothing(lane, query):
     assert lane(DOCUMENTS).search(query).hits == ()
 
@@ -93,7 +97,9 @@ def test_equal_scores_come_in_the_order_of_the_ids(lane):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_a_title_is_searched_too(lane):
-    assert lane([*DOCUMENTS, Document("t", "No such word.", title="Zanzibar")]).search("zanzibar").ids == ["t"]
+    assert lane([*DOCUMENTS, Document("t", "No such word.", title="Zanzibar")]).search("zanzibar").ids == [
+        "t"
+    ]
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -114,7 +120,10 @@ def test_no_documents_or_two_with_one_id_are_refused(lane):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_a_query_of_ten_thousand_words_is_answered(lane):
-    assert set(lane(DOCUMENTS).search("agent tax " + " ".join(f"unknown{n}" for n in range(10_000))).ids) == {"build", "tax"}
+    assert set(lane(DOCUMENTS).search("agent tax " + " ".join(f"unknown{n}" for n in range(10_000))).ids) == {
+        "build",
+        "tax",
+    }
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -136,7 +145,8 @@ def test_several_threads_may_search_with_several_stages(lane):
     assert wrong == []
 
 
-# --- BM25 ---------------------------------------------------------------------------------------------------------------
+# --- BM25
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def test_words_are_those_of_bm25s():
@@ -149,7 +159,8 @@ def test_words_are_those_of_bm25s():
         *(query.text for query in load_dataset("hotpotqa").develop.queries),
     ]
     assert [searched_words(text) for text in texts] == [
-        bm25s.tokenize([text], stopwords="english", return_ids=False, show_progress=False)[0] for text in texts
+        bm25s.tokenize([text], stopwords="english", return_ids=False, show_progress=False)[0]
+        for text in texts
     ]
 
 
@@ -158,7 +169,9 @@ def test_bm25_equals_bm25s_ranking_for_ranking(name):
     data = load_dataset(name).develop
     ids = [document.id for document in data.documents]
     index = bm25s.BM25(k1=1.2, b=0.75, method="lucene", backend="numpy")
-    texts = bm25s.tokenize([full_text(document) for document in data.documents], stopwords="english", show_progress=False)
+    texts = bm25s.tokenize(
+        [full_text(document) for document in data.documents], stopwords="english", show_progress=False
+    )
     index.index(texts, show_progress=False)
     asked = bm25s.tokenize([query.text for query in data.queries], stopwords="english", show_progress=False)
     rows, values = index.retrieve(asked, k=len(ids), show_progress=False)
@@ -178,7 +191,11 @@ def test_emphasis_multiplies_what_a_word_contributes():
 
 
 def test_the_verb_of_an_intent_outweighs_its_subject():
-    documents = [Document("subject", "api costs api"), Document("verb", "reduce what is paid"), Document("rest", "nothing")]
+    documents = [
+        Document("subject", "api costs api"),
+        Document("verb", "reduce what is paid"),
+        Document("rest", "nothing"),
+    ]
     assert bm25(documents).search("reduce api costs").ids == ["subject", "verb"]
     assert bm25(documents, emphasis=INTENT_VERBS).search("reduce api costs").ids == ["verb", "subject"]
     assert len(INTENT_VERBS) == 8 and set(INTENT_VERBS.values()) == {5.0}
@@ -188,7 +205,10 @@ def test_bm25_prints_what_it_was_told():
     assert repr(bm25(DOCUMENTS, k1=1.5, emphasis=INTENT_VERBS)) == "<bm25(k1=1.5, emphasis on 8 words)>"
 
 
-@pytest.mark.parametrize("emphasis", [{"reduce": -1}, {"reduce": math.nan}, {"reduce": math.inf}, {"reduce costs": 5}, {"the": 5}, {"": 5}])
+@pytest.mark.parametrize(
+    "emphasis",
+    [{"reduce": -1}, {"reduce": math.nan}, {"reduce": math.inf}, {"reduce costs": 5}, {"the": 5}, {"": 5}],
+)
 def test_an_emphasis_that_makes_no_sense_is_refused(emphasis):
     with pytest.raises(BadInput, match="emphasis"):
         bm25(DOCUMENTS, emphasis=emphasis)
@@ -200,7 +220,8 @@ def test_bm25_refuses_parameters_outside_their_range(options):
         bm25(DOCUMENTS, **options)
 
 
-# --- LIKE ---------------------------------------------------------------------------------------------------------------
+# --- LIKE
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def test_like_counts_the_words_of_the_query_that_a_document_holds_anywhere():
@@ -243,7 +264,8 @@ def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
     assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick
 
 
-# --- FTS5 ---------------------------------------------------------------------------------------------------------------
+# --- FTS5
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def test_fts5_finds_a_word_by_its_stem():
@@ -256,7 +278,9 @@ def test_fts5_scores_are_sqlites_own_negated(twowiki):
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
     connection.executemany("INSERT INTO t VALUES (?)", [(full_text(document),) for document in documents])
-    found = connection.execute("SELECT rowid, bm25(t) FROM t WHERE t MATCH 'who OR directed OR film'").fetchall()
+    found = connection.execute(
+        "SELECT rowid, bm25(t) FROM t WHERE t MATCH 'who OR directed OR film'"
+    ).fetchall()
     connection.close()
     expected = {documents[row - 1].id: -score for row, score in found}
     assert scores(fts5(documents), query) == pytest.approx(expected, rel=1e-9)
@@ -264,10 +288,14 @@ def test_fts5_scores_are_sqlites_own_negated(twowiki):
 
 
 def test_fts5_agrees_with_its_formula_written_out():
-    lengths = {id: len(re.findall("[^\\W_]+", text)) for id, text in TEXTS.items()}  # stop words count, snake_case is two words
+    lengths = {
+        id: len(re.findall("[^\\W_]+", text)) for id, text in TEXTS.items()
+    }  # stop words count, snake_case is two words
     frequency, idf = 2, math.log((4 - 1 + 0.5) / (1 + 0.5))
     saturation = frequency + 1.2 * (1 - 0.75 + 0.75 * lengths["cost"] / (sum(lengths.values()) / 4))
-    assert scores(fts5(DOCUMENTS), "reduce") == pytest.approx({"cost": idf * frequency * (1.2 + 1) / saturation})
+    assert scores(fts5(DOCUMENTS), "reduce") == pytest.approx(
+        {"cost": idf * frequency * (1.2 + 1) / saturation}
+    )
 
 
 def test_quoted_text_has_no_syntax_in_it():
@@ -288,7 +316,9 @@ def without_fts5(monkeypatch) -> None:
             return super().execute(statement, *values)
 
     connect = sqlite3.connect
-    monkeypatch.setattr(fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Old, **options))
+    monkeypatch.setattr(
+        fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Old, **options)
+    )
 
 
 @pytest.mark.parametrize("lane", [like, fts5])
@@ -301,7 +331,9 @@ def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
             super().close()
 
     connect = sqlite3.connect
-    monkeypatch.setattr(fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options))
+    monkeypatch.setattr(
+        fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options)
+    )
     stage = lane(DOCUMENTS) % 3
     assert stage.search("agent").ids == ["build"] and closed == []
     del stage
@@ -309,7 +341,8 @@ def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
     assert len(closed) == 1
 
 
-# --- dimensions ---------------------------------------------------------------------------------------------------------
+# --- dimensions
+# ---------------------------------------------------------------------------------------------------------
 
 GRAPH = PropertyGraph.of(
     [
@@ -321,13 +354,27 @@ GRAPH = PropertyGraph.of(
     ]
 )
 COSTS = ("cost", "batch")  # no names of the 56
-ALL = Stage("all", lambda ranking: ranked(ranking.query, {"dear": 5, "cheap": 4, "edge": 3, "bare": 2, "text": 1, "no node": 0}))
+ALL = Stage(
+    "all",
+    lambda ranking: ranked(
+        ranking.query, {"dear": 5, "cheap": 4, "edge": 3, "bare": 2, "text": 1, "no node": 0}
+    ),
+)
 
 
 def test_a_dimension_filter_keeps_hits_within_inclusive_bounds_in_their_order():
-    assert (ALL >> dimensions(GRAPH, {"cost": (None, 0.3)}, declared=COSTS)).search("?").ids == ["cheap", "edge", "bare"]
-    assert (ALL >> dimensions(GRAPH, {"cost": (0.3, None)}, declared=COSTS)).search("?").ids == ["dear", "edge"]
-    assert (ALL >> dimensions(GRAPH, {"cost": (0.1, 0.9), "batch": (0.7, 0.9)}, declared=COSTS)).search("?").ids == ["dear", "edge"]
+    assert (ALL >> dimensions(GRAPH, {"cost": (None, 0.3)}, declared=COSTS)).search("?").ids == [
+        "cheap",
+        "edge",
+        "bare",
+    ]
+    assert (ALL >> dimensions(GRAPH, {"cost": (0.3, None)}, declared=COSTS)).search("?").ids == [
+        "dear",
+        "edge",
+    ]
+    assert (ALL >> dimensions(GRAPH, {"cost": (0.1, 0.9), "batch": (0.7, 0.9)}, declared=COSTS)).search(
+        "?"
+    ).ids == ["dear", "edge"]
 
 
 def test_equal_bounds_find_a_computed_value():
@@ -354,7 +401,10 @@ def test_what_is_no_number_is_left_out_and_counted_and_an_unknown_name_is_refuse
         dimensions(GRAPH, {"costs": (None, 0.3)}, declared=COSTS)
 
 
-@pytest.mark.parametrize("filters", [{}, {"cost": (0.5, 0.1)}, {"cost": (math.nan, 1)}, {"cost": ("0.1", None)}, {"cost": (None, True)}])
+@pytest.mark.parametrize(
+    "filters",
+    [{}, {"cost": (0.5, 0.1)}, {"cost": (math.nan, 1)}, {"cost": ("0.1", None)}, {"cost": (None, True)}],
+)
 def test_bounds_that_make_no_sense_are_refused(filters):
     with pytest.raises(BadInput):
         dimensions(GRAPH, filters, declared=COSTS)

@@ -49,13 +49,22 @@ def assert_whole(store, sandbox):
     """The truth is what it was, the worker agrees, and its words still mean what they should."""
     assert store.schema() == Schema({"Person": 1}, {"born in": 1, "part of": 1}, 3, 2)
     assert (store.neighbours("London"), store.search("Ada England London")[0].id) == (EDGES, "Ada")
-    seen = store.read("result = [sorted(map(repr, G.nodes(data=True))), sorted(map(repr, G.edges(keys=True, data=True)))]")
+    seen = store.read(
+        "result = [sorted(map(repr, G.nodes(data=True))), sorted(map(repr, G.edges(keys=True, data=True)))]"
+    )
     assert seen == (
         ["('Ada', {'label': 'Person'})", "('England', {})", "('London', {})"],
-        ["('Ada', 'London', 'born in', {'relation': 'born in'})", "('London', 'England', 'part of', {'relation': 'part of'})"],
+        [
+            "('Ada', 'London', 'born in', {'relation': 'born in'})",
+            "('London', 'England', 'part of', {'relation': 'part of'})",
+        ],
     )
     diff = sandbox.write("add('Bob', 'knows', 'Ada'); G.remove_edge('Ada', 'London')")
-    assert (diff.added_nodes, diff.added_edges, diff.removed_edges) == ((Node("Bob"),), (Edge("Bob", "knows", "Ada"),), (EDGES[0],))
+    assert (diff.added_nodes, diff.added_edges, diff.removed_edges) == (
+        (Node("Bob"),),
+        (Edge("Bob", "knows", "Ada"),),
+        (EDGES[0],),
+    )
 
 
 def test_the_host_could_have_been_read_without_a_sandbox(scene):

@@ -1,4 +1,6 @@
-"""The mapping between property graphs and RDF: lossless from a graph and back, and sensible for triples of any other origin."""
+"""The mapping between property graphs and RDF: lossless from a graph and back, and sensible for triples of
+any other origin.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,18 @@ from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.sandbox.inside.rdf import NAMESPACE, PREFIXES, RDF, RDFS, XSD, Literal, iri_of, literal_of, name_of, value_of
+from kgot_lab.sandbox.inside.rdf import (
+    NAMESPACE,
+    PREFIXES,
+    RDF,
+    RDFS,
+    XSD,
+    Literal,
+    iri_of,
+    literal_of,
+    name_of,
+    value_of,
+)
 from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
 from kgot_lab.sandbox.inside.sparql_text import checked_statement
 from kgot_lab.sandbox.inside.sparql_text import respelled as canonical
@@ -41,15 +54,21 @@ def exact(value):
 
 
 def nasty_graph(seed, nodes=12, edges=25):
-    """A graph of few names, so that edges are parallel, loop, and share names with nodes, labels and properties."""
+    """A graph of few names, so that edges are parallel, loop, and share names with nodes, labels and
+    properties.
+    """
     chance = random.Random(seed)
     names = chance.sample(NAMES, nodes)
 
     def some():
-        return {chance.choice(["", *NAMES]): chance.choice(VALUES) for _ in range(chance.choice([0, 0, 1, 3]))}
+        return {
+            chance.choice(["", *NAMES]): chance.choice(VALUES) for _ in range(chance.choice([0, 0, 1, 3]))
+        }
 
     made = [Node(name, tuple(chance.sample(NAMES, chance.randint(0, 3))), some()) for name in names]
-    ends = [(chance.choice(names[:6]), chance.choice(names[:3]), chance.choice(names[:6])) for _ in range(edges)]
+    ends = [
+        (chance.choice(names[:6]), chance.choice(names[:3]), chance.choice(names[:6])) for _ in range(edges)
+    ]
     keyed = {(*end, chance.choice(["", "", "2", "k\n"])): some() for end in ends}
     return PropertyGraph.of(made, (Edge(s, r, o, values, key) for (s, r, o, key), values in keyed.items()))
 
@@ -57,7 +76,11 @@ def nasty_graph(seed, nodes=12, edges=25):
 def through_engine(triples):
     """The triples as an engine gives them back: in another order, each once."""
     store = ox.Store()
-    store.update("INSERT DATA {" + ".".join(" ".join(spelled(term, short=False) for term in triple) for triple in triples) + "}")
+    store.update(
+        "INSERT DATA {"
+        + ".".join(" ".join(spelled(term, short=False) for term in triple) for triple in triples)
+        + "}"
+    )
     return [triple_of(quad) for quad in store]
 
 
@@ -67,7 +90,8 @@ def turtle(text):
     return [triple_of(quad) for quad in ox.parse(input=head + text, format=ox.RdfFormat.TURTLE)]
 
 
-# --- from graphs to triples and back --------------------------------------------------------------------------------------
+# --- from graphs to triples and back
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
@@ -130,7 +154,8 @@ def test_what_rdf_cannot_hold_is_refused_by_name(properties):
     require_holdable(Diff(removed_nodes=(Node("n", (), properties),)))
 
 
-# --- triples of any origin ------------------------------------------------------------------------------------------------
+# --- triples of any origin
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,7 +223,11 @@ def test_a_long_chain_and_a_ring_of_blank_nodes_end():
     chain = "".join(f"_:b{n} :next _:b{n + 1} ." for n in range(300))
     assert len(graph_of(turtle(chain))) == 301
     assert len(graph_of(turtle(f"{chain} _:b300 :next _:b0 ."))) == 301
-    ring = with_names(turtle("_:a rdf:first 1 ; rdf:rest _:b . _:b rdf:first 2 ; rdf:rest _:a . _:c rdf:first 3 ; rdf:rest _:a ."))
+    ring = with_names(
+        turtle(
+            "_:a rdf:first 1 ; rdf:rest _:b . _:b rdf:first 2 ; rdf:rest _:a . _:c rdf:first 3 ; rdf:rest _:a ."
+        )
+    )
     assert len(contents_of(ring).nodes) == 3
 
 
@@ -207,7 +236,8 @@ def test_names_taken_elsewhere_are_left_alone():
     assert set(contents_of(named).nodes) == {"Ada 2"}
 
 
-# --- files ----------------------------------------------------------------------------------------------------------------
+# --- files
+# ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -226,7 +256,9 @@ def test_nasty_graphs_come_back_from_turtle(tmp_path):
 
 def test_turtle_of_any_origin_is_read_relative_names_included(tmp_path):
     path = tmp_path / "some file.ttl"
-    path.write_text("@prefix foaf: <http://xmlns.com/foaf/0.1/> . <#me> foaf:knows <#you> ; foaf:name 'Me'@en .")
+    path.write_text(
+        "@prefix foaf: <http://xmlns.com/foaf/0.1/> . <#me> foaf:knows <#you> ; foaf:name 'Me'@en ."
+    )
     graph = read_turtle(path)
     assert graph.ids == ("file:///some%20file.ttl#me", "file:///some%20file.ttl#you")
     assert graph.nodes[0].properties == {"http://xmlns.com/foaf/0.1/name": "Me"}

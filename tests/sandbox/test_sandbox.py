@@ -30,11 +30,14 @@ def sandbox(opened):
     return opened
 
 
-# --- writing ----------------------------------------------------------------------------------------------------------
+# --- writing
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
-    diff = sandbox.write("add('Ada', 'wrote', 'Notes', year=1843, object_label='Text')\nG.nodes['London']['size'] = 9")
+    diff = sandbox.write(
+        "add('Ada', 'wrote', 'Notes', year=1843, object_label='Text')\nG.nodes['London']['size'] = 9"
+    )
     assert diff == Diff(
         added_nodes=(Node("Notes", ("Text",)),),
         changed_nodes=((LONDON, Node("London", ("City",), {"size": 9})),),
@@ -51,7 +54,10 @@ def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
         ("G.add_node('x')", "+1 nodes"),
         ("G.add_nodes_from(['x', 'y'], label='L')", "+2 nodes"),
         ("G.add_edge('Ada', 'Bob')", "+1 nodes, +1 edges"),
-        ("G.add_edges_from([('Ada', 'Bob', {'relation': 'knows'}), ('Bob', 'London', 'likes', {'w': 1})])", "+1 nodes, +2 edges"),
+        (
+            "G.add_edges_from([('Ada', 'Bob', {'relation': 'knows'}), ('Bob', 'London', 'likes', {'w': 1})])",
+            "+1 nodes, +2 edges",
+        ),
         ("self.G.add_edge('Ada', 'London', relation='visited')", "+1 edges"),
         ("G.remove_node('Ada')", "-1 nodes, -1 edges"),
         ("G.remove_nodes_from(['Ada', 'London'])", "-2 nodes, -1 edges"),
@@ -75,8 +81,14 @@ def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
         ("G.edges['Ada', 'London', 'born in']['relation'] = 'from'", "+1 edges, -1 edges"),
         ("nx.set_node_attributes(G, {'Ada': 3, 'London': 4}, 'rank')", "~2 nodes"),
         ("nx.set_edge_attributes(G, 2, 'w')", "~1 edges"),
-        ("nx.relabel_nodes(G, {'Ada': 'Ada Lovelace'}, copy=False)", "+1 nodes, -1 nodes, +1 edges, -1 edges"),
-        ("nx.contracted_nodes(G, 'Ada', 'London', copy=False, self_loops=False)", "-1 nodes, ~1 nodes, -1 edges"),
+        (
+            "nx.relabel_nodes(G, {'Ada': 'Ada Lovelace'}, copy=False)",
+            "+1 nodes, -1 nodes, +1 edges, -1 edges",
+        ),
+        (
+            "nx.contracted_nodes(G, 'Ada', 'London', copy=False, self_loops=False)",
+            "-1 nodes, ~1 nodes, -1 edges",
+        ),
         ("nx.add_path(G, ['Ada', 'Bob', 'Cyd'])", "+2 nodes, +2 edges"),
         ("G.update(nodes=['x'], edges=[('x', 'Ada')])", "+1 nodes, +1 edges"),
         ("[G.add_node(n) for n in map(lambda n: f'{n}{len(G)}', 'ab')]", "+2 nodes"),
@@ -125,7 +137,10 @@ def test_an_edge_gets_its_type_from_where_models_write_it(sandbox, written, type
     assert edge == Edge("London", type, "Ada", properties)
 
 
-@pytest.mark.parametrize("written", ["relation=['no', 'text']", "relation=['no', 'text'], type='knows'", "'knows', relation={'a': 1}"])
+@pytest.mark.parametrize(
+    "written",
+    ["relation=['no', 'text']", "relation=['no', 'text'], type='knows'", "'knows', relation={'a': 1}"],
+)
 def test_a_relation_that_is_no_text_is_refused_by_name_and_not_lost(sandbox, written):
     with pytest.raises(QueryFailed, match=r"the relation of London -> Ada must be text, not (list|dict)"):
         sandbox.write(f"G.add_edge('London', 'Ada', {written})")
@@ -193,7 +208,9 @@ def test_numbers_as_ids_become_text_and_meet_the_text_that_is_there(sandbox):
 def test_labels_follow_the_attribute_that_was_written(sandbox, labels, statement, after):
     sandbox.reset((Node("n", labels, {"p": 1}),), ())
     name, value = statement.split(" = ")
-    assert sandbox.write(f"G.nodes['n'][{name!r}] = {value}").changed_nodes[0][1] == Node("n", after, {"p": 1})
+    assert sandbox.write(f"G.nodes['n'][{name!r}] = {value}").changed_nodes[0][1] == Node(
+        "n", after, {"p": 1}
+    )
 
 
 def test_values_are_kept_as_json(sandbox):
@@ -240,13 +257,18 @@ def test_a_write_that_cannot_be_kept_says_why(sandbox, statement, reason):
 
 
 def test_reserved_characters_in_types_and_names_survive(sandbox):
-    odd = [Edge("Ada", "C#", "London"), Edge("Ada", "a#b", "London", {}, "c"), Edge("Ada", 'plays "in"\n', "London")]
+    odd = [
+        Edge("Ada", "C#", "London"),
+        Edge("Ada", "a#b", "London", {}, "c"),
+        Edge("Ada", 'plays "in"\n', "London"),
+    ]
     sandbox.reset((ADA, LONDON), tuple(odd))
     diff = sandbox.write("for *_, d in G.edges(data=True): d['x'] = 1")
     assert [new.identity for _, new in diff.changed_edges] == [edge.identity for edge in odd]
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -266,7 +288,10 @@ def test_reserved_characters_in_types_and_names_survive(sandbox):
         ("result = G.nodes['London']", ({"label": "City"},)),
         ("result = G['Ada']", ({"London": {"born in": {"sure": True, "relation": "born in"}}},)),
         ("result = list(G.successors('Ada'))", ("London",)),
-        ("result = G.subgraph(['Ada', 'London'])", ({"subject": "Ada", "relation": "born in", "object": "London", "sure": True},)),
+        (
+            "result = G.subgraph(['Ada', 'London'])",
+            ({"subject": "Ada", "relation": "born in", "object": "London", "sure": True},),
+        ),
         ("result = nx.shortest_path(G, 'Ada', 'London')", ("Ada", "London")),
         ("result = dict(G.degree())", ({"Ada": 1, "London": 1},)),
         ("import numpy as np; result = np.float64(1.5)", (1.5,)),
@@ -299,15 +324,28 @@ def test_a_read_without_rows_or_with_side_effects_is_refused(sandbox, statement,
 
 
 def test_facts_and_names_find_things_however_they_are_written(sandbox):
-    sandbox.apply(sandbox.write("add('London', 'part_of', 'England'); add('Charles Babbage', 'friend of', 'Ada', subject_label='Person')"))
+    sandbox.apply(
+        sandbox.write(
+            "add('London', 'part_of', 'England'); add('Charles Babbage', 'friend of', 'Ada', subject_label='Person')"
+        )
+    )
 
     def found(call):
-        return [f"{row['subject']} {row['relation']} {row['object']}" for row in sandbox.read(f"result = {call}")]
+        return [
+            f"{row['subject']} {row['relation']} {row['object']}" for row in sandbox.read(f"result = {call}")
+        ]
 
     assert found("facts('ada')") == ["Ada born in London", "Charles Babbage friend of Ada"]
-    assert found("facts('ada', hops=2)") == ["Ada born in London", "Charles Babbage friend of Ada", "London part_of England"]
+    assert found("facts('ada', hops=2)") == [
+        "Ada born in London",
+        "Charles Babbage friend of Ada",
+        "London part_of England",
+    ]
     assert found("facts('babbage')") == ["Charles Babbage friend of Ada"]
-    assert found("facts(['England', 'Charles'])") == ["London part_of England", "Charles Babbage friend of Ada"]
+    assert found("facts(['England', 'Charles'])") == [
+        "London part_of England",
+        "Charles Babbage friend of Ada",
+    ]
     assert found("facts(relation='Part Of')") == ["London part_of England"]
     assert found("facts('nobody')") == []
     assert len(found("facts()")) == 3
@@ -317,7 +355,8 @@ def test_facts_and_names_find_things_however_they_are_written(sandbox):
     assert sandbox.read("result = names('person')") == ("Ada", "Charles Babbage")
 
 
-# --- computing --------------------------------------------------------------------------------------------------------
+# --- computing
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

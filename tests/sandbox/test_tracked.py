@@ -26,16 +26,23 @@ def _loaded(nodes, edges) -> Journal:
 def _whole(graph: nx.MultiDiGraph) -> tuple[dict, dict]:
     """Every node and edge of a graph whose keys are types: the slow, plain way."""
     nodes = {
-        n: Node(n, (d["label"],) if "label" in d else (), {k: v for k, v in d.items() if k != "label"}) for n, d in graph.nodes(data=True)
+        n: Node(n, (d["label"],) if "label" in d else (), {k: v for k, v in d.items() if k != "label"})
+        for n, d in graph.nodes(data=True)
     }
     edges = [
-        Edge(u, k, v, {name: value for name, value in d.items() if name != "relation"}) for u, v, k, d in graph.edges(keys=True, data=True)
+        Edge(u, k, v, {name: value for name, value in d.items() if name != "relation"})
+        for u, v, k, d in graph.edges(keys=True, data=True)
     ]
     return nodes, {edge.identity: edge for edge in edges}
 
 
 def _statement(chance: random.Random) -> str:
-    a, b, t, p = chance.choice("abcdefgh"), chance.choice("abcdefgh"), chance.choice(["r", "s", "t"]), chance.choice("xyz")
+    a, b, t, p = (
+        chance.choice("abcdefgh"),
+        chance.choice("abcdefgh"),
+        chance.choice(["r", "s", "t"]),
+        chance.choice("xyz"),
+    )
     value = chance.choice(["1", "True", "'v'", "[1, [2]]", "{'k': [1]}", "None", "1.0"])
     return chance.choice(
         [
@@ -81,11 +88,21 @@ def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
         said = accounts_of(journal)
         diff = truth.difference(*accounts(_json(said), ""))
         told = {
-            repr(item) for item in (*diff.added_nodes, *diff.added_edges, *(new for _, new in (*diff.changed_nodes, *diff.changed_edges)))
+            repr(item)
+            for item in (
+                *diff.added_nodes,
+                *diff.added_edges,
+                *(new for _, new in (*diff.changed_nodes, *diff.changed_edges)),
+            )
         }
-        assert _bag(told) == _bag({repr(item) for part in (nodes, edges) for item in part.values()} - before), statements
+        assert _bag(told) == _bag(
+            {repr(item) for part in (nodes, edges) for item in part.values()} - before
+        ), statements
         assert {*diff.removed_nodes, *diff.removed_edges} == {
-            item for was, now in zip((truth.nodes, truth.edges), (nodes, edges), strict=True) for id, item in was.items() if id not in now
+            item
+            for was, now in zip((truth.nodes, truth.edges), (nodes, edges), strict=True)
+            for id, item in was.items()
+            if id not in now
         }
         rolled = Truth(truth.nodes.values(), truth.edges.values())
         truth.apply(diff)
@@ -125,7 +142,9 @@ def test_random_statements_leave_worker_and_parent_with_one_graph():
             truth.apply(diff)
             held = nx.MultiDiGraph()
             held.add_nodes_from(sandbox.read("result = [[n, d] for n, d in G.nodes(data=True)]"))
-            held.add_edges_from(sandbox.read("result = [[u, v, k, d] for u, v, k, d in G.edges(keys=True, data=True)]"))
+            held.add_edges_from(
+                sandbox.read("result = [[u, v, k, d] for u, v, k, d in G.edges(keys=True, data=True)]")
+            )
             assert _whole(held) == (truth.nodes, truth.edges)
 
 
@@ -134,7 +153,11 @@ def test_a_journal_grows_with_the_write_and_not_with_the_graph():
     journal = _loaded(nodes, [Edge(f"n{i}", "next", f"n{i + 1}") for i in range(1_999)])
     journal.on = True
     _run(
-        ["G.add_edge('n1', 'n5', 'new')", "sum(len(d['tags']) for _, d in G.nodes(data=True))", "list(nx.bfs_edges(G, 'n0'))"],
+        [
+            "G.add_edge('n1', 'n5', 'new')",
+            "sum(len(d['tags']) for _, d in G.nodes(data=True))",
+            "list(nx.bfs_edges(G, 'n0'))",
+        ],
         journal.graph,
     )
     assert (len(journal.nodes), len(journal.edges)) == (0, 1)

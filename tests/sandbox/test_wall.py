@@ -1,4 +1,6 @@
-"""What stands between a worker and this computer: files that are shown, the user it is, system calls, memory, and what it may say."""
+"""What stands between a worker and this computer: files that are shown, the user it is, system calls, memory,
+and what it may say.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,22 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox tha
 SECRET = "KEY=the-secret"
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder of packages such as pip makes, with a package, and a file of secrets beside it and one above it."""
+    """A folder of packages such as pip makes, with a package, and a file of secrets beside it and one above
+    it.
+    """
     packages = tmp_path / "venv" / "lib" / "site-packages"
-    for place, text in {"toy/__init__.py": "name = 'toy'", "toy/words.txt": "its own", ".env": SECRET, "../../.env": SECRET}.items():
+    for place, text in {
+        "toy/__init__.py": "name = 'toy'",
+        "toy/words.txt": "its own",
+        ".env": SECRET,
+        "../../.env": SECRET,
+    }.items():
         (packages / place).parent.mkdir(parents=True, exist_ok=True)
         (packages / place).resolve().write_text(text)
     monkeypatch.syspath_prepend(packages)
@@ -43,7 +53,9 @@ def test_what_stands_beside_a_package_is_not_shown(site):
     language = replace(PYTHON_WORKER, packages=("networkx", "numpy", "toy"))
     (program, *_) = bubblewrap.programs()
     with Sandbox(next(bubblewrap.launches(program, language, 256)), seconds=AMPLE, memory_mb=256) as sandbox:
-        assert sandbox.read("import toy; result = [toy.name, open(toy.__path__[0] + '/words.txt').read()]") == ("toy", "its own")
+        assert sandbox.read(
+            "import toy; result = [toy.name, open(toy.__path__[0] + '/words.txt').read()]"
+        ) == ("toy", "its own")
         for secret in (site / ".env", site / "../../.env"):
             assert secret.read_text() == SECRET
             with pytest.raises(QueryFailed, match="No such file"):
@@ -55,7 +67,13 @@ def test_no_folder_of_packages_is_shown_as_a_whole(language):
     (program, *_) = bubblewrap.programs()
     command = bubblewrap.launch(program, LANGUAGES[language], 512).command
     shown = {Path(command[at + 1]) for at, option in enumerate(command) if option == "--ro-bind"}
-    folders = {Path(path) for path in sys.path if "-packages" in path} | {Path.home(), Path.cwd(), Path("/"), Path("/usr"), Path("/etc")}
+    folders = {Path(path) for path in sys.path if "-packages" in path} | {
+        Path.home(),
+        Path.cwd(),
+        Path("/"),
+        Path("/usr"),
+        Path("/etc"),
+    }
     assert not shown & {each.resolve() for each in folders}
     assert shown >= set(LANGUAGES[language].shown())
 
@@ -63,11 +81,14 @@ def test_no_folder_of_packages_is_shown_as_a_whole(language):
 def test_packages_that_belong_to_python_itself_are_hidden(opened):
     within = Path(sysconfig.get_path("stdlib")) / "site-packages"
     shown = {place.name for place in PYTHON_WORKER.shown()}
-    found = opened.read(f"import os; result = os.listdir({str(within)!r}) if os.path.isdir({str(within)!r}) else []")
+    found = opened.read(
+        f"import os; result = os.listdir({str(within)!r}) if os.path.isdir({str(within)!r}) else []"
+    )
     assert set(found) <= shown
 
 
-# --- who it is, and what it may ask the kernel ------------------------------------------------------------------------
+# --- who it is, and what it may ask the kernel
+# ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +112,13 @@ def test_run_by_root_the_worker_is_nobody_and_cannot_read_what_only_root_may(tmp
         command = sandbox.launch.command
         at = command.index("--remount-ro")
         shown = (*command[:at], "--ro-bind", str(hidden), "/shown.txt", *command[at:])
-        assert sandbox.read("import os; result = [os.getuid(), os.geteuid(), os.getgid(), os.getgroups()]") == (65534, 65534, 65534, [])
-    with Sandbox(replace(sandbox.launch, command=shown), seconds=AMPLE) as sandbox, pytest.raises(QueryFailed, match="Permission denied"):
+        assert sandbox.read(
+            "import os; result = [os.getuid(), os.geteuid(), os.getgid(), os.getgroups()]"
+        ) == (65534, 65534, 65534, [])
+    with (
+        Sandbox(replace(sandbox.launch, command=shown), seconds=AMPLE) as sandbox,
+        pytest.raises(QueryFailed, match="Permission denied"),
+    ):
         sandbox.read("result = open('/shown.txt').read()")
 
 
@@ -140,14 +166,22 @@ os._exit(0)
 
 def test_an_engine_has_threads_and_files_and_no_sockets_or_processes(tmp_path):
     command = [sys.executable, "-c", CONFINED, str(tmp_path)]
-    said = subprocess.run(command, capture_output=True, timeout=AMPLE, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    said = subprocess.run(
+        command,
+        capture_output=True,
+        timeout=AMPLE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     early, late, fork, execute, signal, user, write, remove, memory, link = said.stdout.decode().split()
-    assert (early, late) == ("refused", "refused"), "a filter is for the threads that were there and for those that come"
+    assert (early, late) == ("refused", "refused"), (
+        "a filter is for the threads that were there and for those that come"
+    )
     assert (fork, execute, signal, user, memory, link) == ("refused",) * 6
     assert (write, remove) == ("done", "done")
 
 
-# --- memory of all its processes --------------------------------------------------------------------------------------
+# --- memory of all its processes
+# --------------------------------------------------------------------------------------
 
 
 def talking(answer: str) -> Launch:
@@ -166,27 +200,40 @@ def test_processes_that_each_keep_to_their_limit_are_bounded_together_and_end_to
     pipe = tmp_path / "held"
     hold = f"os.mkfifo({str(pipe)!r}); held = os.open({str(pipe)!r}, os.O_RDWR)\n"
     hungry = f"{hold}for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
-    with Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox, pytest.raises(QueryFailed, match=r"more than .+ MB"):
+    with (
+        Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox,
+        pytest.raises(QueryFailed, match=r"more than .+ MB"),
+    ):
         sandbox.read("result = 1")
     with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as end:
         until(lambda: end.read(1) == b"", "nobody holds the pipe any more, so all of them have ended")
 
 
 def test_a_statement_may_have_what_it_was_promised_however_large_the_graph(opened):
-    assert opened.read("x = b'x' * (150 << 20); import time; time.sleep(0.3); result = len(x)") == (150 << 20,)
+    assert opened.read("x = b'x' * (150 << 20); import time; time.sleep(0.3); result = len(x)") == (
+        150 << 20,
+    )
 
 
-# --- what it says -----------------------------------------------------------------------------------------------------
+# --- what it says
+# -----------------------------------------------------------------------------------------------------
 
 
 def reply_of(nodes: int) -> str:
     """Code that says that so many nodes came."""
-    made = "b'{\"nodes\":[' + b','.join(b'[\"%d\",[],{}]' % n for n in range(" + str(nodes) + ")) + b'],\"edges\":[]}'"
+    made = (
+        "b'{\"nodes\":[' + b','.join(b'[\"%d\",[],{}]' % n for n in range("
+        + str(nodes)
+        + ")) + b'],\"edges\":[]}'"
+    )
     return f"say(b'=' + {made}); time.sleep(1000)"
 
 
 def test_a_forged_reply_of_very_many_nodes_is_refused_before_it_is_made_into_a_graph():
-    for nodes, why in ((800_000, f"more than {MOST_VALUES:,} values"), (MOST_CHANGED + 1, f"at most {MOST_CHANGED:,}: divide it")):
+    for nodes, why in (
+        (800_000, f"more than {MOST_VALUES:,} values"),
+        (MOST_CHANGED + 1, f"at most {MOST_CHANGED:,}: divide it"),
+    ):
         with Sandbox(talking(reply_of(nodes)), seconds=AMPLE) as sandbox:
             begun = time.process_time()
             with pytest.raises(QueryFailed, match=why):
@@ -201,7 +248,11 @@ def test_as_many_changes_as_one_statement_may_make_are_taken():
 
 def test_commas_in_a_text_are_no_values():
     text = "," * (MOST_VALUES + 10)
-    with Sandbox(talking(f'say(b\'=\' + b\'{{"nodes":[["a",[],{{"t":"\' + b\',\' * {len(text)} + b\'"}}]],"edges":[]}}\')')) as sandbox:
+    with Sandbox(
+        talking(
+            f'say(b\'=\' + b\'{{"nodes":[["a",[],{{"t":"\' + b\',\' * {len(text)} + b\'"}}]],"edges":[]}}\')'
+        )
+    ) as sandbox:
         (node,) = sandbox.write("G").added_nodes
     assert node.properties["t"] == text
 

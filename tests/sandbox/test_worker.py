@@ -49,7 +49,9 @@ def test_a_worker_killed_between_statements_is_replaced_unnoticed(sandbox):
 
 def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
     worker = once_a_statement_runs(sandbox, lambda: os.killpg(sandbox._worker.process.pid, signal.SIGKILL))
-    with pytest.raises(QueryFailed, match="the sandbox ended or stopped while it ran the statement; it starts afresh"):
+    with pytest.raises(
+        QueryFailed, match="the sandbox ended or stopped while it ran the statement; it starts afresh"
+    ):
         sandbox.read("import time; time.sleep(1000)")
     worker.join()
     assert sandbox.read("result = names()") == ("Ada", "London")
@@ -99,7 +101,10 @@ def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = AMPLE) 
         ("sys.exit()", "it ended"),
         ("os.write(1, b'\\xff' * 8)", "impossible length"),
         ("os.write(1, b'\\0' * 8)", "impossible length"),
-        ("os.write(1, b'#\\n# There is insufficient memory\\n')", "in place of an answer came 'There is insufficient memory'"),
+        (
+            "os.write(1, b'#\\n# There is insufficient memory\\n')",
+            "in place of an answer came 'There is insufficient memory'",
+        ),
         ("time.sleep(1000)", "does not answer"),
         ("os.write(1, b'\\0\\0\\0\\x09='); time.sleep(1000)", "does not answer"),
         ("say(b'=nonsense')", "not JSON"),
@@ -111,7 +116,9 @@ def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = AMPLE) 
 )
 def test_a_worker_that_lies_fails_one_statement(answer, reason, monkeypatch):
     monkeypatch.setattr("kgot_lab.sandbox.process._GRACE", 0.1)
-    launch = _talking(f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}")
+    launch = _talking(
+        f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}"
+    )
     seconds = 0.2 if reason == "does not answer" else AMPLE
     with Sandbox(launch, seconds=seconds) as sandbox, pytest.raises(QueryFailed, match=reason):
         sandbox.read("result = 1")
@@ -135,8 +142,17 @@ def test_many_changes_at_once_reach_the_worker(sandbox, monkeypatch):
     for most in (5, 5_000):
         monkeypatch.setattr("kgot_lab.sandbox.process.MOST_PENDING", most)
         sandbox.apply(Diff(added_nodes=tuple(Node(f"{most} {i}") for i in range(9))))
-        sandbox.apply(Diff(removed_nodes=(Node(f"{most} 0"),), changed_nodes=((Node(f"{most} 1"), Node(f"{most} 1", ("L",))),)))
-        assert sandbox.read(f"result = [len(G), '{most} 0' in G, G.nodes['{most} 1']['label']]") == (10 if most == 5 else 18, False, "L")
+        sandbox.apply(
+            Diff(
+                removed_nodes=(Node(f"{most} 0"),),
+                changed_nodes=((Node(f"{most} 1"), Node(f"{most} 1", ("L",))),),
+            )
+        )
+        assert sandbox.read(f"result = [len(G), '{most} 0' in G, G.nodes['{most} 1']['label']]") == (
+            10 if most == 5 else 18,
+            False,
+            "L",
+        )
 
 
 def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
@@ -159,7 +175,10 @@ def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
 
 def test_threads_may_share_a_sandbox(sandbox):
     answers: dict[int, tuple] = {}
-    threads = [threading.Thread(target=lambda n=n: answers.update({n: sandbox.read(f"result = {n}")})) for n in range(8)]
+    threads = [
+        threading.Thread(target=lambda n=n: answers.update({n: sandbox.read(f"result = {n}")}))
+        for n in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -209,7 +228,8 @@ def test_apply_refuses_a_diff_that_does_not_fit(sandbox):
     assert sandbox.read("result = len(G)") == (2,)
 
 
-# --- opening ----------------------------------------------------------------------------------------------------------
+# --- opening
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_probe_names_the_sandbox_that_works():
@@ -262,7 +282,9 @@ def test_a_shortage_is_not_told_as_a_sandbox_that_is_missing(monkeypatch, tmp_pa
 
 def test_a_project_in_the_temporary_folder_is_shown_to_an_engine_that_has_one_of_its_own():
     command = bubblewrap.launch(Path("bwrap"), LANGUAGES["cypher"], 512).command
-    assert command.index("--tmpfs") < command.index("--ro-bind"), "what is mounted later hides what was mounted before"
+    assert command.index("--tmpfs") < command.index("--ro-bind"), (
+        "what is mounted later hides what was mounted before"
+    )
 
 
 def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_path):
@@ -277,7 +299,9 @@ def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_is_a_well_formed_program(machine):
-    """Eight bytes an instruction, no jump out of the program, a return at the end: what the kernel's own check asks for."""
+    """Eight bytes an instruction, no jump out of the program, a return at the end: what the kernel's own
+    check asks for.
+    """
     code = list(struct.iter_unpack("HBBI", seccomp.program(machine)))
     assert 0 < len(code) <= 4096
     for at, (operation, when, otherwise, _) in enumerate(code):
@@ -299,7 +323,8 @@ def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):
     assert Path(seccomp.__file__).parent.joinpath("worker.py").is_file()
 
 
-# --- few resources --------------------------------------------------------------------------------------------------------
+# --- few resources
+# --------------------------------------------------------------------------------------------------------
 
 
 def limited(launch: Launch, limit: str) -> Launch:
@@ -324,7 +349,10 @@ def test_cypher_with_too_little_address_space_is_told_as_want_of_memory():
     pytest.importorskip("arcadedb_embedded")
     code = "from kgot_lab.sandbox import open_sandbox; open_sandbox('bubblewrap', language='cypher').close()"
     ran = subprocess.run(
-        ["/bin/sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", sys.executable, "-c", code], capture_output=True, text=True, check=False
+        ["/bin/sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "NoSandbox: no sandbox could be started for want of memory" in ran.stderr, ran.stderr
     assert "VM: Could not" in ran.stderr and "Install" not in ran.stderr
@@ -355,8 +383,14 @@ OSError: [Errno 24] Too many open files: 'config.py'
     ("said", "told"),
     [
         (GO, "fatal error: failed to reserve page summary memory"),
-        (DOCKER, "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"),
-        (JAVA, "Error occurred during initialization of VM: Could not reserve enough space for 524288KB object heap"),
+        (
+            DOCKER,
+            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        ),
+        (
+            JAVA,
+            "Error occurred during initialization of VM: Could not reserve enough space for 524288KB object heap",
+        ),
         ("#\n# A fatal error has been detected\n#\n", "A fatal error has been detected"),
         (PYTHON, "OSError: [Errno 24] Too many open files: 'config.py'"),
         ("python3: cannot allocate memory\n", "python3: cannot allocate memory"),
@@ -377,7 +411,9 @@ def test_a_process_that_may_open_no_more_files_says_so(opened):
     sandbox = Sandbox(opened.launch)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        with pytest.raises(SandboxError, match=r"bubblewrap sandbox could not be started: .*Too many open files"):
+        with pytest.raises(
+            SandboxError, match=r"bubblewrap sandbox could not be started: .*Too many open files"
+        ):
             sandbox.read("result = 1")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

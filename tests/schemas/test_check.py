@@ -34,7 +34,10 @@ def test_a_graph_as_it_should_be_has_no_fault():
 def test_by_and_regulates_are_refused_with_what_to_write():
     happened, _ = event("The rate stays")
     (by,) = said(happened, Edge(happened.id, "by", BANK.id))
-    assert by.startswith("error at edge") and "write MarketEvent -affects-> Institution with the property role 'issuer'" in by
+    assert (
+        by.startswith("error at edge")
+        and "write MarketEvent -affects-> Institution with the property role 'issuer'" in by
+    )
     (regulates,) = said(Edge(BANK.id, "regulates", LANTERN.id))
     assert "-affects-> with the property role 'regulates'" in regulates
 
@@ -42,7 +45,12 @@ def test_by_and_regulates_are_refused_with_what_to_write():
 def test_roles_belong_to_some_ends_only():
     happened, _ = event("The rate stays")
     assert said(happened, Edge(happened.id, "affects", BANK.id, {"role": "issuer"})) == []
-    assert said(Edge(BANK.id, "affects", LANTERN.id, {"role": "regulates"}), Edge(BANK.id, "affects", EQUITIES.id)) == []
+    assert (
+        said(
+            Edge(BANK.id, "affects", LANTERN.id, {"role": "regulates"}), Edge(BANK.id, "affects", EQUITIES.id)
+        )
+        == []
+    )
     (wrong,) = said(happened, Edge(happened.id, "affects", LANTERN.id, {"role": "issuer"}))
     assert "role is 'issuer' between MarketEvent and Company; leave it out" in wrong
     (other,) = said(Edge(BANK.id, "affects", LANTERN.id, {"role": "issuer"}))
@@ -52,11 +60,20 @@ def test_roles_belong_to_some_ends_only():
 @pytest.mark.parametrize(
     ("edge", "message"),
     [
-        (Edge(SHARE.id, "sold_by", LANTERN.id), "unknown edge type of the investment vocabulary 'sold_by'.* Known: about, affects"),
-        (Edge(LANTERN.id, "issued_by", SHARE.id), "issued_by does not join Company to Asset; it joins Asset to Company"),
+        (
+            Edge(SHARE.id, "sold_by", LANTERN.id),
+            "unknown edge type of the investment vocabulary 'sold_by'.* Known: about, affects",
+        ),
+        (
+            Edge(LANTERN.id, "issued_by", SHARE.id),
+            "issued_by does not join Company to Asset; it joins Asset to Company",
+        ),
         (Edge(SHARE.id, "issued_by", "nobody"), "there is no node 'nobody'; write the node first"),
         (Edge(SHARE.id, "correlated", SHARE.id), "joins a node with itself"),
-        (Edge(SHARE.id, "correlated", "Asset:BNDX"), "in the order of ids; write 'Asset:BNDX' -correlated-> 'Asset:LNTN'"),
+        (
+            Edge(SHARE.id, "correlated", "Asset:BNDX"),
+            "in the order of ids; write 'Asset:BNDX' -correlated-> 'Asset:LNTN'",
+        ),
         (Edge(LANTERN.id, "supplier", LANTERN.id), "unknown edge type"),
     ],
 )
@@ -69,7 +86,10 @@ def test_an_action_belongs_to_signals():
     assert said(insight(type="signal", action="buy")) == []
     assert said(insight(type="pattern", action=None)) == said(insight(type="pattern")) == []
     (error,) = said(insight(type="observation", action="sell"))
-    assert error.startswith("error") and "action belongs to type 'signal', and this is type 'observation'" in error
+    assert (
+        error.startswith("error")
+        and "action belongs to type 'signal', and this is type 'observation'" in error
+    )
     (warning,) = said(insight(type="signal", action=None))
     assert warning.startswith("warning") and said(insight(type="signal")) == [warning]
     (unknown,) = said(insight(type="signal", action="short"))
@@ -77,10 +97,14 @@ def test_an_action_belongs_to_signals():
 
 
 def test_an_error_stops_and_names_all_errors_and_a_warning_does_not():
-    found = faults(INVESTMENT, [insight(type="signal"), Node("a", ("Asset",)), Node("b", ("Stock",)), Node("c")])
+    found = faults(
+        INVESTMENT, [insight(type="signal"), Node("a", ("Asset",)), Node("b", ("Stock",)), Node("c")]
+    )
     with pytest.raises(BadInput) as told:
         refuse_faulty(found)
-    assert str(told.value).count("error at node") == 3 and "it has no symbol; give it symbol" in str(told.value)
+    assert str(told.value).count("error at node") == 3 and "it has no symbol; give it symbol" in str(
+        told.value
+    )
     assert [each.level for each in refuse_faulty(found[:1])] == ["warning"]
 
 

@@ -1,4 +1,6 @@
-"""The 56 dimensions, and which nodes lie within bounds on them: in the columns of a graph and in SQL, with the same answers."""
+"""The 56 dimensions, and which nodes lie within bounds on them: in the columns of a graph and in SQL, with
+the same answers.
+"""
 
 from __future__ import annotations
 
@@ -76,8 +78,12 @@ def test_bounds_are_inclusive_and_exactly_means_within_a_billionth():
 def test_what_is_missing_and_what_is_no_number_is_left_out_and_counted():
     found = within(GRAPH, {"pricing_tier": (0, 1)})
     assert (found.lacking, found.no_number, found.incomplete) == ({"pricing_tier": 3}, {"pricing_tier": 3}, 6)
-    assert str(found) == ("3 of 9 nodes with 0 <= pricing_tier <= 1; 3 nodes without pricing_tier; 3 nodes whose pricing_tier is no number")
-    assert "0 of 9 nodes with token_efficiency; 9 nodes without token_efficiency" in str(within(GRAPH, {"token_efficiency": (None, None)}))
+    assert str(found) == (
+        "3 of 9 nodes with 0 <= pricing_tier <= 1; 3 nodes without pricing_tier; 3 nodes whose pricing_tier is no number"
+    )
+    assert "0 of 9 nodes with token_efficiency; 9 nodes without token_efficiency" in str(
+        within(GRAPH, {"token_efficiency": (None, None)})
+    )
 
 
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
@@ -86,7 +92,12 @@ def test_sql_keeps_the_nodes_that_the_columns_keep_whatever_stands_in_the_rows(f
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE nodes (id TEXT, properties TEXT)")
         connection.executemany("INSERT INTO nodes VALUES (?, ?)", ROWS.items())
-        found = [id for (id,) in connection.execute(f"SELECT id FROM nodes WHERE {condition} ORDER BY rowid", parameters)]
+        found = [
+            id
+            for (id,) in connection.execute(
+                f"SELECT id FROM nodes WHERE {condition} ORDER BY rowid", parameters
+            )
+        ]
     assert found == kept(filters)
 
 

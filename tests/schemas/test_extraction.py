@@ -1,4 +1,6 @@
-"""Dimensions computed from edges and texts, those that nothing can compute, and what drifted between two graphs."""
+"""Dimensions computed from edges and texts, those that nothing can compute, and what drifted between two
+graphs.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_richness_is_the_degree_centrality_of_distinct_neighbours_over_the_great
 
 
 def test_complexity_is_the_number_of_requirements_over_the_greatest():
-    assert extract_dimensions(GRAPH).values["implementation_complexity"].tolist() == pytest.approx([1, 0, 1 / 3, 0], abs=1e-6)
+    assert extract_dimensions(GRAPH).values["implementation_complexity"].tolist() == pytest.approx(
+        [1, 0, 1 / 3, 0], abs=1e-6
+    )
 
 
 def test_what_a_graph_has_no_edges_for_has_no_value():
@@ -61,17 +65,27 @@ def test_words_speak_for_an_end_by_the_rule_of_succession_and_silence_is_no_valu
     found = extract_dimensions(GRAPH)
     assert found.of("free")["pricing_tier"] == 0.25  # (0 + 1) / (0 + 2 + 2)
     assert found.of("dear")["pricing_tier"] == pytest.approx(5 / 6, abs=1e-6)  # expensive, cost, price, fee
-    assert found.of("hub")["streaming_support"] == pytest.approx(2 / 3, abs=1e-6) and found.of("hub")["token_efficiency"] == 0.333333
+    assert (
+        found.of("hub")["streaming_support"] == pytest.approx(2 / 3, abs=1e-6)
+        and found.of("hub")["token_efficiency"] == 0.333333
+    )
     assert "pricing_tier" not in found.of("alone") and "streaming_support" not in found.of("free")
 
 
 def test_a_price_in_numbers_counts_more_than_words():
-    graph = PropertyGraph.of([Node("a", properties={"price_per_call": 0.02, "name": "free"}), Node("b", properties={"cost": 0.08})])
+    graph = PropertyGraph.of(
+        [Node("a", properties={"price_per_call": 0.02, "name": "free"}), Node("b", properties={"cost": 0.08})]
+    )
     assert extract_dimensions(graph).values["pricing_tier"].tolist() == [0.25, 1]
 
 
 def test_density_is_the_share_of_different_telling_words_in_texts_of_some_length():
-    graph = PropertyGraph.of([Node("a", properties={"text": "the the the the cat"}), Node("b", properties={"text": "dense terse prose"})])
+    graph = PropertyGraph.of(
+        [
+            Node("a", properties={"text": "the the the the cat"}),
+            Node("b", properties={"text": "dense terse prose"}),
+        ]
+    )
     values = extract_dimensions(graph).values["knowledge_density"]
     assert values[0] == 0.2 and math.isnan(values[1])
 
@@ -99,7 +113,8 @@ def test_a_graph_without_texts_edges_or_nodes_is_no_trouble():
         extract_dimensions([Node("a")])
 
 
-# --- drift --------------------------------------------------------------------------------------------------------------
+# --- drift
+# --------------------------------------------------------------------------------------------------------------
 
 
 def rated() -> PropertyGraph:
@@ -107,7 +122,8 @@ def rated() -> PropertyGraph:
     ratings = {row["id"]: row["ratings"] for row in rows("ratings_a.jsonl")}
     graph = cookbook()
     return PropertyGraph.of(
-        (replace(node, properties={**node.properties, **ratings.get(node.id, {})}) for node in graph.nodes), graph.edges
+        (replace(node, properties={**node.properties, **ratings.get(node.id, {})}) for node in graph.nodes),
+        graph.edges,
     )
 
 
@@ -138,7 +154,9 @@ def test_a_report_names_exactly_the_values_that_were_altered(seed):
 
 
 def test_a_report_says_how_far_values_moved_and_the_farthest_first():
-    before = PropertyGraph.of([Node(id, properties={"pricing_tier": value}) for id, value in (("a", 0.5), ("b", 0.2), ("c", 0.9))])
+    before = PropertyGraph.of(
+        [Node(id, properties={"pricing_tier": value}) for id, value in (("a", 0.5), ("b", 0.2), ("c", 0.9))]
+    )
     after = altered(before, {("a", "pricing_tier"): 0.4, ("b", "pricing_tier"): 0.8})
     found = drift(before, after)["pricing_tier"]
     assert found.moved == (Shift("b", 0.2, 0.8), Shift("a", 0.5, 0.4)) and found.compared == 3
@@ -148,12 +166,19 @@ def test_a_report_says_how_far_values_moved_and_the_farthest_first():
 
 def test_nodes_of_one_graph_only_are_named_and_not_compared():
     before = PropertyGraph.of([Node("a", properties={"pricing_tier": 0.5}), Node("old")])
-    after = PropertyGraph.of([Node("a", properties={"token_efficiency": 0.5}), Node("new", properties={"pricing_tier": 1})])
+    after = PropertyGraph.of(
+        [Node("a", properties={"token_efficiency": 0.5}), Node("new", properties={"pricing_tier": 1})]
+    )
     report = drift(before, after)
     assert (report.only_before, report.only_after) == (("old",), ("new",))
     assert report["pricing_tier"].gone == ("a",) and report["token_efficiency"].came == ("a",)
-    assert "1 node only before; 1 node only after" in repr(report) and "pricing_tier: 0 of 0 values moved; 1 node lost it" in repr(report)
-    with pytest.raises(BadInput, match=r"neither graph has values of 'learning_curve'; they have those of pricing_tier, token_efficiency"):
+    assert "1 node only before; 1 node only after" in repr(
+        report
+    ) and "pricing_tier: 0 of 0 values moved; 1 node lost it" in repr(report)
+    with pytest.raises(
+        BadInput,
+        match=r"neither graph has values of 'learning_curve'; they have those of pricing_tier, token_efficiency",
+    ):
         report["learning_curve"]
 
 

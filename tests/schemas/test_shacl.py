@@ -1,4 +1,6 @@
-"""The twelve rules against SHACL: pyshacl finds the same nodes and edges, with the same severities, in graphs made by chance."""
+"""The twelve rules against SHACL: pyshacl finds the same nodes and edges, with the same severities, in graphs
+made by chance.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def ours(graph: PropertyGraph, vocabulary: Vocabulary = UNIFIED) -> dict[int, se
     found = {}
     for each in check_rules(graph, vocabulary).broken:
         rows = each.rows.tolist()
-        found[each.rule.number] = {graph.ids[row] for row in rows} if each.rule.on == "nodes" else set(map(str, rows))
+        found[each.rule.number] = (
+            {graph.ids[row] for row in rows} if each.rule.on == "nodes" else set(map(str, rows))
+        )
     return found
 
 
@@ -55,7 +59,9 @@ def test_pyshacl_finds_the_same_in_a_graph_made_by_chance(seed):
     graph = by_chance(seed)
     theirs = verdict_on(graph, UNIFIED)
     assert ours(graph) == dict(theirs.broken)
-    assert theirs.severity == {each.number: IN_SHACL[each.severity] for each in TWELVE_RULES if each.number in theirs.broken}
+    assert theirs.severity == {
+        each.number: IN_SHACL[each.severity] for each in TWELVE_RULES if each.number in theirs.broken
+    }
 
 
 def test_each_rule_is_broken_and_kept_in_some_of_these_graphs():
@@ -75,6 +81,11 @@ def test_pyshacl_names_the_edges_that_the_reader_leaves_out(tmp_path):
     edges = [("a", "b", "enables", None), ("a", "gone", "requires", None), ("lost", "gone", "requires", None)]
     read = read_foreign(of_profile(tmp_path / "g.db", "unified", nodes, edges))
     rdf = as_rdf(
-        ((id, (type,), {"name": name}) for id, name, type, _ in nodes), ((source, type, target) for source, target, type, _ in edges)
+        ((id, (type,), {"name": name}) for id, name, type, _ in nodes),
+        ((source, type, target) for source, target, type, _ in edges),
     )
-    assert verdict(rdf, UNIFIED).broken[3] == {str(row.row - 1) for row in read.unread if row.rule == 3} == {"1", "2"}
+    assert (
+        verdict(rdf, UNIFIED).broken[3]
+        == {str(row.row - 1) for row in read.unread if row.rule == 3}
+        == {"1", "2"}
+    )

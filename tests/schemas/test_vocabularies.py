@@ -30,7 +30,11 @@ def test_the_cookbooks_vocabulary_says_what_its_page_says():
     for each in COOKBOOK.edge_types:
         meaning, sources, targets, both = told[each.name]
         assert (each.meaning, each.symmetric) == (meaning.removesuffix(" (ours)"), both == "yes")
-        pairs = {(a, b) for a in sources.replace("any", "*").split(", ") for b in targets.replace("any", "*").split(", ")}
+        pairs = {
+            (a, b)
+            for a in sources.replace("any", "*").split(", ")
+            for b in targets.replace("any", "*").split(", ")
+        }
         assert {(ends.source, ends.target) for ends in each.ends} == pairs
 
 
@@ -48,10 +52,23 @@ def test_every_profile_has_a_vocabulary_and_the_unified_one_has_all_types():
 
 
 def test_imports_calls_and_patterns_are_types_of_edges():
-    for name in ("imports", "calls", "pattern_instance_of", "pattern_alternative_to", "requires", "feeds_into", "has_limitation"):
+    for name in (
+        "imports",
+        "calls",
+        "pattern_instance_of",
+        "pattern_alternative_to",
+        "requires",
+        "feeds_into",
+        "has_limitation",
+    ):
         assert UNIFIED.edge_type(name).meaning
     nodes = [Node("m", ("module",)), Node("f", ("function",)), Node("p", ("design_pattern",))]
-    edges = [Edge("m", "imports", "m"), Edge("m", "contains", "f"), Edge("f", "calls", "f"), Edge("f", "pattern_instance_of", "p")]
+    edges = [
+        Edge("m", "imports", "m"),
+        Edge("m", "contains", "f"),
+        Edge("f", "calls", "f"),
+        Edge("f", "pattern_instance_of", "p"),
+    ]
     assert faults_of_graph(CODE, PropertyGraph.of(nodes, edges)) == ()
 
 
@@ -60,7 +77,10 @@ def test_a_computed_similarity_is_a_type_of_its_own_that_says_how_much_and_by_wh
     assert UNIFIED.edge_type("similar_to") != UNIFIED.edge_type(COMPUTED_SIMILARITY.name)
     computed = Edge("a", "computed_similarity", "b", {"similarity": 0.8, "computed_by": "neighbours"})
     assert faults(UNIFIED, nodes, [computed, Edge("a", "similar_to", "b")]) == ()
-    said = [fault.what for fault in faults(UNIFIED, nodes, [Edge("a", "computed_similarity", "b", {"similarity": 3})])]
+    said = [
+        fault.what
+        for fault in faults(UNIFIED, nodes, [Edge("a", "computed_similarity", "b", {"similarity": 3})])
+    ]
     assert said == ["similarity is 3", "it has no computed_by"]
 
 

@@ -14,14 +14,21 @@ from kgot_lab.experiments.stores.hostile import SECRET
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 EVERY = [
-    pytest.param(kind, attack, id=f"{kind}: {attack.kind}: {attack.name}") for kind, known in attacks.ATTACKS.items() for attack in known
+    pytest.param(kind, attack, id=f"{kind}: {attack.kind}: {attack.name}")
+    for kind, known in attacks.ATTACKS.items()
+    for attack in known
 ]
 
 
 def _where(kind, request, folder):
     if kind == "cypher_server":
         server = request.getfixturevalue("attacked_bolt")
-        return {"uri": server.uri, "user": server.user, "password": server.password, "database": server.database("attacked")}
+        return {
+            "uri": server.uri,
+            "user": server.user,
+            "password": server.password,
+            "database": server.database("attacked"),
+        }
     if kind == "sparql_server":
         server = request.getfixturevalue("attacked_oxigraph")
         return {"query_url": server.query_url, "update_url": server.update_url, "namespace": "attacked"}
@@ -32,7 +39,9 @@ def _where(kind, request, folder):
 
 @pytest.fixture(scope="module")
 def attacked_bolt(tmp_path_factory):
-    """A server for attacks alone: it goes on computing what the store has given up, so it is killed and shared with nobody."""
+    """A server for attacks alone: it goes on computing what the store has given up, so it is killed and
+    shared with nobody.
+    """
     server = started("a Bolt server", lambda: BoltServer(tmp_path_factory.mktemp("attacked_bolt")))
     yield server
     server.kill()
@@ -59,7 +68,9 @@ def stores(request, tmp_path_factory):
 
     def store(kind):
         if kind not in opened:
-            opened[kind] = attacks.open_to_attack(kind, **_where(kind, request, tmp_path_factory.mktemp(kind)))
+            opened[kind] = attacks.open_to_attack(
+                kind, **_where(kind, request, tmp_path_factory.mktemp(kind))
+            )
         return opened[kind]
 
     yield store

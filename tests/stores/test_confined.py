@@ -1,4 +1,6 @@
-"""A statement in a database that others use too: it meets the nodes of its namespace, and where that is not plain it is refused."""
+"""A statement in a database that others use too: it meets the nodes of its namespace, and where that is not
+plain it is refused.
+"""
 
 from __future__ import annotations
 
@@ -92,10 +94,15 @@ def test_the_mark_of_a_namespace_cannot_end_a_text(bolt_server):
         assert len(store.graph()) == 2
 
 
-# --- on a server, beside others -------------------------------------------------------------------------------------------
+# --- on a server, beside others
+# -------------------------------------------------------------------------------------------
 
 OWN = Diff(
-    added_nodes=(Node("Ada", ("Person",), {"born": 1815}), Node("London", ("City",)), Node("Zoe", ("Person",))),
+    added_nodes=(
+        Node("Ada", ("Person",), {"born": 1815}),
+        Node("London", ("City",)),
+        Node("Zoe", ("Person",)),
+    ),
     added_edges=(Edge("Ada", "born in", "London"), Edge("Zoe", "knows", "Ada")),
 )
 EVERYTHING = (
@@ -107,12 +114,17 @@ EVERYTHING = (
 
 @pytest.fixture
 def both(bolt_server):
-    """The same graph in a database of its own, and in one where others have things of the same names; and what others have there."""
+    """The same graph in a database of its own, and in one where others have things of the same names; and
+    what others have there.
+    """
     import neo4j
 
     where = {"user": bolt_server.user, "password": bolt_server.password}
     alone, shared = bolt_server.database("alone"), bolt_server.database("shared")
-    with neo4j.GraphDatabase.driver(bolt_server.uri, auth=tuple(where.values())) as driver, driver.session(database=shared) as session:
+    with (
+        neo4j.GraphDatabase.driver(bolt_server.uri, auth=tuple(where.values())) as driver,
+        driver.session(database=shared) as session,
+    ):
         session.run("CREATE (:Person {id: 'Ada', born: 1})-[:knows]->(:City {id: 'Paris'})").consume()
         with CypherServer(bolt_server.uri, database=shared, namespace="beside", **where) as neighbour:
             neighbour.apply(NEIGHBOUR)
@@ -133,20 +145,35 @@ def outcome(store, statement):
     for act in (store.read, store.write):
         try:
             result = act(statement)
-            found.append(sorted(map(repr, result)) if isinstance(result, tuple) else [sorted(map(repr, part)) for part in parts(result)])
+            found.append(
+                sorted(map(repr, result))
+                if isinstance(result, tuple)
+                else [sorted(map(repr, part)) for part in parts(result)]
+            )
         except QueryFailed:
             found.append("refused")
     return found
 
 
 def parts(diff):
-    return [diff.added_nodes, diff.removed_nodes, diff.changed_nodes, diff.added_edges, diff.removed_edges, diff.changed_edges]
+    return [
+        diff.added_nodes,
+        diff.removed_nodes,
+        diff.changed_nodes,
+        diff.added_edges,
+        diff.removed_edges,
+        diff.changed_edges,
+    ]
 
 
 def test_every_statement_does_the_same_beside_others_as_alone_and_leaves_theirs_as_it_was(both):
     alone, shared, others = both
     theirs = others()
-    for statement in (*HOSTILE, *STATEMENTS, *(shape.statement for shape in CYPHER_SHAPES if not shape.parameters)):
+    for statement in (
+        *HOSTILE,
+        *STATEMENTS,
+        *(shape.statement for shape in CYPHER_SHAPES if not shape.parameters),
+    ):
         for store in (alone, shared):
             graph = store.graph()
             store.apply(graph.diff(graph.of()))

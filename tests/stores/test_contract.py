@@ -71,19 +71,26 @@ def same(store, *parts):
     return True
 
 
-# --- statements -----------------------------------------------------------------------------------------------------------
+# --- statements
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_new_store_is_empty(store):
     assert len(store.graph()) == 0
     assert store.schema() == Schema({}, {}, 0, 0)
     assert store.search("anything at all?") == ()
-    assert store.neighbours("nobody") == () and store.within("nobody", 3) == {} and store.path("nobody", "no one") == ()
+    assert (
+        store.neighbours("nobody") == ()
+        and store.within("nobody", 3) == {}
+        and store.path("nobody", "no one") == ()
+    )
 
 
 def test_a_fact_that_was_written_can_be_read_back(store, said):
     diff = store.write(said.add)
-    assert diff == Diff(added_nodes=diff.added_nodes, added_edges=(BORN,)) and {node.id for node in diff.added_nodes} == {"Ada", "London"}
+    assert diff == Diff(added_nodes=diff.added_nodes, added_edges=(BORN,)) and {
+        node.id for node in diff.added_nodes
+    } == {"Ada", "London"}
     (row,) = store.read(said.where)
     assert (row if isinstance(row, str) else next(iter(row.values()))) == "London"
     assert same(store, *diff.added_nodes, BORN)
@@ -93,7 +100,9 @@ def test_every_write_gives_its_exact_diff(filled, said):
     old = next(node for node in filled.graph().nodes if node.id == "Ada")
     assert filled.write(said.change) == Diff(changed_nodes=((old, Node("Ada", ("Person",), {"age": 36})),))
     assert filled.write(said.forget) == Diff(removed_edges=(BORN,))
-    assert filled.write(said.remove) == Diff(removed_nodes=(Node("Ada", ("Person",), {"age": 36}),), removed_edges=(KNOWS,))
+    assert filled.write(said.remove) == Diff(
+        removed_nodes=(Node("Ada", ("Person",), {"age": 36}),), removed_edges=(KNOWS,)
+    )
     assert same(filled, LONDON, CHARLES)
 
 
@@ -136,7 +145,9 @@ def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store):
     ]
     store.write(store.dialect.add(facts))
     edges = {(edge.source, edge.type, edge.target): dict(edge.properties) for edge in store.graph().edges}
-    assert edges == {(fact.subject, fact.relation, fact.object): dict(properties) for fact, properties in facts}
+    assert edges == {
+        (fact.subject, fact.relation, fact.object): dict(properties) for fact, properties in facts
+    }
     assert not store.write(store.dialect.add(facts[:1]))
     rows = facts_in(store.read(store.dialect.about(["ada lovelace"], 2)))
     assert {(row["subject"], row["relation"], row["object"]) for row in rows} == set(edges)
@@ -144,7 +155,8 @@ def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store):
     assert len(store.read(store.dialect.about(["Ada Lovelace"], 1))) == 1
 
 
-# --- diffs, applied and taken back ----------------------------------------------------------------------------------------
+# --- diffs, applied and taken back
+# ----------------------------------------------------------------------------------------
 
 
 def random_graph(seed, nodes=25, edges=60):
@@ -153,12 +165,23 @@ def random_graph(seed, nodes=25, edges=60):
     values = [*NASTY.values(), *VALUES.values()]
 
     def some():
-        return {chance.choice("abcdef") * chance.randint(1, 2): chance.choice(values) for _ in range(chance.randint(0, 3))}
+        return {
+            chance.choice("abcdef") * chance.randint(1, 2): chance.choice(values)
+            for _ in range(chance.randint(0, 3))
+        }
 
     ids = [f"node {number} {chance.choice('é中 ab')}x" for number in range(nodes)]
-    made = [Node(id, tuple(chance.sample(["Person", "Big City", "Thing"], chance.randint(0, 3))), some()) for id in ids]
-    ends = [(chance.choice(ids), chance.choice(["knows", "is in", "KNOWS"]), chance.choice(ids)) for _ in range(edges)]
-    return PropertyGraph.of(made, {(*end, key := chance.choice(["", "", "2"])): Edge(*end, some(), key) for end in ends}.values())
+    made = [
+        Node(id, tuple(chance.sample(["Person", "Big City", "Thing"], chance.randint(0, 3))), some())
+        for id in ids
+    ]
+    ends = [
+        (chance.choice(ids), chance.choice(["knows", "is in", "KNOWS"]), chance.choice(ids))
+        for _ in range(edges)
+    ]
+    return PropertyGraph.of(
+        made, {(*end, key := chance.choice(["", "", "2"])): Edge(*end, some(), key) for end in ends}.values()
+    )
 
 
 def test_a_graph_becomes_another_and_back_by_their_diff(store):
@@ -191,11 +214,31 @@ def test_a_graph_becomes_another_and_back_by_their_diff(store):
         Diff(added_edges=(SAW,), changed_edges=((SAW, Edge("Ada", "saw", "London", {"n": 1})),)),
         Diff(removed_edges=(BORN, BORN)),
         Diff(removed_edges=(KNOWS,), changed_edges=((KNOWS, Edge("Ada", "knows", "Charles", {"n": 1})),)),
-        Diff(changed_edges=((KNOWS, Edge("Ada", "knows", "Charles", {"n": 1})), (KNOWS, Edge("Ada", "knows", "Charles", {"n": 2})))),
+        Diff(
+            changed_edges=(
+                (KNOWS, Edge("Ada", "knows", "Charles", {"n": 1})),
+                (KNOWS, Edge("Ada", "knows", "Charles", {"n": 2})),
+            )
+        ),
     ],
     ids=[
-        *("there already", "not as it is", "keeps its edges", "no such end", "edge there", "1815.0 is not 1815", "no such edge"),
-        *("added twice", "removed twice", "changed twice", "removed and added", "added and changed", "edge added twice"),
+        *(
+            "there already",
+            "not as it is",
+            "keeps its edges",
+            "no such end",
+            "edge there",
+            "1815.0 is not 1815",
+            "no such edge",
+        ),
+        *(
+            "added twice",
+            "removed twice",
+            "changed twice",
+            "removed and added",
+            "added and changed",
+            "edge added twice",
+        ),
         *("edge added and changed", "edge removed twice", "edge removed and changed", "edge changed twice"),
     ],
 )
@@ -215,14 +258,18 @@ def test_a_snapshot_goes_through_without_loss(store, number):
     assert store.graph() == graph
 
 
-# --- texts and values -----------------------------------------------------------------------------------------------------
+# --- texts and values
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 def test_any_text_is_kept_exactly_wherever_it_stands(store, text):
     name = text if text.strip() else f"x{text}x"
     label = f"{name} label"  # ArcadeDB has no label and relation of one name
-    one, other = Node(name, (label,), {name: text}), Node(f"2 {name}", ("A", label), {"list": [text, {text: text}]})
+    one, other = (
+        Node(name, (label,), {name: text}),
+        Node(f"2 {name}", ("A", label), {"list": [text, {text: text}]}),
+    )
     edge = Edge(one.id, name, other.id, {name: text}, name)
     store.apply(Diff(added_nodes=(one, other), added_edges=(edge, Edge(one.id, name, other.id))))
     assert same(store, one, other, edge, Edge(one.id, name, other.id))
@@ -248,7 +295,13 @@ def test_a_text_of_a_megabyte_is_kept(store):
 def test_what_an_engine_cannot_hold_is_kept_or_refused_and_nothing_is_half_done(filled, text, place):
     values = {"value": {"p": text}, "nested": {"p": [{"q": text}]}, "name": {text: 1}}
     node = Node(text if place == "id" else "new", (text,) if place == "label" else (), values.get(place, {}))
-    edge = Edge("Ada", text if place == "type" else "r", node.id, values.get(place, {}), text if place == "key" else "")
+    edge = Edge(
+        "Ada",
+        text if place == "type" else "r",
+        node.id,
+        values.get(place, {}),
+        text if place == "key" else "",
+    )
     try:
         filled.apply(Diff(added_nodes=(node,), added_edges=(edge,)))
     except LabError as error:
@@ -258,7 +311,8 @@ def test_what_an_engine_cannot_hold_is_kept_or_refused_and_nothing_is_half_done(
         assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS, node, edge)
 
 
-# --- looking around -------------------------------------------------------------------------------------------------------
+# --- looking around
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_looking_around_agrees_with_the_whole_graph(store):
@@ -269,7 +323,9 @@ def test_looking_around_agrees_with_the_whole_graph(store):
     assert (store.schema().nodes, store.schema().edges) == (len(graph), len(graph.edges))
     for id in graph.ids[:8]:
         found, there = store.neighbours(id), graph.neighbours(id, "both")
-        assert len(found) == len(there) and {edge.identity: edge for edge in found} == {edge.identity: edge for edge in there}
+        assert len(found) == len(there) and {edge.identity: edge for edge in found} == {
+            edge.identity: edge for edge in there
+        }
         for hops in range(4):
             assert set(store.within(id, hops)) == set(graph.neighbourhood([id], hops).ids)
 
@@ -279,9 +335,20 @@ def test_a_walk_counts_each_node_once_with_its_least_number_of_hops(store):
     edges = [Edge(one.id, "r", other.id) for one in clique for other in clique if one.id < other.id]
     tail = [Edge("c0", "r", "t1"), Edge("t1", "r", "t2"), Edge("t3", "r", "t2")]
     store.apply(Diff(added_nodes=(*clique, Node("t1"), Node("t2"), Node("t3")), added_edges=(*edges, *tail)))
-    assert store.within("c0", 10**9) == store.within("c0", 50), "a walk ends where there is nothing more to reach"
-    assert store.within("c0", 3) == {"c0": 0, **{node.id: 1 for node in clique[1:]}, "t1": 1, "t2": 2, "t3": 3}
-    assert [edge.identity[:3] for edge in store.path("c5", "t3")] == [("c0", "r", "c5"), *[edge.identity[:3] for edge in tail]]
+    assert store.within("c0", 10**9) == store.within("c0", 50), (
+        "a walk ends where there is nothing more to reach"
+    )
+    assert store.within("c0", 3) == {
+        "c0": 0,
+        **{node.id: 1 for node in clique[1:]},
+        "t1": 1,
+        "t2": 2,
+        "t3": 3,
+    }
+    assert [edge.identity[:3] for edge in store.path("c5", "t3")] == [
+        ("c0", "r", "c5"),
+        *[edge.identity[:3] for edge in tail],
+    ]
     assert store.path("c5", "t3", 3) == ()
 
 
@@ -292,7 +359,15 @@ def test_search_takes_a_question_as_it_is_and_puts_the_best_first(store):
     store.apply(Diff(added_nodes=(other, radium, curie)))
     assert {node.id for node in store.search("Who isolated radium?")[:2]} == {"radium", "Marie Curie"}
     assert store.search("curie")[0] == curie
-    for question in ('"', "' OR 1=1 --", "a AND OR NOT (b* NEAR c)", "?", "", "col:umn ^ {x} [y] \\ %", "radium:* & ! |"):
+    for question in (
+        '"',
+        "' OR 1=1 --",
+        "a AND OR NOT (b* NEAR c)",
+        "?",
+        "",
+        "col:umn ^ {x} [y] \\ %",
+        "radium:* & ! |",
+    ):
         assert isinstance(store.search(question), tuple)
     assert len(store.search("a city metal physicist", 1)) == 1
 
@@ -305,15 +380,51 @@ def test_what_is_removed_or_changed_is_no_longer_found(filled):
 
 
 def test_a_store_says_which_texts_and_numbers_it_holds_exactly(store):
-    niger = Node("Niger", ("Country",), {"text": "west of Chad", "tags": ["dry", {"area": [1267]}], "flag": True, "old": "1960"})
+    niger = Node(
+        "Niger",
+        ("Country",),
+        {"text": "west of Chad", "tags": ["dry", {"area": [1267]}], "flag": True, "old": "1960"},
+    )
     edge = Edge("Niger", "borders", "Chad", {"km": 1196, "share": 0.5, "mixed": ["Tummo", 2, None]})
     store.apply(Diff(added_nodes=(niger, Node("Chad")), added_edges=(edge,)))
-    for value in ("Niger", "Country", "borders", "west of Chad", "dry", 1267, 1267.0, "1960", 1196, 0.5, "Tummo", 2):
+    for value in (
+        "Niger",
+        "Country",
+        "borders",
+        "west of Chad",
+        "dry",
+        1267,
+        1267.0,
+        "1960",
+        1196,
+        0.5,
+        "Tummo",
+        2,
+    ):
         assert holds_value(store, value), value
-    for value in ("Nigeria", "niger", "west", "Countr", "border", "1267", 1960, 126, 12670, 1, 2.5, "true", "area", "tags", "", 2**70):
+    for value in (
+        "Nigeria",
+        "niger",
+        "west",
+        "Countr",
+        "border",
+        "1267",
+        1960,
+        126,
+        12670,
+        1,
+        2.5,
+        "true",
+        "area",
+        "tags",
+        "",
+        2**70,
+    ):
         assert not holds_value(store, value), value
     store.apply(Diff(removed_edges=(edge,), changed_nodes=((niger, Node("Niger", (), {"text": "dry"})),)))
-    assert [value for value in ("Country", "borders", 1196, "west of Chad", "dry") if holds_value(store, value)] == ["dry"]
+    assert [
+        value for value in ("Country", "borders", 1196, "west of Chad", "dry") if holds_value(store, value)
+    ] == ["dry"]
     for value in (True, None, ["dry"]):
         with pytest.raises(BadInput, match="a text or a number"):
             holds_value(store, value)
@@ -331,7 +442,12 @@ def test_the_edges_between_some_nodes_are_found_and_no_others(filled):
     filled.apply(Diff(added_edges=(loop, twin)))
     assert set(edges_between(filled, ["Ada", "Charles", "nobody"])) == {KNOWS, twin, loop}
     assert set(edges_between(filled, ["London", "Ada"])) == {BORN, loop}
-    assert edges_between(filled, ["London", "Charles"]) == edges_between(filled, []) == edges_between(filled, ["nobody"]) == ()
+    assert (
+        edges_between(filled, ["London", "Charles"])
+        == edges_between(filled, [])
+        == edges_between(filled, ["nobody"])
+        == ()
+    )
 
 
 def test_a_store_that_a_model_writes_to_computes_for_it(store, said):
@@ -388,7 +504,8 @@ def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):
     assert cut is not None and cut.left_out > 0 and len(text) < 300 * 6
 
 
-# --- homes ----------------------------------------------------------------------------------------------------------------
+# --- homes
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_what_was_kept_is_there_when_the_store_is_opened_again(home):
@@ -405,9 +522,19 @@ def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):
     store.apply(Diff(added_nodes=(ADA,)))
     store.close()
     store.close()
-    acts = [store.graph, store.schema, lambda: store.search("Ada"), lambda: store.neighbours("Ada"), lambda: store.within("Ada", 1)]
+    acts = [
+        store.graph,
+        store.schema,
+        lambda: store.search("Ada"),
+        lambda: store.neighbours("Ada"),
+        lambda: store.within("Ada", 1),
+    ]
     acts += [lambda: store.path("Ada", "London"), lambda: store.apply(Diff(removed_nodes=(ADA,)))]
-    acts += [lambda: store.write(said.add), lambda: store.read(said.where), *([] if said is SQL else [lambda: store.compute("1")])]
+    acts += [
+        lambda: store.write(said.add),
+        lambda: store.read(said.where),
+        *([] if said is SQL else [lambda: store.compute("1")]),
+    ]
     for act in acts:
         with pytest.raises(StoreUnavailable, match="was closed"):
             act()
@@ -416,7 +543,8 @@ def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):
         assert same(again, ADA)
 
 
-# --- the gate -------------------------------------------------------------------------------------------------------------
+# --- the gate
+# -------------------------------------------------------------------------------------------------------------
 
 UNFIT = {
     "nan": math.nan, "infinity": math.inf, "minus infinity": -math.inf, "a set": {1}, "bytes": b"x", "an object": object(),
@@ -466,7 +594,13 @@ def test_a_caller_who_keeps_what_was_given_or_got_changes_no_graph(home):
         inside["more"] = {1}
         node.labels.append("M")
         assert same(store, *sound)
-        got = [*store.graph().nodes, *store.graph().edges, *store.neighbours("n"), *store.path("n", "n"), *store.search("n")]
+        got = [
+            *store.graph().nodes,
+            *store.graph().edges,
+            *store.neighbours("n"),
+            *store.path("n", "n"),
+            *store.search("n"),
+        ]
         for element in got:
             element.properties["a"].append("changed")
             element.properties["more"] = 1

@@ -44,13 +44,30 @@ def written(sandbox: Sandbox, statement: str) -> Diff:
 
 def agrees(sandbox: Sandbox) -> bool:
     """Whether the engine's graph is the parent's, which a write that touches everything would tell."""
-    everything = sandbox.write("MATCH (n) SET n.touched = 1 WITH n OPTIONAL MATCH (n)-[r]->() SET r.touched = 1")
-    nodes = all(after.properties == {**before.properties, "touched": 1} for before, after in everything.changed_nodes)
-    edges = all(after.properties == {**before.properties, "touched": 1} for before, after in everything.changed_edges)
+    everything = sandbox.write(
+        "MATCH (n) SET n.touched = 1 WITH n OPTIONAL MATCH (n)-[r]->() SET r.touched = 1"
+    )
+    nodes = all(
+        after.properties == {**before.properties, "touched": 1} for before, after in everything.changed_nodes
+    )
+    edges = all(
+        after.properties == {**before.properties, "touched": 1} for before, after in everything.changed_edges
+    )
     counts = (len(everything.changed_nodes), len(everything.changed_edges))
     same_labels = all(before.labels == after.labels for before, after in everything.changed_nodes)
-    others = (everything.added_nodes, everything.removed_nodes, everything.added_edges, everything.removed_edges)
-    return nodes and edges and same_labels and not any(others) and counts == (len(sandbox._truth.nodes), len(sandbox._truth.edges))
+    others = (
+        everything.added_nodes,
+        everything.removed_nodes,
+        everything.added_edges,
+        everything.removed_edges,
+    )
+    return (
+        nodes
+        and edges
+        and same_labels
+        and not any(others)
+        and counts == (len(sandbox._truth.nodes), len(sandbox._truth.edges))
+    )
 
 
 # --- the forty shapes ---
@@ -69,7 +86,10 @@ def test_a_shape_that_models_write_does_what_it_says(engine: Sandbox, shape) -> 
         written(engine, statement)
         statement = shape.look
     refuse_unless_cypher_read(statement)
-    got, wanted = [repr(tuple(row.values())) for row in engine.read(statement)], [repr(row) for row in shape.rows]
+    got, wanted = (
+        [repr(tuple(row.values())) for row in engine.read(statement)],
+        [repr(row) for row in shape.rows],
+    )
     assert (got if shape.ordered else sorted(got)) == (wanted if shape.ordered else sorted(wanted))
     assert agrees(engine)
 
@@ -92,10 +112,18 @@ def test_a_node_made_under_an_id_that_is_there_adds_to_that_node(sandbox: Sandbo
 def test_a_fact_that_is_made_again_with_another_label_is_the_same_fact(sandbox: Sandbox) -> None:
     again = 'MERGE (a:Writer {id: "Ada"}) MERGE (b:Place {id: "London"}) MERGE (a)-[r:BORN_IN]->(b) SET r.year = 1815'
     diff = written(sandbox, again)
-    assert diff.changed_edges == ((BORN, Edge("Ada", "BORN_IN", "London", {"source": "p1", "year": 1815})),) and not diff.added_edges
+    assert (
+        diff.changed_edges == ((BORN, Edge("Ada", "BORN_IN", "London", {"source": "p1", "year": 1815})),)
+        and not diff.added_edges
+    )
     assert not written(sandbox, again) and agrees(sandbox)
-    twice = written(sandbox, 'UNWIND [1, 2] AS n CREATE (:Person {id: "Mary", m: 1})-[:KNEW {n: n}]->(:Person {id: "Ada"})')
-    assert twice.added_edges == (Edge("Mary", "KNEW", "Ada", {"n": 2}),) and twice.added_nodes == (Node("Mary", ("Person",), {"m": 1}),)
+    twice = written(
+        sandbox,
+        'UNWIND [1, 2] AS n CREATE (:Person {id: "Mary", m: 1})-[:KNEW {n: n}]->(:Person {id: "Ada"})',
+    )
+    assert twice.added_edges == (Edge("Mary", "KNEW", "Ada", {"n": 2}),) and twice.added_nodes == (
+        Node("Mary", ("Person",), {"m": 1}),
+    )
 
 
 def test_a_node_without_an_id_gets_its_name_or_a_number(sandbox: Sandbox) -> None:
@@ -124,25 +152,44 @@ def test_two_nodes_cannot_get_one_id(sandbox: Sandbox) -> None:
 
 def test_parallel_edges_keep_their_keys_whatever_a_statement_does_to_them(sandbox: Sandbox) -> None:
     again = 'MATCH (a {id: "Ada"}), (b {id: "London"}) CREATE (a)-[:BORN_IN {source: "p%d"}]->(b)'
-    assert written(sandbox, again % 2).added_edges == (Edge("Ada", "BORN_IN", "London", {"source": "p2"}, "2"),)
+    assert written(sandbox, again % 2).added_edges == (
+        Edge("Ada", "BORN_IN", "London", {"source": "p2"}, "2"),
+    )
     assert written(sandbox, again % 3).added_edges[0].key == "3"
-    changed = written(sandbox, 'MATCH ()-[r:BORN_IN]->() WHERE r.source = "p2" SET r = {year: 1815}').changed_edges
-    assert changed == ((Edge("Ada", "BORN_IN", "London", {"source": "p2"}, "2"), Edge("Ada", "BORN_IN", "London", {"year": 1815}, "2")),)
-    assert written(sandbox, 'MATCH ()-[r:BORN_IN]->() WHERE r.source = "p1" DELETE r').removed_edges == (BORN,)
+    changed = written(
+        sandbox, 'MATCH ()-[r:BORN_IN]->() WHERE r.source = "p2" SET r = {year: 1815}'
+    ).changed_edges
+    assert changed == (
+        (
+            Edge("Ada", "BORN_IN", "London", {"source": "p2"}, "2"),
+            Edge("Ada", "BORN_IN", "London", {"year": 1815}, "2"),
+        ),
+    )
+    assert written(sandbox, 'MATCH ()-[r:BORN_IN]->() WHERE r.source = "p1" DELETE r').removed_edges == (
+        BORN,
+    )
     written(sandbox, 'MATCH (n {id: "Ada"}) SET n:Writer')
     assert {edge.key for edge in sandbox._truth.edges.values()} == {"2", "3"} and agrees(sandbox)
 
 
 def test_removing_a_node_lists_its_edges(sandbox: Sandbox) -> None:
-    assert written(sandbox, 'MATCH (n {id: "London"}) DETACH DELETE n') == Diff(removed_nodes=(LONDON,), removed_edges=(BORN,))
+    assert written(sandbox, 'MATCH (n {id: "London"}) DETACH DELETE n') == Diff(
+        removed_nodes=(LONDON,), removed_edges=(BORN,)
+    )
     with pytest.raises(QueryFailed, match="relationships"):
-        written(sandbox, 'CREATE (:City {id: "x"})-[:R]->(:City {id: "y"}) WITH 1 AS one MATCH (n {id: "x"}) DELETE n')
+        written(
+            sandbox,
+            'CREATE (:City {id: "x"})-[:R]->(:City {id: "y"}) WITH 1 AS one MATCH (n {id: "x"}) DELETE n',
+        )
 
 
 def test_a_refused_diff_leaves_the_engine_as_it_was(sandbox: Sandbox) -> None:
     sandbox.write('CREATE (:New {id: "new"})-[:NEWER]->(:New {id: "newer"})')  # not applied
     assert sandbox.read("MATCH (n:New) RETURN n") == () and agrees(sandbox)
-    assert sandbox.read("CALL db.labels() YIELD label RETURN label ORDER BY label") == ({"label": "City"}, {"label": "Person"})
+    assert sandbox.read("CALL db.labels() YIELD label RETURN label ORDER BY label") == (
+        {"label": "City"},
+        {"label": "Person"},
+    )
 
 
 def test_a_graph_of_odd_values_lies_in_the_engine_exactly(engine: Sandbox) -> None:
@@ -161,9 +208,9 @@ def test_a_graph_of_odd_values_lies_in_the_engine_exactly(engine: Sandbox) -> No
     )
     engine.reset(nodes, edges)
     assert agrees(engine)
-    assert engine.read('MATCH (n:Alpha)-[r:Alpha]->() RETURN type(r) AS t, "Alpha" IN labels(n) AS l LIMIT 1') == (
-        {"t": "Alpha", "l": True},
-    )
+    assert engine.read(
+        'MATCH (n:Alpha)-[r:Alpha]->() RETURN type(r) AS t, "Alpha" IN labels(n) AS l LIMIT 1'
+    ) == ({"t": "Alpha", "l": True},)
     written(engine, "MATCH (n:Zeta) REMOVE n:Zeta SET n:Last")
     assert engine._truth.nodes["n"].labels == (*labels[1:], "Last") and agrees(engine)
     written(engine, "MATCH (n) DETACH DELETE n")
@@ -173,11 +220,19 @@ def test_a_graph_of_odd_values_lies_in_the_engine_exactly(engine: Sandbox) -> No
 def test_a_name_may_be_a_label_and_a_relation_in_one_statement(sandbox: Sandbox) -> None:
     diff = written(sandbox, "CREATE (a:Award {id: 'x'})-[:Award {year: 1}]->(b:Award:`a,b` {id: 'y'})")
     assert diff.added_edges == (Edge("x", "Award", "y", {"year": 1}),)
-    assert sandbox.read("MATCH (a:Award)-[r:Award]->(b) WHERE type(r) = 'Award' RETURN type(r), labels(b), r") == (
-        {"type(r)": "Award", "labels(b)": ["Award", "a,b"], "r": {"subject": "x", "relation": "Award", "object": "y", "year": 1}},
+    assert sandbox.read(
+        "MATCH (a:Award)-[r:Award]->(b) WHERE type(r) = 'Award' RETURN type(r), labels(b), r"
+    ) == (
+        {
+            "type(r)": "Award",
+            "labels(b)": ["Award", "a,b"],
+            "r": {"subject": "x", "relation": "Award", "object": "y", "year": 1},
+        },
     )
     written(sandbox, "MATCH (n {id: 'Ada'}), (m {id: 'x'}) CREATE (n)-[:Person]->(m)")
-    assert sandbox.read("MATCH (p:Person)-[r:Person]->(a) RETURN a.id") == ({"a.id": "x"},) and agrees(sandbox)
+    assert sandbox.read("MATCH (p:Person)-[r:Person]->(a) RETURN a.id") == ({"a.id": "x"},) and agrees(
+        sandbox
+    )
 
 
 WALK = (
@@ -210,9 +265,17 @@ def test_many_elements_are_taken_in_and_changed(engine: Sandbox) -> None:
     nodes = tuple(Node(f"n{number}", ("Thing",), {"rank": number}) for number in range(3_000))
     edges = tuple(Edge(f"n{number}", "NEXT", f"n{(number + 1) % 3_000}") for number in range(3_000))
     engine.reset(nodes, edges)
-    assert engine.read('MATCH (a:Thing {id: "n7"})-[:NEXT*2]->(b) RETURN b.id, b.rank') == ({"b.id": "n9", "b.rank": 9},)
+    assert engine.read('MATCH (a:Thing {id: "n7"})-[:NEXT*2]->(b) RETURN b.id, b.rank') == (
+        {"b.id": "n9", "b.rank": 9},
+    )
     more = tuple(Node(f"m{number}", ("Thing", "New")) for number in range(1_000))
-    engine.apply(Diff(added_nodes=more, removed_edges=edges[:1_000], added_edges=tuple(Edge("n0", "HAS", node.id) for node in more)))
+    engine.apply(
+        Diff(
+            added_nodes=more,
+            removed_edges=edges[:1_000],
+            added_edges=tuple(Edge("n0", "HAS", node.id) for node in more),
+        )
+    )
     found = engine.read('MATCH (a:Thing {id: "n0"})-[r]->(b:New) RETURN count(b) AS new')
     assert found == ({"new": 1_000},) and agrees(engine)
     assert len(written(engine, "MATCH (n:New) DETACH DELETE n").removed_edges) == 1_000
@@ -231,11 +294,23 @@ def test_rows_show_nodes_edges_and_paths_as_a_reader_knows_them(sandbox: Sandbox
     assert (row["day"], row["endless"], row["map"]) == ("2020-01-02", "inf", {"x": [1815, None]})
 
 
-def test_a_node_and_an_edge_are_told_as_they_are_whatever_their_properties_are_named(sandbox: Sandbox) -> None:
+def test_a_node_and_an_edge_are_told_as_they_are_whatever_their_properties_are_named(
+    sandbox: Sandbox,
+) -> None:
     odd = {"subject": "x", "relation": "", "object": "z", "id": "i", "year": 1}
-    sandbox.apply(Diff(added_nodes=(Node("a", ("P",), {"labels": "none"}), Node("b")), added_edges=(Edge("a", "knows", "b", odd),)))
-    node, edge = {"id": "a", "labels": ["P"]}, {"subject": "a", "relation": "knows", "object": "b", "id": "i", "year": 1}
-    assert sandbox.read("MATCH p = (n {id: 'a'})-[r]->() RETURN n, r, [r] AS l") == ({"n": node, "r": edge, "l": [edge]},)
+    sandbox.apply(
+        Diff(
+            added_nodes=(Node("a", ("P",), {"labels": "none"}), Node("b")),
+            added_edges=(Edge("a", "knows", "b", odd),),
+        )
+    )
+    node, edge = (
+        {"id": "a", "labels": ["P"]},
+        {"subject": "a", "relation": "knows", "object": "b", "id": "i", "year": 1},
+    )
+    assert sandbox.read("MATCH p = (n {id: 'a'})-[r]->() RETURN n, r, [r] AS l") == (
+        {"n": node, "r": edge, "l": [edge]},
+    )
 
 
 def test_an_error_is_the_engines_own_message(sandbox: Sandbox) -> None:
@@ -251,7 +326,15 @@ NASTY = "a \"b\" \\u0041 \\ `c`\n{d} 'e' 東京 \x00"
 
 
 def test_facts_of_any_text_are_added_by_one_statement(sandbox: Sandbox) -> None:
-    properties = {"year": 1903, "share": 0.5, "text": NASTY, "a b": [1, 2], "nested": {"x": [None]}, "least": -(2**63), "no": False}
+    properties = {
+        "year": 1903,
+        "share": 0.5,
+        "text": NASTY,
+        "a b": [1, 2],
+        "nested": {"x": [None]},
+        "least": -(2**63),
+        "no": False,
+    }
     facts = [
         (Triple("Ada", NASTY, "London"), properties),
         (Triple(NASTY, "BORN_IN", "Ada"), {}),
@@ -266,18 +349,32 @@ def test_facts_of_any_text_are_added_by_one_statement(sandbox: Sandbox) -> None:
 
 
 def test_facts_about_names_come_nearest_first_whatever_the_case(sandbox: Sandbox) -> None:
-    written(sandbox, CYPHER.add([(Triple("London", "IN", "England"), {"since": 927}), (Triple("England", "IN", "Europe"), {})]))
+    written(
+        sandbox,
+        CYPHER.add(
+            [(Triple("London", "IN", "England"), {"since": 927}), (Triple("England", "IN", "Europe"), {})]
+        ),
+    )
     about = CYPHER.about(["ADA", "nobody"], 2)
     refuse_unless_cypher_read(about)
     rows = [tuple(row.values()) for row in sandbox.read(about)]
-    assert rows == [("Ada", "BORN_IN", "London", {"source": "p1"}), ("London", "IN", "England", {"since": 927})]
+    assert rows == [
+        ("Ada", "BORN_IN", "London", {"source": "p1"}),
+        ("London", "IN", "England", {"since": 927}),
+    ]
     assert len(sandbox.read(CYPHER.about(["lond"], 1))) == 2  # no node of that name, so all that contain it
 
 
 def test_elements_are_spelled_as_a_pattern_spells_them() -> None:
-    assert CYPHER.node(Node("Marie Curie", ("Person", "a b"), {"born": 1867})) == '(:Person:`a b` {id: "Marie Curie", born: 1867})'
+    assert (
+        CYPHER.node(Node("Marie Curie", ("Person", "a b"), {"born": 1867}))
+        == '(:Person:`a b` {id: "Marie Curie", born: 1867})'
+    )
     assert CYPHER.node(Node("x")) == '({id: "x"})'
-    assert CYPHER.edge(Edge("Ada", "born in", "London", {"year": 1815})) == '("Ada")-[:`born in` {year: 1815}]->("London")'
+    assert (
+        CYPHER.edge(Edge("Ada", "born in", "London", {"year": 1815}))
+        == '("Ada")-[:`born in` {year: 1815}]->("London")'
+    )
 
 
 def test_the_examples_pass_their_own_rules_and_run(sandbox: Sandbox) -> None:
@@ -416,7 +513,9 @@ def test_a_write_that_never_ends_is_stopped_and_undone(hurried: Sandbox) -> None
     assert hurried.read("MATCH ()-[r]->() RETURN count(r) AS n") == ({"n": 0},)
 
 
-def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing_where_it_was_started(tmp_path, monkeypatch) -> None:
+def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing_where_it_was_started(
+    tmp_path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with open_sandbox("unsafe", language="cypher", seconds=AMPLE, unsafe=True) as sandbox:
         sandbox.reset((ADA, LONDON), (BORN,))
@@ -429,7 +528,11 @@ def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing
 @pytest.mark.parametrize(
     ("edges", "statement", "left"),
     [
-        ((Edge("Ada", "K", "London", {"w": 2}, "2"),), "MATCH (a)-[r:K]->(b) SET r = {w: 9}", {"2": {"w": 9}}),
+        (
+            (Edge("Ada", "K", "London", {"w": 2}, "2"),),
+            "MATCH (a)-[r:K]->(b) SET r = {w: 9}",
+            {"2": {"w": 9}},
+        ),
         ((Edge("Ada", "K", "London", {"w": 2}, "k"),), "MATCH (a)-[r:K]->(b) SET r = {}", {"k": {}}),
         ((Edge("Ada", "K", "London", {}, "k"),), "MATCH (a)-[r:K]->(b) SET r._key = '6'", {"6": {}}),
         (
@@ -439,9 +542,15 @@ def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing
         ),
     ],
 )
-def test_an_edge_with_a_key_stays_one_edge_when_a_statement_replaces_its_properties(sandbox, edges, statement, left):
+def test_an_edge_with_a_key_stays_one_edge_when_a_statement_replaces_its_properties(
+    sandbox, edges, statement, left
+):
     sandbox.apply(Diff(added_edges=edges))
     for _ in range(2):
         written(sandbox, statement)
-        assert {key: dict(edge.properties) for (_, type, _, key), edge in sandbox._truth.edges.items() if type == "K"} == left
+        assert {
+            key: dict(edge.properties)
+            for (_, type, _, key), edge in sandbox._truth.edges.items()
+            if type == "K"
+        } == left
     assert agrees(sandbox)

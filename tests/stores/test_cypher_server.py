@@ -1,4 +1,6 @@
-"""A graph on a real Bolt server: exact diffs of statements, a namespace of its own, fences, limits, and a server that goes away."""
+"""A graph on a real Bolt server: exact diffs of statements, a namespace of its own, fences, limits, and a
+server that goes away.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,13 @@ PROJECT = Path(__file__).parents[2]
 
 
 def open_store(server, database, **options):
-    return CypherServer(options.pop("uri", server.uri), user=server.user, password=server.password, database=database, **options)
+    return CypherServer(
+        options.pop("uri", server.uri),
+        user=server.user,
+        password=server.password,
+        database=database,
+        **options,
+    )
 
 
 @pytest.fixture
@@ -54,7 +62,8 @@ def written(store, *statements):
     return [store.write(statement) for statement in statements][-1]
 
 
-# --- diffs ----------------------------------------------------------------------------------------------------------------
+# --- diffs
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_the_diff_of_any_statement_leads_from_the_graph_before_to_the_graph_after(store):
@@ -73,35 +82,62 @@ def test_the_diff_of_any_statement_leads_from_the_graph_before_to_the_graph_afte
 
 
 def test_nodes_are_named_by_what_they_hold(store):
-    diff = written(store, 'CREATE (:Person {name: "Bob", age: 1})', 'CREATE (:Robot {name: "Bob"}), (:Person {id: 7}), (:Thing), (:Thing)')
+    diff = written(
+        store,
+        'CREATE (:Person {name: "Bob", age: 1})',
+        'CREATE (:Robot {name: "Bob"}), (:Person {id: 7}), (:Thing), (:Thing)',
+    )
     assert {node.id for node in diff.added_nodes} == {"Bob (Robot)", "7", "Thing 1", "Thing 2"}
     assert {node.id: dict(node.properties) for node in diff.added_nodes}["Bob (Robot)"] == {"name": "Bob"}
 
 
 def test_parallel_edges_get_keys_that_last(store):
-    two = written(store, "CREATE (:A {id: 'a'}), (:B {id: 'b'})", "MATCH (a:A), (b:B) CREATE (a)-[:R {n: 1}]->(b), (a)-[:R {n: 2}]->(b)")
+    two = written(
+        store,
+        "CREATE (:A {id: 'a'}), (:B {id: 'b'})",
+        "MATCH (a:A), (b:B) CREATE (a)-[:R {n: 1}]->(b), (a)-[:R {n: 2}]->(b)",
+    )
     assert {edge.key for edge in two.added_edges} == {"", "2"}
     one = store.write("MATCH (:A)-[r:R {n: 2}]->() SET r = {n: 3}")
     ((before, after),) = one.changed_edges
     assert before.key == after.key and dict(after.properties) == {"n": 3}
-    assert store.write("MATCH (a:A), (b:B) CREATE (a)-[:R]->(b)").added_edges == (Edge("a", "R", "b", {}, "3"),)
+    assert store.write("MATCH (a:A), (b:B) CREATE (a)-[:R]->(b)").added_edges == (
+        Edge("a", "R", "b", {}, "3"),
+    )
 
 
 def test_a_statement_that_replaces_all_properties_changes_the_same_node(store):
     store.apply(Diff(added_nodes=(Node("Ada", ("Person", "Author"), {"age": 36}),)))
     (change,) = store.write('MATCH (a {id: "Ada"}) SET a = {name: "Countess"}').changed_nodes
-    assert change == (Node("Ada", ("Person", "Author"), {"age": 36}), Node("Ada", ("Person", "Author"), {"name": "Countess"}))
+    assert change == (
+        Node("Ada", ("Person", "Author"), {"age": 36}),
+        Node("Ada", ("Person", "Author"), {"name": "Countess"}),
+    )
 
 
 def test_labels_keep_their_order_when_one_comes_or_goes(store):
     store.apply(Diff(added_nodes=(Node("Ada", ("Person", "Author", "Countess")),)))
-    assert store.write("MATCH (a:Author) SET a:Reader REMOVE a:Author").changed_nodes[0][1].labels == ("Person", "Countess", "Reader")
-    store.apply(Diff(changed_nodes=((Node("Ada", ("Person", "Countess", "Reader")), Node("Ada", ("Reader", "Person"))),)))
+    assert store.write("MATCH (a:Author) SET a:Reader REMOVE a:Author").changed_nodes[0][1].labels == (
+        "Person",
+        "Countess",
+        "Reader",
+    )
+    store.apply(
+        Diff(
+            changed_nodes=(
+                (Node("Ada", ("Person", "Countess", "Reader")), Node("Ada", ("Reader", "Person"))),
+            )
+        )
+    )
     assert store.graph().node("Ada").labels == ("Reader", "Person")
 
 
 def test_what_a_graph_may_not_hold_is_refused_and_taken_back(store):
-    for statement in ("CREATE (:A {x: 0.0 / 0.0})", "CREATE (:`  ` {id: 'a'})", "CREATE ({id: 'a'})-[:` `]->({id: 'b'})"):
+    for statement in (
+        "CREATE (:A {x: 0.0 / 0.0})",
+        "CREATE (:`  ` {id: 'a'})",
+        "CREATE ({id: 'a'})-[:` `]->({id: 'b'})",
+    ):
         with pytest.raises(QueryFailed) as caught:
             store.write(statement)
         assert len(caught.value.reason) > 10
@@ -141,13 +177,21 @@ NASTY = (
 @pytest.mark.parametrize("text", NASTY)
 def test_names_and_texts_of_any_kind_are_kept_exactly(store, text):
     name = text if text.strip() else f"({text})"
-    one = Node(name, (f"{name} label", "A"), {text: text, f"{text}.b": [text], "nested": {text: [None, {text: 2**70}]}})
+    one = Node(
+        name,
+        (f"{name} label", "A"),
+        {text: text, f"{text}.b": [text], "nested": {text: [None, {text: 2**70}]}},
+    )
     edge = Edge(name, name, name, {text: text, "": -0.0}, name)
     store.apply(Diff(added_nodes=(one,), added_edges=(edge,)))
     assert not PropertyGraph.of((one,), (edge,)).diff(store.graph())
     changed = Node(name, ("A", f"new {name}"), {f"{text}2": text})
-    store.apply(Diff(changed_nodes=((one, changed),), changed_edges=((edge, Edge(*edge.identity[:3], {}, name)),)))
-    assert store.graph().node(name) == changed and store.neighbours(name) == (Edge(*edge.identity[:3], {}, name),)
+    store.apply(
+        Diff(changed_nodes=((one, changed),), changed_edges=((edge, Edge(*edge.identity[:3], {}, name)),))
+    )
+    assert store.graph().node(name) == changed and store.neighbours(name) == (
+        Edge(*edge.identity[:3], {}, name),
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +211,8 @@ def test_what_this_server_cannot_hold_is_refused_whole(store, diff):
     assert len(str(caught.value)) > 20 and len(store.graph()) == 0
 
 
-# --- reading --------------------------------------------------------------------------------------------------------------
+# --- reading
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_rows_show_nodes_edges_paths_and_times_as_plain_values(store):
@@ -180,13 +225,19 @@ def test_rows_show_nodes_edges_paths_and_times_as_plain_values(store):
     ada = {"id": "Ada", "labels": ["Person", "Author"], "deep": {"a": [1, None]}}
     knows = {"subject": "Ada", "relation": "KNOWS", "object": "Bob", "since": 1.0}
     bob = {"id": "Bob", "labels": []}
-    assert store.read("MATCH (a)-[r]->() RETURN a, r, type(r) AS type") == ({"a": ada, "r": knows, "type": "KNOWS"},)
-    assert store.read("MATCH ()-[r]->() RETURN [r] AS links, {r: r} AS map") == ({"links": [knows], "map": {"r": knows}},)
-    assert store.read("MATCH p = (:Person)-[]->() RETURN p") == ({"p": [ada, knows, bob]},)
-    assert store.read("MATCH (b {id: 'Bob'}) RETURN keys(b) AS k, properties(b) AS p") == ({"k": ["id"], "p": {"id": "Bob"}},)
-    assert store.read('RETURN date("2020-01-02") AS d, [datetime("2020-01-02T03:04:05Z")] AS t, duration("P1D") AS l, 0.0 / 0.0 AS n') == (
-        {"d": "2020-01-02", "t": ["2020-01-02T03:04:05+00:00"], "l": "P1D", "n": "nan"},
+    assert store.read("MATCH (a)-[r]->() RETURN a, r, type(r) AS type") == (
+        {"a": ada, "r": knows, "type": "KNOWS"},
     )
+    assert store.read("MATCH ()-[r]->() RETURN [r] AS links, {r: r} AS map") == (
+        {"links": [knows], "map": {"r": knows}},
+    )
+    assert store.read("MATCH p = (:Person)-[]->() RETURN p") == ({"p": [ada, knows, bob]},)
+    assert store.read("MATCH (b {id: 'Bob'}) RETURN keys(b) AS k, properties(b) AS p") == (
+        {"k": ["id"], "p": {"id": "Bob"}},
+    )
+    assert store.read(
+        'RETURN date("2020-01-02") AS d, [datetime("2020-01-02T03:04:05Z")] AS t, duration("P1D") AS l, 0.0 / 0.0 AS n'
+    ) == ({"d": "2020-01-02", "t": ["2020-01-02T03:04:05+00:00"], "l": "P1D", "n": "nan"},)
 
 
 SNEAKY = (
@@ -219,7 +270,12 @@ def test_a_read_cannot_write_nor_leave_the_graph(store, statement):
 
 
 @pytest.mark.parametrize(
-    "statement", [each for each in SNEAKY if any(word in each for word in ("LOAD", "CALL db", "apoc", "INDEX", "DROP", "USER", ";"))]
+    "statement",
+    [
+        each
+        for each in SNEAKY
+        if any(word in each for word in ("LOAD", "CALL db", "apoc", "INDEX", "DROP", "USER", ";"))
+    ],
 )
 def test_a_write_cannot_leave_the_graph(store, statement):
     with pytest.raises(QueryFailed):
@@ -229,19 +285,25 @@ def test_a_write_cannot_leave_the_graph(store, statement):
 
 def test_a_write_that_comes_past_the_first_fence_is_taken_back_by_the_second(store):
     with store._link.reading(5.0) as transaction:
-        transaction.run("CREATE ({id: 'Eve', _run: 'kgot'})").consume()  # ArcadeDB lets it through in the driver's read mode
+        transaction.run(
+            "CREATE ({id: 'Eve', _run: 'kgot'})"
+        ).consume()  # ArcadeDB lets it through in the driver's read mode
     assert len(store.graph()) == 0
 
 
 def test_rows_without_end_are_refused(store):
-    many, long = "UNWIND range(1, 20000) AS n RETURN n", "UNWIND range(1, 99) AS n RETURN reduce(t = 'x', i IN range(1, 14) | t + t) AS t"
+    many, long = (
+        "UNWIND range(1, 20000) AS n RETURN n",
+        "UNWIND range(1, 99) AS n RETURN reduce(t = 'x', i IN range(1, 14) | t + t) AS t",
+    )
     for statement in (many, long):
         with pytest.raises(QueryFailed, match="return less"):
             store.read(statement)
     assert len(store.read("UNWIND range(1, 9000) AS n RETURN n")) == 9000
 
 
-# --- a namespace of its own -----------------------------------------------------------------------------------------------
+# --- a namespace of its own
+# -----------------------------------------------------------------------------------------------
 
 
 def nodes_in(driver, database):
@@ -258,9 +320,15 @@ def theirs(driver, database):
 
 
 @pytest.mark.usefixtures("theirs")
-def test_what_others_keep_in_the_database_is_neither_seen_nor_touched_nor_wiped(bolt_server, database, driver):
+def test_what_others_keep_in_the_database_is_neither_seen_nor_touched_nor_wiped(
+    bolt_server, database, driver
+):
     with open_store(bolt_server, database) as store:
-        assert len(store.graph()) == 0 and store.schema().nodes == 0 and store.read("MATCH (n) RETURN n.id AS id") == ()
+        assert (
+            len(store.graph()) == 0
+            and store.schema().nodes == 0
+            and store.read("MATCH (n) RETURN n.id AS id") == ()
+        )
         store.write("CREATE ({id: 'ours'})")
         store.write("MATCH (n) DETACH DELETE n")
         store.write("CREATE ({id: 'ours'})")
@@ -271,7 +339,9 @@ def test_what_others_keep_in_the_database_is_neither_seen_nor_touched_nor_wiped(
     assert nodes_in(driver, database) == ["new", "theirs", "too"]
 
 
-def test_nodes_that_somebody_else_puts_into_the_namespace_are_noticed_and_never_taken_over(store, database, driver):
+def test_nodes_that_somebody_else_puts_into_the_namespace_are_noticed_and_never_taken_over(
+    store, database, driver
+):
     store.write("CREATE ({id: 'ours'})")
     with driver.session(database=database) as session:
         session.run("CREATE ({id: 'theirs', _run: 'kgot'})").consume()
@@ -286,11 +356,17 @@ def turn_nodes(driver, database):
         return session.run("MATCH (n:KgotLabWriters) RETURN n.of").value()
 
 
-def test_what_writers_take_turns_by_is_seen_by_no_statement_and_goes_with_the_namespace(store, bolt_server, database, driver):
+def test_what_writers_take_turns_by_is_seen_by_no_statement_and_goes_with_the_namespace(
+    store, bolt_server, database, driver
+):
     store.write("CREATE (:City {id: 'ours'})")
     assert turn_nodes(driver, database) == ["kgot"]
-    assert store.read("MATCH (n:KgotLabWriters) RETURN n") == () and store.read("MATCH (n) RETURN count(n) AS n") == ({"n": 1},)
-    assert not store.write("MATCH (n:KgotLabWriters) DETACH DELETE n") and not store.write("MATCH (n:KgotLabWriters) SET n.written = 0")
+    assert store.read("MATCH (n:KgotLabWriters) RETURN n") == () and store.read(
+        "MATCH (n) RETURN count(n) AS n"
+    ) == ({"n": 1},)
+    assert not store.write("MATCH (n:KgotLabWriters) DETACH DELETE n") and not store.write(
+        "MATCH (n:KgotLabWriters) SET n.written = 0"
+    )
     assert store.schema().labels == {"City": 1}
     login = {"user": bolt_server.user, "password": bolt_server.password, "database": database}
     assert CypherServer.namespaces(bolt_server.uri, **login) == {"kgot": (1, 0)}
@@ -302,7 +378,9 @@ def test_what_writers_take_turns_by_is_seen_by_no_statement_and_goes_with_the_na
         assert session.run("MATCH (n) RETURN count(n)").value() == [0]
 
 
-def test_what_a_statement_makes_is_never_taken_for_what_another_namespace_takes_turns_by(store, bolt_server, database):
+def test_what_a_statement_makes_is_never_taken_for_what_another_namespace_takes_turns_by(
+    store, bolt_server, database
+):
     store.write("CREATE (:KgotLabWriters {id: 'false', of: 'theirs', written: 1})")
     before = store.graph()
     with open_store(bolt_server, database, namespace="theirs") as theirs:
@@ -321,15 +399,25 @@ def test_a_namespace_that_no_store_made_is_refused(bolt_server, database, driver
         assert session.run("MATCH (n) RETURN n.name").value() == ["theirs"]
 
 
-def test_an_edge_that_somebody_else_leads_out_of_the_namespace_cannot_be_followed(store, bolt_server, database, driver):
+def test_an_edge_that_somebody_else_leads_out_of_the_namespace_cannot_be_followed(
+    store, bolt_server, database, driver
+):
     store.write("CREATE ({id: 'a'})-[:R]->({id: 'b'})")
     with driver.session(database=database) as session:
-        session.run("MATCH (a {id: 'a'}), (b {id: 'b'}) CREATE (a)-[:R]->({id: 'theirs'})-[:R]->(b)").consume()
-    for statement in ("MATCH p = ({id: 'a'})-[*]->(x) RETURN [n IN nodes(p) | n.id] AS ids", "MATCH (a)-[*2]->(b) SET b.found = true"):
+        session.run(
+            "MATCH (a {id: 'a'}), (b {id: 'b'}) CREATE (a)-[:R]->({id: 'theirs'})-[:R]->(b)"
+        ).consume()
+    for statement in (
+        "MATCH p = ({id: 'a'})-[*]->(x) RETURN [n IN nodes(p) | n.id] AS ids",
+        "MATCH (a)-[*2]->(b) SET b.found = true",
+    ):
         with pytest.raises(QueryFailed, match="connected this graph with others"):
             (store.write if "SET" in statement else store.read)(statement)
     assert store.read("MATCH ({id: 'a'})-->(x) RETURN x.id AS id") == ({"id": "b"},)
-    assert [edge.target for edge in store.neighbours("a")] == ["b"] and store.within("a", 3) == {"a": 0, "b": 1}
+    assert [edge.target for edge in store.neighbours("a")] == ["b"] and store.within("a", 3) == {
+        "a": 0,
+        "b": 1,
+    }
     assert len(store.graph().edges) == 1 and store.schema().edges == 1
     with pytest.raises(BadInput, match="2 edges that connect it to what others have"):
         open_store(bolt_server, database, wipe=True)
@@ -337,13 +425,16 @@ def test_an_edge_that_somebody_else_leads_out_of_the_namespace_cannot_be_followe
 
 def test_a_graph_of_an_earlier_version_is_gone_on_with(bolt_server, database, driver):
     with driver.session(database=database) as session:
-        session.run("CREATE ({id: 'a', _run: 'kgot'})-[:R {_run: 'kgot'}]->({id: 'b', _run: 'kgot'})").consume()
+        session.run(
+            "CREATE ({id: 'a', _run: 'kgot'})-[:R {_run: 'kgot'}]->({id: 'b', _run: 'kgot'})"
+        ).consume()
     with open_store(bolt_server, database) as store:
         assert store.graph().ids == ("a", "b")
         assert str(store.write("MATCH (a {id: 'a'}) CREATE (a)-[:R]->({id: 'c'})")) == "+1 nodes, +1 edges"
 
 
-# --- a server that is not there -------------------------------------------------------------------------------------------
+# --- a server that is not there
+# -------------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_opened_says_why_and_never_the_password(bolt_server, database):
@@ -355,7 +446,12 @@ def test_what_cannot_be_opened_says_why_and_never_the_password(bolt_server, data
         "blank": {"namespace": " "},
     }
     for reason, options in cases.items():
-        given = {"uri": bolt_server.uri, "user": bolt_server.user, "password": bolt_server.password, "database": database} | options
+        given = {
+            "uri": bolt_server.uri,
+            "user": bolt_server.user,
+            "password": bolt_server.password,
+            "database": database,
+        } | options
         with pytest.raises((StoreUnavailable, BadInput), match=reason) as caught:
             CypherServer(given.pop("uri"), **given)
         assert given["password"] not in str(caught.value)
@@ -367,7 +463,13 @@ def test_a_closed_store_says_so(bolt_server, database):
     store = open_store(bolt_server, database)
     store.close()
     store.close()
-    for act in (store.graph, store.schema, lambda: store.write("CREATE ()"), lambda: store.read("RETURN 1"), lambda: store.apply(Diff())):
+    for act in (
+        store.graph,
+        store.schema,
+        lambda: store.write("CREATE ()"),
+        lambda: store.read("RETURN 1"),
+        lambda: store.apply(Diff()),
+    ):
         with pytest.raises(StoreUnavailable, match="was closed"):
             act()
     assert "not reachable" in repr(store)
@@ -390,7 +492,12 @@ def test_a_server_that_goes_away_gives_one_clear_error_and_when_it_is_back_all_w
     store.write("CREATE (:Person {id: 'Ada'})-[:KNOWS]->(:Person {id: 'Bob'})")
     bolt_server.kill()
     try:
-        acts = (store.graph, lambda: store.write("CREATE ()"), lambda: store.read("RETURN 1"), lambda: store.neighbours("Ada"))
+        acts = (
+            store.graph,
+            lambda: store.write("CREATE ()"),
+            lambda: store.read("RETURN 1"),
+            lambda: store.neighbours("Ada"),
+        )
         for act in (*acts, lambda: store.apply(Diff(added_nodes=(Node("Eve"),)))):
             with pytest.raises(StoreUnavailable, match="try again"):
                 act()
@@ -403,7 +510,9 @@ def test_a_server_that_goes_away_gives_one_clear_error_and_when_it_is_back_all_w
 
 
 class Gate:
-    """Stands between a store and its server, and breaks the line at the word COMMIT, before or after the server has heard it."""
+    """Stands between a store and its server, and breaks the line at the word COMMIT, before or after the
+    server has heard it.
+    """
 
     COMMIT = b"\x00\x02\xb0\x12\x00\x00"
     breaks = False
@@ -450,7 +559,8 @@ def test_a_line_that_breaks_while_a_change_is_kept_leaves_no_false_certainty(bol
         assert "sure" in store.graph().ids
 
 
-# --- real servers by Docker -----------------------------------------------------------------------------------------------
+# --- real servers by Docker
+# -----------------------------------------------------------------------------------------------
 
 
 def test_the_servers_of_the_compose_file_are_pinned_and_listen_on_this_machine_only():

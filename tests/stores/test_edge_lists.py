@@ -1,4 +1,6 @@
-"""Graphs as most people bring them: tables of edges, and JSON with nodes and links; what is wrong with one is told with its place."""
+"""Graphs as most people bring them: tables of edges, and JSON with nodes and links; what is wrong with one is
+told with its place.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def test_a_line_ends_where_a_file_says_so_and_at_no_other_separator(tmp_path):
 
 
 def test_cells_may_hold_the_delimiter_and_rows_may_say_one_thing_twice(tmp_path):
-    graph = read(tmp_path, "g.csv", 'source,target,said\na,b,"one, two\nlines"\na,b,again\na,c,007\na,d,0.5\n')
+    graph = read(
+        tmp_path, "g.csv", 'source,target,said\na,b,"one, two\nlines"\na,b,again\na,c,007\na,d,0.5\n'
+    )
     assert [(edge.target, edge.key, edge.properties["said"]) for edge in graph.edges] == [
         ("b", "", "one, two\nlines"),
         ("b", "2", "again"),
@@ -55,7 +59,10 @@ def test_cells_may_hold_the_delimiter_and_rows_may_say_one_thing_twice(tmp_path)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("who,whom\na,b\n", r"line 1: the first line names the columns.*source,type,target; this is 'who', 'whom'"),
+        (
+            "who,whom\na,b\n",
+            r"line 1: the first line names the columns.*source,type,target; this is 'who', 'whom'",
+        ),
         ("source,target\na,b\na,\n", r"line 3: the row has no target: fill in the column target"),
         ("source,target\na,b,c\n", r"line 2: 3 cells, and the head has 2"),
         ("source,source,target\na,b,c\n", r"two columns are called 'source'"),
@@ -79,13 +86,29 @@ def test_node_link_data_of_networkx_is_read_as_networkx_is(tmp_path, name):
 
 
 def test_nodes_of_other_programs_have_types_names_and_numbers(tmp_path):
-    whole = {"nodes": [{"id": 1, "type": "person", "label": "Ada"}, {"id": 2, "labels": ["a", "b"], "name": "Bob"}, "carol"]}
-    graph = read(tmp_path, "g.json", whole | {"links": [{"from": 1, "to": 2, "label": "knows", "weight": 2}, {"source": 2, "target": "x"}]})
+    whole = {
+        "nodes": [
+            {"id": 1, "type": "person", "label": "Ada"},
+            {"id": 2, "labels": ["a", "b"], "name": "Bob"},
+            "carol",
+        ]
+    }
+    graph = read(
+        tmp_path,
+        "g.json",
+        whole
+        | {"links": [{"from": 1, "to": 2, "label": "knows", "weight": 2}, {"source": 2, "target": "x"}]},
+    )
     assert set(graph.ids) == {"Ada", "Bob", "carol", "x"}
     assert graph.node("Ada") == Node("Ada", ("person",), {"source_id": "1", "name": "Ada"})
     assert graph.node("Bob").labels == ("a", "b")
-    assert [(edge.type, edge.properties) for edge in graph.edges] == [("knows", {"weight": 2}), ("related_to", {})]
-    by_place = read(tmp_path, "d3.json", {"nodes": [{"name": "x"}, {"name": "y"}], "links": [{"source": 0, "target": 1}]})
+    assert [(edge.type, edge.properties) for edge in graph.edges] == [
+        ("knows", {"weight": 2}),
+        ("related_to", {}),
+    ]
+    by_place = read(
+        tmp_path, "d3.json", {"nodes": [{"name": "x"}, {"name": "y"}], "links": [{"source": 0, "target": 1}]}
+    )
     assert [(edge.source, edge.target) for edge in by_place.edges] == [("x", "y")]
 
 

@@ -17,8 +17,34 @@ ENDINGS = {"apoc": ".jsonl", "networkx": ".json", "graphml": ".graphml", "turtle
 NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \r\n\t<&> ]]>"
 ODD = PropertyGraph.of(
     [
-        Node('a é <"&', ("B", "A"), {"x": NASTY, "i": 1, "f": 1.0, "minus": -0.0, "e": 1e308, "b": True, "n": None, "l": [1, {"a": None}]}),
-        Node("b", (), {"big": 2**80, "": "no name", "label": "z", "labels": "q", "t": "json:x", "spaces": "  x  ", "empty": "", "id": 5}),
+        Node(
+            'a é <"&',
+            ("B", "A"),
+            {
+                "x": NASTY,
+                "i": 1,
+                "f": 1.0,
+                "minus": -0.0,
+                "e": 1e308,
+                "b": True,
+                "n": None,
+                "l": [1, {"a": None}],
+            },
+        ),
+        Node(
+            "b",
+            (),
+            {
+                "big": 2**80,
+                "": "no name",
+                "label": "z",
+                "labels": "q",
+                "t": "json:x",
+                "spaces": "  x  ",
+                "empty": "",
+                "id": 5,
+            },
+        ),
         Node("bare"),
     ],
     [
@@ -55,7 +81,9 @@ def test_the_ending_says_the_form(tmp_path):
         assert read_graph(tmp_path / f"graph{ending}") == ODD
 
 
-@pytest.mark.parametrize("content", ["not a graph at all <", '{"type": "node"}', "<graphml><node/></graphml>", "\x00\x01"])
+@pytest.mark.parametrize(
+    "content", ["not a graph at all <", '{"type": "node"}', "<graphml><node/></graphml>", "\x00\x01"]
+)
 def test_a_file_that_cannot_be_read_is_named(form, content, tmp_path):
     path = tmp_path / f"bad{ENDINGS[form]}"
     path.write_text(content)
@@ -96,7 +124,9 @@ def test_a_graph_of_another_program_is_read(tmp_path):
     assert graph.node("n0").properties == {"weight": 1.5} and len(graph.edges) == 1
 
 
-@pytest.mark.parametrize("begins", [b"<?xml version='1.0' encoding='utf-42'?><graphml/>", b"<graphml><node/></graphml>", b""])
+@pytest.mark.parametrize(
+    "begins", [b"<?xml version='1.0' encoding='utf-42'?><graphml/>", b"<graphml><node/></graphml>", b""]
+)
 def test_a_damaged_graphml_file_is_refused_in_one_sentence(tmp_path, begins):
     (tmp_path / "g.graphml").write_bytes(begins)
     with pytest.raises(BadInput, match=r"g\.graphml: cannot be read as GraphML: ."):

@@ -1,4 +1,6 @@
-"""A store that a forked child inherits is not the child's: nothing that it does there reaches the parent's file, server or sandbox."""
+"""A store that a forked child inherits is not the child's: nothing that it does there reaches the parent's
+file, server or sandbox.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from kgot_lab.types import Diff, Node
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks nothing")
 
-PLACES = {"in_memory": "graph.log", "cypher_embedded": "graph.log", "sparql_embedded": "graph.log", "sqlite": "graph.db"}
+PLACES = {
+    "in_memory": "graph.log",
+    "cypher_embedded": "graph.log",
+    "sparql_embedded": "graph.log",
+    "sqlite": "graph.db",
+}
 
 
 def place(name: str, folder: Path, request: pytest.FixtureRequest) -> dict[str, str]:
@@ -27,7 +34,12 @@ def place(name: str, folder: Path, request: pytest.FixtureRequest) -> dict[str, 
         return {"path": str(folder / PLACES[name])}
     if name == "cypher_server":
         bolt = request.getfixturevalue("bolt_server")
-        return {"uri": bolt.uri, "user": bolt.user, "password": bolt.password, "database": bolt.database("forks")}
+        return {
+            "uri": bolt.uri,
+            "user": bolt.user,
+            "password": bolt.password,
+            "database": bolt.database("forks"),
+        }
     if name == "sparql_server":
         oxigraph = request.getfixturevalue("oxigraph_server")
         return {"query_url": oxigraph.query_url, "update_url": oxigraph.update_url, "namespace": "forks"}
@@ -39,7 +51,11 @@ def place(name: str, folder: Path, request: pytest.FixtureRequest) -> dict[str, 
 def run(*arguments: str) -> dict:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [sys.executable, str(forking_script.__file__), *arguments], capture_output=True, text=True, timeout=300, env=environment
+        [sys.executable, str(forking_script.__file__), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
@@ -48,11 +64,16 @@ def run(*arguments: str) -> dict:
 
 def test_a_forked_child_is_refused_and_the_parent_notices_nothing(kind, tmp_path, request):
     spoken = kind.statements
-    told = run(kind.name, json.dumps(place(kind.name, tmp_path, request)), spoken.add, spoken.know, spoken.where)
+    told = run(
+        kind.name, json.dumps(place(kind.name, tmp_path, request)), spoken.add, spoken.know, spoken.where
+    )
     child = told["child"]
     assert child.pop("repr") == child.pop("close") == "done"
     for act, said in child.items():
-        assert said.startswith("StoreUnavailable: ") and "was opened in another process, of which this one is a fork" in said, act
+        assert (
+            said.startswith("StoreUnavailable: ")
+            and "was opened in another process, of which this one is a fork" in said
+        ), act
     assert told["ended"] == 0 and told["rows"] == [1, 1]
     assert told["ids"] == ["Ada", "Charles", "London", "of the parent"]
 
@@ -84,7 +105,11 @@ def test_an_sqlite_file_that_was_open_at_the_fork_is_not_opened_in_the_child(tmp
     with open_store(tmp_path / "graph.db") as store:
         store.apply(Diff(added_nodes=(Node("Ada"),)))
         said = told_by_a_child(lambda: open_store(tmp_path / "graph.db"))
-        assert said.startswith("StoreUnavailable: ") and "was open when this process was forked" in said and "spawn" in said
+        assert (
+            said.startswith("StoreUnavailable: ")
+            and "was open when this process was forked" in said
+            and "spawn" in said
+        )
         assert told_by_a_child(lambda: len(open_store(tmp_path / "another.db").graph())) == "0"
     assert told_by_a_child(lambda: len(open_store(tmp_path / "graph.db").graph())) == "1"
 
@@ -92,7 +117,10 @@ def test_an_sqlite_file_that_was_open_at_the_fork_is_not_opened_in_the_child(tmp
 def test_a_graph_in_memory_alone_is_a_copy_of_the_childs_own():
     with open_store("in_memory") as store:
         store.write('add("Ada", "born in", "London")')
-        assert told_by_a_child(lambda: (store.write('add("Ada", "knows", "Charles")'), len(store.graph()))[1]) == "3"
+        assert (
+            told_by_a_child(lambda: (store.write('add("Ada", "knows", "Charles")'), len(store.graph()))[1])
+            == "3"
+        )
         assert len(store.graph()) == 2 and store.read("result = names()")
 
 

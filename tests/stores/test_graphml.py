@@ -1,4 +1,6 @@
-"""GraphML of other programs: nothing in it is lost without a word, and what cannot be read is told by its line."""
+"""GraphML of other programs: nothing in it is lost without a word, and what cannot be read is told by its
+line.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,20 @@ def key(name: str, type: str = "string", of: str = "node", inside: str = "") -> 
 
 
 def test_the_id_of_an_edge_is_no_relation(file):
-    graph = read_graph(file(f'{TWO}<edge id="e0" source="a" target="b"/><edge id="e1" source="a" target="b"/>'))
+    graph = read_graph(
+        file(f'{TWO}<edge id="e0" source="a" target="b"/><edge id="e1" source="a" target="b"/>')
+    )
     assert [(edge.type, edge.key) for edge in graph.edges] == [("related_to", "e0"), ("related_to", "e1")]
 
 
 @pytest.mark.parametrize("name", ["relation", "relationship", "label", "type"])
 def test_an_attribute_names_the_relation_as_ever(file, name):
-    graph = read_graph(file(f'{TWO}<edge id="e0" source="a" target="b"><data key="k">knows</data></edge>', key(name, of="edge")))
+    graph = read_graph(
+        file(
+            f'{TWO}<edge id="e0" source="a" target="b"><data key="k">knows</data></edge>',
+            key(name, of="edge"),
+        )
+    )
     assert [(edge.type, edge.key) for edge in graph.edges] == [("knows", "e0")]
 
 
@@ -53,14 +62,23 @@ def test_a_graph_that_networkx_wrote_is_read(tmp_path):
     ("inside", "says"),
     [
         ('<node id="a"/>\n<node/>', "line 5: a node without id"),
-        ('<node id="a"/>\n<node id="b"/>\n<node id="a"/>', "line 6: a second node has the id 'a', as the one in line 4"),
+        (
+            '<node id="a"/>\n<node id="b"/>\n<node id="a"/>',
+            "line 6: a second node has the id 'a', as the one in line 4",
+        ),
         (f'{TWO}\n<edge source="a"/>', "line 5: an edge without source or target"),
         (
             f'{TWO}\n<edge id="e" source="a" target="b"/>\n<edge id="e" source="a" target="b"/>',
             "line 6: a second edge from 'a' to 'b' has the id 'e', as the one in line 5",
         ),
-        ('<node id="a"><graph edgedefault="directed"><node id="b"/></graph></node>', "line 4: a graph within the node 'a'"),
-        (f'{TWO}\n<edge id="1" source="a" target="b"/><edge id="01" source="a" target="b"/>', "of 2 edges only 1 can be told apart"),
+        (
+            '<node id="a"><graph edgedefault="directed"><node id="b"/></graph></node>',
+            "line 4: a graph within the node 'a'",
+        ),
+        (
+            f'{TWO}\n<edge id="1" source="a" target="b"/><edge id="01" source="a" target="b"/>',
+            "of 2 edges only 1 can be told apart",
+        ),
     ],
 )
 def test_what_cannot_be_told_apart_is_refused_by_its_line(file, inside, says):
@@ -81,48 +99,78 @@ def test_a_second_graph_is_refused(file):
 
 
 def test_a_group_of_yed_is_read_with_what_is_in_it(file):
-    group = '<node id="g" yfiles.foldertype="group"><graph edgedefault="directed"><node id="b"/></graph></node>'
+    group = (
+        '<node id="g" yfiles.foldertype="group"><graph edgedefault="directed"><node id="b"/></graph></node>'
+    )
     assert set(read_graph(file(group)).ids) == {"g", "b"}
 
 
 @pytest.mark.parametrize(
-    ("type", "value"), [("double", "much"), ("int", "1.5"), ("long", "1e3"), ("boolean", "perhaps"), ("float", "1,5"), ("integer", "one")]
+    ("type", "value"),
+    [
+        ("double", "much"),
+        ("int", "1.5"),
+        ("long", "1e3"),
+        ("boolean", "perhaps"),
+        ("float", "1,5"),
+        ("integer", "one"),
+    ],
 )
 def test_a_wrong_value_names_its_node_line_and_type(file, type, value):
     with pytest.raises(BadInput, match=f"line 5: the node 'b' has '{value}' where the type is {type}"):
         read_graph(file(f'<node id="a"/>\n<node id="b"><data key="k">{value}</data></node>', key("x", type)))
-    with pytest.raises(BadInput, match=f"line 2: the default of the key 'x' has '{value}' where the type is {type}"):
+    with pytest.raises(
+        BadInput, match=f"line 2: the default of the key 'x' has '{value}' where the type is {type}"
+    ):
         read_graph(file(TWO, key("x", type, inside=f"<default>{value}</default>")))
 
 
 def test_a_type_and_a_key_that_are_none_are_named(file):
     with pytest.raises(BadInput, match="line 2: the key 'k' has the type 'short', which is none of int"):
         read_graph(file(TWO, key("x", "short")))
-    with pytest.raises(BadInput, match="line 4: the edge from 'a' to 'b' has a value of the key 'z', which is not declared"):
+    with pytest.raises(
+        BadInput, match="line 4: the edge from 'a' to 'b' has a value of the key 'z', which is not declared"
+    ):
         read_graph(file(f'{TWO}<edge source="a" target="b"><data key="z">1</data></edge>'))
 
 
 @pytest.mark.parametrize("of", ["node", "all"])
 def test_a_default_is_the_value_of_those_that_have_none(file, of):
-    graph = read_graph(file('<node id="a"/><node id="b"><data key="k">1</data></node>', key("w", "double", of, "<default>2.5</default>")))
+    graph = read_graph(
+        file(
+            '<node id="a"/><node id="b"><data key="k">1</data></node>',
+            key("w", "double", of, "<default>2.5</default>"),
+        )
+    )
     assert (graph.node("a").properties, graph.node("b").properties) == ({"w": 2.5}, {"w": 1.0})
 
 
 def test_a_default_names_the_relation_of_edges_that_have_none(file):
-    graph = read_graph(file(f'{TWO}<edge source="a" target="b"/>', key("label", of="edge", inside="<default>knows</default>")))
+    graph = read_graph(
+        file(
+            f'{TWO}<edge source="a" target="b"/>', key("label", of="edge", inside="<default>knows</default>")
+        )
+    )
     assert [edge.type for edge in graph.edges] == ["knows"]
 
 
 def test_labels_as_neo4j_exports_them_are_told_apart(file):
-    graph = read_graph(file('<node id="n0" labels=":Person:Poet"><data key="k">:Person:Poet</data></node>', key("labels")))
+    graph = read_graph(
+        file('<node id="n0" labels=":Person:Poet"><data key="k">:Person:Poet</data></node>', key("labels"))
+    )
     assert graph.node("n0").labels == ("Person", "Poet")
 
 
 def test_what_is_read_otherwise_than_it_stands_there_is_noted(file):
-    inside = '<node id="a"><port name="p"/><desc>of a</desc></node><edge source="a" target="b" sourceport="p"/>'
+    inside = (
+        '<node id="a"><port name="p"/><desc>of a</desc></node><edge source="a" target="b" sourceport="p"/>'
+    )
     path = file(inside, way="undirected")
     told = read_named_graph(path).note
-    assert "its edges have no direction, and point here as they are listed" in told and "1 node made of what edges name" in told
+    assert (
+        "its edges have no direction, and point here as they are listed" in told
+        and "1 node made of what edges name" in told
+    )
     assert "left out: 1 port, 1 description, 1 port of an edge" in told
     with pytest.warns(UserWarning, match=r"g\.graphml: its edges have no direction"):
         assert len(read_graph(path).edges) == 1

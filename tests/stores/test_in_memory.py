@@ -16,7 +16,9 @@ from kgot_lab.stores.in_memory import PYTHON, inverse
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node, Triple
 
-needs_sandbox = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+needs_sandbox = pytest.mark.skipif(
+    sys.platform != "linux", reason="the sandbox that is tested here needs Linux"
+)
 
 CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
 PRIZE = Node("Nobel Prize in Physics", ("Prize",))
@@ -40,7 +42,8 @@ def opened():
         yield sandbox
 
 
-# --- statements -------------------------------------------------------------------------------------------------------
+# --- statements
+# -------------------------------------------------------------------------------------------------------
 
 
 @needs_sandbox
@@ -48,7 +51,9 @@ def test_a_written_triple_can_be_read_back(opened):
     store = InMemory(opened)
     diff = store.write("add('Ada', 'born in', 'London', subject_label='Person')")
     assert str(diff) == "+2 nodes, +1 edges"
-    assert store.read("result = facts('Ada')") == ({"subject": "Ada", "relation": "born in", "object": "London"},)
+    assert store.read("result = facts('Ada')") == (
+        {"subject": "Ada", "relation": "born in", "object": "London"},
+    )
     assert store.neighbours("London") == (Edge("Ada", "born in", "London"),)
 
 
@@ -66,7 +71,12 @@ def test_the_dialects_examples_work(opened):
     store = InMemory(opened)
     assert str(store.write(PYTHON.write_example)) == "+2 nodes, +1 edges"
     (fact,) = store.read(PYTHON.read_example)
-    assert fact == {"subject": "Marie Curie", "relation": "won", "object": "Nobel Prize in Physics", "year": 1903}
+    assert fact == {
+        "subject": "Marie Curie",
+        "relation": "won",
+        "object": "Nobel Prize in Physics",
+        "year": 1903,
+    }
 
 
 @needs_sandbox
@@ -92,7 +102,12 @@ def test_diffs_applied_before_and_after_the_first_statement_are_seen_by_statemen
     store.apply(ALL)
     assert store.read("result = len(G)") == (3,)
     store.apply(Diff(added_nodes=(Node("Paris"),)))
-    assert store.read("result = names()") == ("Marie Curie", "Nobel Prize in Physics", "Pierre Curie", "Paris")
+    assert store.read("result = names()") == (
+        "Marie Curie",
+        "Nobel Prize in Physics",
+        "Pierre Curie",
+        "Paris",
+    )
     assert store.read("result = [G.nodes['Marie Curie']]") == (
         {"born": 1867, "text": "Discovered radium", "label": "Person", "labels": ["Person", "Physicist"]},
     )
@@ -112,7 +127,11 @@ def test_the_diffs_of_one_store_rebuild_the_same_graph_in_another(opened):
     for diff in diffs:
         replayed.apply(diff)
     assert replayed.schema() == store.schema()
-    assert [replayed.search(name) for name in "abc"] == [store.search(name) for name in "abc"] == [(), (), (Node("c"),)]
+    assert (
+        [replayed.search(name) for name in "abc"]
+        == [store.search(name) for name in "abc"]
+        == [(), (), (Node("c"),)]
+    )
     for diff in reversed(diffs):
         replayed.undo(diff)
     assert replayed.schema() == Schema({}, {}, 0, 0)
@@ -129,7 +148,8 @@ def test_an_undone_write_is_undone_for_the_next_statement(opened):
     assert set(store.neighbours("Marie Curie")) == {WON, WED}
 
 
-# --- without a sandbox ------------------------------------------------------------------------------------------------
+# --- without a sandbox
+# ------------------------------------------------------------------------------------------------
 
 
 def test_looking_around_and_applying_diffs_need_no_sandbox(quiet):
@@ -146,7 +166,13 @@ def test_the_graph_holds_what_was_applied(quiet):
 
 def test_a_schema_counts_what_is_there_now(quiet):
     assert quiet.schema() == Schema({"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "won": 1}, 3, 2)
-    quiet.apply(Diff(removed_edges=(WON,), removed_nodes=(PRIZE,), changed_nodes=((CURIE, Node("Marie Curie", ("Person",))),)))
+    quiet.apply(
+        Diff(
+            removed_edges=(WON,),
+            removed_nodes=(PRIZE,),
+            changed_nodes=((CURIE, Node("Marie Curie", ("Person",))),),
+        )
+    )
     assert quiet.schema() == Schema({"Person": 2}, {"married": 1}, 2, 1)
 
 
@@ -187,7 +213,11 @@ def test_search_forgets_what_was_removed_and_obeys_its_limit(quiet):
 
 def test_a_search_among_ten_thousand_nodes_looks_only_at_those_that_have_its_words():
     store = InMemory(open=no_sandbox)
-    store.apply(Diff(added_nodes=tuple(Node(f"person {i}", ("P",), {"town": f"town {i % 50}"}) for i in range(10_000))))
+    store.apply(
+        Diff(
+            added_nodes=tuple(Node(f"person {i}", ("P",), {"town": f"town {i % 50}"}) for i in range(10_000))
+        )
+    )
     assert [store.search(f"person {i} town")[0].id for i in range(9)] == [f"person {i}" for i in range(9)]
     assert calls(lambda: store.search("9999")) < 100 < 10_000 < calls(lambda: store.search("person")) < 50_000
     store.apply(Diff(added_nodes=(Node("late"),)))
@@ -221,7 +251,8 @@ def test_undoing_every_part_of_a_diff_gives_the_graph_back(quiet):
     assert set(quiet.graph().edges) == {WON, WED}
 
 
-# --- by name ----------------------------------------------------------------------------------------------------------
+# --- by name
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_store_opens_by_name():

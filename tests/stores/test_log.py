@@ -1,4 +1,6 @@
-"""The log of diffs: what was acknowledged is there, what was not is not, and a file that is something else is not touched."""
+"""The log of diffs: what was acknowledged is there, what was not is not, and a file that is something else is
+not touched.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def some_diffs(count=20, seed=0):
     """Writes that add, change and remove."""
     chance, store = random.Random(seed), InMemory()
     for number in range(count):
-        node = Node(f"n{number}", ("Thing",), {"text": NASTY, "number": number, "deep": {"a": [1, None, 1.5]}})
+        node = Node(
+            f"n{number}", ("Thing",), {"text": NASTY, "number": number, "deep": {"a": [1, None, 1.5]}}
+        )
         before = list(store.graph().nodes)
         edges = (Edge(node.id, "near", chance.choice(before).id, {"w": 0.1}),) if before else ()
         diff = Diff(added_nodes=(node,), added_edges=edges)
@@ -76,7 +80,12 @@ for diff in some_diffs(int(sys.argv[3])):
 os._exit(9)
 """
     tests = str(Path(__file__).parents[1])
-    ran = subprocess.run([sys.executable, "-c", code, str(path), tests, str(count)], capture_output=True, text=True, timeout=600)
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(path), tests, str(count)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert ran.returncode == 9, ran.stderr
     return path.read_bytes(), [int(line) for line in ran.stdout.split()]
 
@@ -93,7 +102,9 @@ def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_l
     whole, sizes = killed_while_writing(path)
     for torn in (b"0", b"0123456789abcdef {", b"\0" * 50, b"0123456789abcdef {}\n", b"x" * 5_000):
         path.write_bytes(whole + torn)
-        with pytest.warns(UserWarning, match=r"ended in record 6, which was cut off.*is kept as graph.log.damaged-1"):
+        with pytest.warns(
+            UserWarning, match=r"ended in record 6, which was cut off.*is kept as graph.log.damaged-1"
+        ):
             store = InMemory(path=path)
         store.apply(Diff(added_nodes=(Node("new"),)))
         store.close()
@@ -126,7 +137,10 @@ def test_no_flipped_bit_in_a_record_is_passed_over(tmp_path):
         data = bytearray(whole)
         data[place] ^= 1 << chance.randrange(8)
         path.write_bytes(data)
-        with pytest.raises(StoreDamaged, match=r"of 5 records that were put on the disk only the first \d are whole; nothing was changed"):
+        with pytest.raises(
+            StoreDamaged,
+            match=r"of 5 records that were put on the disk only the first \d are whole; nothing was changed",
+        ):
             InMemory(path=path)
         assert path.read_bytes() == data
 
@@ -135,7 +149,12 @@ def test_a_line_that_was_removed_or_moved_is_noticed(tmp_path):
     path = tmp_path / "graph.log"
     whole, _ = killed_while_writing(path)
     lines = whole.splitlines(keepends=True)
-    for changed in (lines[:4] + lines[5:], lines[:-1], [*lines[:4], lines[5], lines[4], *lines[6:]], lines[:5] + lines[4:]):
+    for changed in (
+        lines[:4] + lines[5:],
+        lines[:-1],
+        [*lines[:4], lines[5], lines[4], *lines[6:]],
+        lines[:5] + lines[4:],
+    ):
         path.write_bytes(b"".join(changed))
         with pytest.raises(StoreDamaged):
             InMemory(path=path)
@@ -222,7 +241,8 @@ def test_damage_before_the_end_of_an_old_log_is_an_error_and_the_file_is_left_al
     assert path.read_bytes() == data
 
 
-# --- locks ------------------------------------------------------------------------------------------------------------
+# --- locks
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
@@ -310,7 +330,9 @@ def test_a_file_of_somebody_else_is_not_touched_and_nothing_is_left_beside_it(tm
     with pytest.raises(BadInput, match="not a diff log"):
         InMemory(path=mine)
     after = mine.stat()
-    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and list(tmp_path.iterdir()) == [mine]
+    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and list(
+        tmp_path.iterdir()
+    ) == [mine]
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", "/dev/zero", tmp_path):
         with pytest.raises(StoreUnavailable, match="it is no file"):
@@ -326,7 +348,14 @@ def test_an_empty_file_becomes_a_log_and_that_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"notes of mine\n", b"\x00" * 100, b'{"type":"node"}\n', b"SQLite format 3\x00" + bytes(200), b"0123abcd my notes"]
+    "content",
+    [
+        b"notes of mine\n",
+        b"\x00" * 100,
+        b'{"type":"node"}\n',
+        b"SQLite format 3\x00" + bytes(200),
+        b"0123abcd my notes",
+    ],
 )
 def test_a_file_that_is_no_log_is_not_touched(tmp_path, content):
     path = tmp_path / "mine"
@@ -354,7 +383,12 @@ def test_a_store_that_was_closed_leaves_its_file_to_others(tmp_path):
     first = InMemory(path=path)
     first.apply(Diff(added_nodes=(Node("a"),)))
     first.close()
-    for act in (first.graph, first.schema, first.compact, lambda: first.apply(Diff(added_nodes=(Node("c"),)))):
+    for act in (
+        first.graph,
+        first.schema,
+        first.compact,
+        lambda: first.apply(Diff(added_nodes=(Node("c"),))),
+    ):
         with pytest.raises(StoreUnavailable, match="was closed; open another one"):
             act()
         with InMemory(path=path) as second:
@@ -402,7 +436,9 @@ print(*InMemory(path=sys.argv[1]).graph().ids)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 def test_a_write_that_the_disk_cannot_take_is_not_made_and_does_not_come_back(tmp_path):
-    ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path / "graph.log")], capture_output=True, text=True, timeout=600)
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "graph.log")], capture_output=True, text=True, timeout=600
+    )
     *refused, before, after = ran.stdout.splitlines()
     assert refused[0] == "refused" and before == after == "a next", ran.stderr
     assert not list(tmp_path.glob("*.new"))

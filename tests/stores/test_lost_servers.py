@@ -1,4 +1,6 @@
-"""A statement over which a server went away is sent once: not again by the store, not by the run, and not by the run that is resumed."""
+"""A statement over which a server went away is sent once: not again by the store, not by the run, and not by
+the run that is resumed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.tools.search import search
 
 WORD = "deadlyword"
-READS = {"cypher_server": "MATCH (n {id: 'deadlyword'}) RETURN n.id", "sparql_server": "SELECT ?p { :deadlyword ?p ?o }"}
+READS = {
+    "cypher_server": "MATCH (n {id: 'deadlyword'}) RETURN n.id",
+    "sparql_server": "SELECT ?p { :deadlyword ?p ?o }",
+}
 
 
 @pytest.fixture(params=READS)
@@ -49,7 +54,9 @@ def open_it(kind, line, request):
 def test_a_store_sends_it_once_and_says_what_became_of_it(kind, line, open_it):
     with closing(open_it()) as store:
         for _ in range(2):
-            with pytest.raises(ServerLost, match="went away while it answered this statement, which is not sent again") as caught:
+            with pytest.raises(
+                ServerLost, match="went away while it answered this statement, which is not sent again"
+            ) as caught:
                 store.read(READS[kind])
             assert caught.value.statement == READS[kind] and isinstance(caught.value, QueryFailed)
         with pytest.raises(StoreUnavailable):
@@ -60,7 +67,9 @@ def test_a_store_sends_it_once_and_says_what_became_of_it(kind, line, open_it):
         assert store.schema().nodes == 0 and line.heard == 1
 
 
-def test_a_write_that_a_server_of_cypher_went_away_over_was_not_made_and_is_not_sent_again(line, open_it, kind):
+def test_a_write_that_a_server_of_cypher_went_away_over_was_not_made_and_is_not_sent_again(
+    line, open_it, kind
+):
     if kind != "cypher_server":
         pytest.skip("a write in SPARQL runs in the sandbox, and only what it changed is sent")
     with closing(open_it()) as store:
@@ -74,7 +83,9 @@ def test_a_write_that_a_server_of_cypher_went_away_over_was_not_made_and_is_not_
 
 @pytest.fixture
 def written_over(oxigraph_server):
-    """What becomes of a write over which the line to a SPARQL server breaks, the store that made it, and the server's own graph."""
+    """What becomes of a write over which the line to a SPARQL server breaks, the store that made it, and the
+    server's own graph.
+    """
 
     @contextmanager
     def written(**how):
@@ -105,7 +116,9 @@ def test_a_change_that_did_not_reach_the_server_is_not_there_and_the_store_says_
 @pytest.mark.parametrize("too_late", [True, False])
 def test_a_change_is_not_known_to_be_made_where_nobody_answers_any_more(written_over, too_late):
     with written_over(too_late=too_late) as (write, store, line):
-        with pytest.raises(StoreUnavailable, match=r"went away while it was keeping a change .*may be there or not"):
+        with pytest.raises(
+            StoreUnavailable, match=r"went away while it was keeping a change .*may be there or not"
+        ):
             write()
         line.back()
         assert store.schema().nodes == too_late
@@ -114,7 +127,12 @@ def test_a_change_is_not_known_to_be_made_where_nobody_answers_any_more(written_
 def test_a_run_records_it_as_refused_and_the_resumed_run_goes_past_it(kind, line, open_it, tmp_path):
     said = CYPHER if kind == "cypher_server" else SPARQL
     deadly, fine = ({"choice": "RETRIEVE", "text": text} for text in (READS[kind], said.where))
-    answer = {"parse": {"answer": "London"}, "choose": {"number": 1}, "guess": {"answer": "a guess"}, "merge": {"reason": "more"}}
+    answer = {
+        "parse": {"answer": "London"},
+        "choose": {"number": 1},
+        "guess": {"answer": "a guess"},
+        "merge": {"reason": "more"},
+    }
     llm = scripted(
         vote=[*votes("I", "I", "I"), deadly, deadly, deadly, fine],
         write={"statements": [said.add]},

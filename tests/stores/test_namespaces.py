@@ -1,4 +1,6 @@
-"""Runs on one server: each has a namespace of its own, which others neither see nor touch, and which can be kept, wiped and deleted."""
+"""Runs on one server: each has a namespace of its own, which others neither see nor touch, and which can be
+kept, wiped and deleted.
+"""
 
 from __future__ import annotations
 
@@ -72,12 +74,18 @@ def name() -> str:
 def asked(place, store):
     """A scripted run in a store: one fact is looked up, written and read."""
     ballots = [*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": place.said.where}]
-    answer = {"parse": {"answer": "London"}, "choose": {"number": 1}, "guess": {"answer": "a guess"}, "merge": {"reason": "more"}}
+    answer = {
+        "parse": {"answer": "London"},
+        "choose": {"number": 1},
+        "guess": {"answer": "a guess"},
+        "merge": {"reason": "more"},
+    }
     llm = scripted(vote=ballots, write={"statements": [place.said.add]}, tools=call(), **answer)
     return list(think("Where was Ada born?", llm, store, [search(ADA, bm25(ADA), k=2)], FEW))
 
 
-# --- runs -----------------------------------------------------------------------------------------------------------------
+# --- runs
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def test_a_second_question_on_a_server_works_and_each_has_its_graph(place):
@@ -85,7 +93,9 @@ def test_a_second_question_on_a_server_works_and_each_has_its_graph(place):
     for _ in range(2):
         with closing(place.begin()) as store:
             events = asked(place, store)
-            assert (events[-1].text, events[-1].forced) == ("London", False) and isinstance(events[-1], Answered)
+            assert (events[-1].text, events[-1].forced) == ("London", False) and isinstance(
+                events[-1], Answered
+            )
             assert [event.diff.added_edges for event in events if isinstance(event, Wrote)] == [(BORN,)]
             stores.append(store.namespace)
     assert len(set(stores)) == 2 and all(namespaces(place.kind, place.at)[each] == (2, 1) for each in stores)
@@ -99,9 +109,15 @@ def test_two_stores_that_were_opened_while_both_were_empty_never_meet(place):
         other.apply(NEIGHBOUR)
         assert len(one.read(place.said.where)) == 1 and one.schema().nodes == 2
         assert one.search("fog") == () and one.neighbours("Nobody") == ()
-        assert str(one.write(place.said.change)) == "~1 nodes" and other.graph() == PropertyGraph.of().apply(NEIGHBOUR)
+        assert str(one.write(place.said.change)) == "~1 nodes" and other.graph() == PropertyGraph.of().apply(
+            NEIGHBOUR
+        )
         assert Edge("Ada", "knows", "Nobody") in other.write(place.said.remove).removed_edges
-        assert one.within("Ada", 3) == {"Ada": 0, "London": 1} and len(one.read(place.said.where)) == 1 and len(one.graph().edges) == 1
+        assert (
+            one.within("Ada", 3) == {"Ada": 0, "London": 1}
+            and len(one.read(place.said.where)) == 1
+            and len(one.graph().edges) == 1
+        )
 
 
 def test_runs_side_by_side_in_threads_do_not_see_each_other(place):
@@ -173,11 +189,16 @@ def test_no_statement_shows_or_changes_what_others_have(place, name):
     secret = f"secret {next(NUMBERS)}"
     theirs = (*NEIGHBOUR.added_nodes, Node(secret, ("Person",), {"secret": secret}))
     graph = PropertyGraph.of(theirs, (*NEIGHBOUR.added_edges, Edge("Ada", "knows", secret)))
-    with closing(place.begin(namespace=f"{name} theirs")) as other, closing(place.begin(namespace=name)) as store:
+    with (
+        closing(place.begin(namespace=f"{name} theirs")) as other,
+        closing(place.begin(namespace=name)) as store,
+    ):
         other.apply(graph.of().diff(graph))
         of_theirs = graph_iri(f"{name} theirs")
         statements = (
-            [each.replace("<GRAPH>", f"<{of_theirs}>") for each in HOSTILE_SPARQL] if place.said is SPARQL else HOSTILE + STATEMENTS
+            [each.replace("<GRAPH>", f"<{of_theirs}>") for each in HOSTILE_SPARQL]
+            if place.said is SPARQL
+            else HOSTILE + STATEMENTS
         )
         for statement in statements:
             for act in (store.read, store.write):
@@ -186,14 +207,17 @@ def test_no_statement_shows_or_changes_what_others_have(place, name):
                 except QueryFailed as refused:
                     assert len(refused.reason) > 10 and secret not in refused.reason, statement
             if place.said is CYPHER:
-                assert other.schema() == Schema(graph.labels(), graph.types(), len(graph), len(graph.edges)), statement
+                assert other.schema() == Schema(
+                    graph.labels(), graph.types(), len(graph), len(graph.edges)
+                ), statement
             if not store.schema().nodes:
                 store.write(place.said.add)
         assert secret not in str([*store.graph().nodes, *store.graph().edges])
         assert other.graph() == graph
 
 
-# --- one that is named: kept, wiped, deleted --------------------------------------------------------------------------------
+# --- one that is named: kept, wiped, deleted
+# --------------------------------------------------------------------------------
 
 
 def test_a_graph_that_is_there_is_refused_with_what_to_do_kept_or_wiped(place, name):
@@ -223,14 +247,22 @@ def test_a_run_that_goes_on_finds_what_is_in_its_namespace_or_a_new_one(place, n
 
 def test_namespaces_are_listed_with_what_they_hold_and_deleted_one_by_one(place, name):
     sizes = {f"{name} {number}": number for number in range(1, 4)}
-    parallel = (Edge("n0", "r", "n0"), Edge("n0", "r", "n0", {"a": 1}, "2"), Edge("n0", "s", "n0", {"b": [1, 2]}))
+    parallel = (
+        Edge("n0", "r", "n0"),
+        Edge("n0", "r", "n0", {"a": 1}, "2"),
+        Edge("n0", "s", "n0", {"b": [1, 2]}),
+    )
     for each, nodes in sizes.items():
         with closing(place.begin(namespace=each)) as store:
-            store.apply(Diff(added_nodes=tuple(Node(f"n{number}") for number in range(nodes)), added_edges=parallel))
+            store.apply(
+                Diff(added_nodes=tuple(Node(f"n{number}") for number in range(nodes)), added_edges=parallel)
+            )
     there = namespaces(place.kind, place.at)
     assert {each: there[each] for each in sizes} == {each: (nodes, 3) for each, nodes in sizes.items()}
     delete_namespace(place.kind, place.at, namespace=f"{name} 2")
-    assert namespaces(place.kind, place.at) == {each: size for each, size in there.items() if each != f"{name} 2"}
+    assert namespaces(place.kind, place.at) == {
+        each: size for each, size in there.items() if each != f"{name} 2"
+    }
     with pytest.raises(UnknownName, match="unknown namespace"):
         delete_namespace(place.kind, place.at, namespace=f"{name} 2")
     with closing(open_store(place.kind, at=place.at, namespace=f"{name} 3", **login())) as store:
@@ -242,13 +274,17 @@ def login():
     return {option: os.environ[key] for option, key in keys.items() if key in os.environ}
 
 
-@pytest.mark.parametrize("how", [{"keep": True}, {"wipe": True}, {"keep": True, "wipe": True, "namespace": "n"}, {"namespace": "  "}])
+@pytest.mark.parametrize(
+    "how",
+    [{"keep": True}, {"wipe": True}, {"keep": True, "wipe": True, "namespace": "n"}, {"namespace": "  "}],
+)
 def test_what_does_not_say_which_graph_is_refused(place, how):
     with pytest.raises(BadInput, match=r"namespace=NAME|give one of both|namespace"):
         place.begin(**how)
 
 
-# --- what is no server ------------------------------------------------------------------------------------------------------
+# --- what is no server
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_is_kept_or_wiped_and_has_no_namespaces(tmp_path):
@@ -263,7 +299,11 @@ def test_a_file_is_kept_or_wiped_and_has_no_namespaces(tmp_path):
         assert len(store.graph()) == 0
     with closing(empty_store(path)) as store:
         assert len(store.graph()) == 0
-    for act in (lambda: empty_store(path, namespace="n"), lambda: namespaces(path), lambda: delete_namespace(path, namespace="n")):
+    for act in (
+        lambda: empty_store(path, namespace="n"),
+        lambda: namespaces(path),
+        lambda: delete_namespace(path, namespace="n"),
+    ):
         with pytest.raises(BadInput, match="only a server has namespaces"):
             act()
     for act in (lambda: namespaces("cypher_server"), lambda: namespaces("sparql_server")):

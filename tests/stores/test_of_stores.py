@@ -1,4 +1,6 @@
-"""The file of a store as a graph to begin with: it is read as it is, and nothing is locked, mended or made beside it."""
+"""The file of a store as a graph to begin with: it is read as it is, and nothing is locked, mended or made
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from kgot_lab.stores.files import write_graph
 from kgot_lab.stores.files.of_stores import is_store_file, read_store_file
 from kgot_lab.types import Edge, Node, Triple
 
-GRAPH = PropertyGraph.of([Node("Ada", ("Person",), {"born": 1815}), Node("London")], [Edge("Ada", "born in", "London", {}, "k")])
+GRAPH = PropertyGraph.of(
+    [Node("Ada", ("Person",), {"born": 1815}), Node("London")], [Edge("Ada", "born in", "London", {}, "k")]
+)
 MORE = PropertyGraph.of([*GRAPH.nodes, Node("Paris")], GRAPH.edges)
 ENDINGS = [".log", ".jsonl", ".sqlite", ".db"]
 
@@ -38,7 +42,9 @@ def stored(path: Path, *graphs: PropertyGraph) -> Path:
 def test_the_graph_of_a_store_is_read_and_the_folder_stays_as_it_is(tmp_path, ending):
     path = stored(tmp_path / f"g{ending}", GRAPH, MORE)
     before = held(tmp_path)
-    assert is_store_file(path) and not MORE.diff(read_store_file(path).graph) and not read_store_file(path).note
+    assert (
+        is_store_file(path) and not MORE.diff(read_store_file(path).graph) and not read_store_file(path).note
+    )
     assert held(tmp_path) == before
 
 
@@ -58,7 +64,11 @@ def test_a_torn_log_is_read_up_to_there_and_not_cut(tmp_path):
         file.write(b'0123456789abcdef {"nodes":[["half')
     before = held(tmp_path)
     read = read_store_file(path)
-    assert read.graph == GRAPH and "it ended in record 2, which was cut off" in read.note and "the file stays as it is" in read.note
+    assert (
+        read.graph == GRAPH
+        and "it ended in record 2, which was cut off" in read.note
+        and "the file stays as it is" in read.note
+    )
     assert held(tmp_path) == before and path.stat().st_size > whole
 
 
@@ -100,20 +110,32 @@ def test_a_row_that_is_not_as_it_was_written_is_damage(tmp_path):
         read_store_file(path)
 
 
-def test_an_sqlite_file_of_another_program_is_read_by_its_tables_and_the_note_says_which_rows_are_not(tmp_path):
+def test_an_sqlite_file_of_another_program_is_read_by_its_tables_and_the_note_says_which_rows_are_not(
+    tmp_path,
+):
     edges = [*EDGES, ("cache", "gone", "enables", None), ("gone", "cost", "enables", None)]
     read = read_store_file(of_profile(tmp_path / "theirs.db", "claude", edges=edges))
     assert [(edge.source, edge.type, edge.target) for edge in read.graph.edges] == [
         ("cache", "enables", "cost"),
         ("cache", "has_limitation", "stale"),
     ]
-    assert read.note.startswith("tables of the profile claude: nodes(node_id, name, node_type, metadata) and edges(source_node_id,")
-    assert "; 2 rows not read as written: row 3 of edges (edge 'cache' -enables-> 'gone'): there is no node 'gone'" in read.note
+    assert read.note.startswith(
+        "tables of the profile claude: nodes(node_id, name, node_type, metadata) and edges(source_node_id,"
+    )
+    assert (
+        "; 2 rows not read as written: row 3 of edges (edge 'cache' -enables-> 'gone'): there is no node 'gone'"
+        in read.note
+    )
     assert read.note.endswith(" and 1 more")
 
 
 def test_numbers_for_ids_give_way_to_names_in_a_file_of_another_program(tmp_path):
-    path = of_profile(tmp_path / "theirs.db", "hal", [(1, "Ada", "Person", None), (2, "London", "City", None)], [(1, 2, "born_in", None)])
+    path = of_profile(
+        tmp_path / "theirs.db",
+        "hal",
+        [(1, "Ada", "Person", None), (2, "London", "City", None)],
+        [(1, 2, "born_in", None)],
+    )
     assert read_store_file(path).graph.to_triples() == (Triple("Ada", "born_in", "London"),)
 
 

@@ -1,4 +1,6 @@
-"""A run that was killed between a write and its line on the trace: its store is one write ahead, and the run resumes in it."""
+"""A run that was killed between a write and its line on the trace: its store is one write ahead, and the run
+resumes in it.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class Counting:
 
 
 def model(said, asked=0, **more):
-    """A model that votes twice to insert, writes two statements each time, and reads; `asked` ballots were cast before."""
+    """A model that votes twice to insert, writes two statements each time, and reads; `asked` ballots were
+    cast before.
+    """
     seven = said.add.replace("Ada", "Eve").replace("1815", "1816")
     reads = [{"choice": "RETRIEVE", "text": said.where}] * 3
     written = [{"statements": [said.add, said.know]}, {"statements": [seven, said.change]}]
@@ -76,7 +80,9 @@ def model(said, asked=0, **more):
 
 
 def killed(home, said, path, writes):
-    """A run that was killed after so many writes and before the line of the last: the trace is one write behind its store."""
+    """A run that was killed after so many writes and before the line of the last: the trace is one write
+    behind its store.
+    """
     with opened(home) as store, pytest.raises(Kill):
         for _ in record(think(QUESTION, model(said), KilledAfter(store, writes), [TOOL], LIMITS), path):
             pass
@@ -88,13 +94,19 @@ def killed(home, said, path, writes):
 def left_over(said, events):
     """The model for what is left of a run."""
     asked = [event.role for event in of(Asked, events)]
-    more = {"write": {"statements": [said.add.replace("Ada", "Eve").replace("1815", "1816"), said.change]}} if asked.count("write") else {}
+    more = (
+        {"write": {"statements": [said.add.replace("Ada", "Eve").replace("1815", "1816"), said.change]}}
+        if asked.count("write")
+        else {}
+    )
     calls = [call(), call("Charles")][asked.count("tools") :] or [call("nothing more")]
     return model(said, asked.count("vote"), tools=calls, **more)
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3, 4])
-def test_a_run_killed_between_a_write_and_its_line_resumes_and_the_write_is_not_repeated(home, kind, tmp_path, writes):
+def test_a_run_killed_between_a_write_and_its_line_resumes_and_the_write_is_not_repeated(
+    home, kind, tmp_path, writes
+):
     said, path = kind.statements, tmp_path / "run.jsonl"
     before = killed(home, said, path, writes)
     with opened(home) as store:
@@ -104,10 +116,19 @@ def test_a_run_killed_between_a_write_and_its_line_resumes_and_the_write_is_not_
         assert store.graph() == graph_after(events)
     written = [event.statement for event in of(Wrote, events)]
     assert events[: len(before)] == list(before) and len(written) == 4 and events[-1].text == "London"
-    assert counting.written == written[writes:]  # the one that was ahead is on the trace and was not run again
-    cut = next(number for number, event in enumerate(events) if isinstance(event, Wrote) and event.statement == written[writes - 1])
+    assert (
+        counting.written == written[writes:]
+    )  # the one that was ahead is on the trace and was not run again
+    cut = next(
+        number
+        for number, event in enumerate(events)
+        if isinstance(event, Wrote) and event.statement == written[writes - 1]
+    )
     assert graph_after(events[: cut + 1]) == ahead
-    if said is not SQL and kind.name not in ("cypher_server", "neo4j"):  # a Bolt server tells its graph in an order of its own
+    if said is not SQL and kind.name not in (
+        "cypher_server",
+        "neo4j",
+    ):  # a Bolt server tells its graph in an order of its own
         assert verify(load_run(path)) is None
     elif kind.name == "sqlite":
         with open_store("sqlite") as other:
@@ -127,7 +148,12 @@ MORE = {
     "another node": Diff(added_nodes=(Node("Byron"),)),
     "another edge": Diff(added_edges=(Edge("Ada", "met", "London"),)),
     "another value": Diff(
-        changed_edges=((Edge("Ada", "born in", "London", {"year": 1815}), Edge("Ada", "born in", "London", {"year": 1816})),)
+        changed_edges=(
+            (
+                Edge("Ada", "born in", "London", {"year": 1815}),
+                Edge("Ada", "born in", "London", {"year": 1816}),
+            ),
+        )
     ),
 }
 
@@ -141,7 +167,10 @@ def test_a_store_that_holds_anything_else_is_refused_and_stays_as_it_is(home, ki
         for name, more in MORE.items():
             store.apply(more)
             there = store.graph()
-            with pytest.raises(BadInput, match=r"the store holds another graph, of \d nodes; to go on with this run it must be empty"):
+            with pytest.raises(
+                BadInput,
+                match=r"the store holds another graph, of \d nodes; to go on with this run it must be empty",
+            ):
                 resume(path, store, Resources([TOOL], left_over(said, before)))
             assert store.graph() == there and load_run(path).events == before, name
             store.apply(store.graph().diff(ahead))
@@ -176,7 +205,9 @@ def test_a_statement_that_has_another_outcome_each_time_is_refused(tmp_path):
     chance = {"statements": ["import os\nadd('Ada', 'knows', os.urandom(8).hex())"]}
     with open_store("in_memory") as store:
         with pytest.raises(Kill):
-            for _ in record(think(QUESTION, model(said, write=chance), KilledAfter(store, 1), [TOOL], LIMITS), path):
+            for _ in record(
+                think(QUESTION, model(said, write=chance), KilledAfter(store, 1), [TOOL], LIMITS), path
+            ):
                 pass
         with pytest.raises(BadInput, match="the store holds another graph"):
             resume(path, store, Resources([TOOL], model(said)))
@@ -188,7 +219,11 @@ def test_the_same_call_of_ask_goes_on_in_a_store_one_write_ahead(tmp_path, given
     with open_store("in_memory", at=place) as store, pytest.raises(Kill):
         kgot_lab.ask(QUESTION, TOOL, model(said), preset=LIMITS, store=KilledAfter(store, 2), trace=path)
     before = load_run(path).events
-    with closing(open_store("in_memory")) if given != "open" else open_store("in_memory", at=place) as opened_here:
+    with (
+        closing(open_store("in_memory"))
+        if given != "open"
+        else open_store("in_memory", at=place) as opened_here
+    ):
         where = opened_here if given == "open" else place
         run = kgot_lab.ask(QUESTION, TOOL, left_over(said, before), preset=LIMITS, store=where, trace=path)
     assert run.answer == "London" and len(of(Wrote, run.events)) == 4

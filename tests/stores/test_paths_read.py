@@ -16,9 +16,15 @@ from kgot_lab.types import Diff, Edge, Node, Triple
 
 COLUMNS = "start place_1 sentence_1 source_1 relation subject object name end place_2 sentence_2 source_2 worth".split()
 PASSAGES = {
-    "Ed Wood": (("Ed Wood is a film by Tim Burton.", ["Tim Burton"]), ("It stars Johnny Depp.", ["Johnny Depp"])),
+    "Ed Wood": (
+        ("Ed Wood is a film by Tim Burton.", ["Tim Burton"]),
+        ("It stars Johnny Depp.", ["Johnny Depp"]),
+    ),
     "Tim Burton": (("Tim Burton was born in Burbank, California.", ["Burbank", "California"]),),
-    "Johnny Depp": (("Johnny Depp was born in Kentucky.", ["Kentucky"]), ("He met Tim Burton.", ["Tim Burton"])),
+    "Johnny Depp": (
+        ("Johnny Depp was born in Kentucky.", ["Kentucky"]),
+        ("He met Tim Burton.", ["Tim Burton"]),
+    ),
     "Burbank": (("Burbank lies in California.", ["California"]),),
     "Sinister": (("Sinister is a film by Scott Derrickson.", ["Scott Derrickson"]),),
     "Scott Derrickson": (("Scott Derrickson was born in Denver.", ["Denver"]),),
@@ -31,9 +37,46 @@ WORTH = {
     "Burbank §1": 0.5, "Scott Derrickson §1": 0.3, "Denver §1": 0.2, "Cars §1": 0.1, "Nowhere §1": 9.0,
 }  # fmt: skip
 NASTY = (
-    *("it's", 'a "quote"', "back\\slash", "back\\u0041", "two\nlines", "{braces}", "100%", "%41", "smile 😀", "back`tick", "$1 $$ :x ?y"),
-    *("'); DROP TABLE nodes; --", '"}) DETACH DELETE n //', "> . } ; INSERT DATA { :a :b :c", "http://example.org/a_b?c=%20", "os.exit()"),
-    *("A", "A b", "A-b", "A.b", "A.", "-A", "A_b", "A~b", "A:b", "A0", "AZ", "A[b", "Aa", "A{b", "Aé", "A–b", "A中", "A!b"),
+    *(
+        "it's",
+        'a "quote"',
+        "back\\slash",
+        "back\\u0041",
+        "two\nlines",
+        "{braces}",
+        "100%",
+        "%41",
+        "smile 😀",
+        "back`tick",
+        "$1 $$ :x ?y",
+    ),
+    *(
+        "'); DROP TABLE nodes; --",
+        '"}) DETACH DELETE n //',
+        "> . } ; INSERT DATA { :a :b :c",
+        "http://example.org/a_b?c=%20",
+        "os.exit()",
+    ),
+    *(
+        "A",
+        "A b",
+        "A-b",
+        "A.b",
+        "A.",
+        "-A",
+        "A_b",
+        "A~b",
+        "A:b",
+        "A0",
+        "AZ",
+        "A[b",
+        "Aa",
+        "A{b",
+        "Aé",
+        "A–b",
+        "A中",
+        "A!b",
+    ),
     *("A\tb", "A\x7fb", "A\r\nb", "A\u2028b", "A\u200bb"),
     *("says", "mentions", "start", "ODD", "rdf:type", "null"),
 )
@@ -44,7 +87,10 @@ def graph_of(passages, facts):
     for title, sentences in passages.items():
         for number, (sentence, names) in enumerate(sentences, start=1):
             place, told = f"{title} §{number}", {"source": f"document of {title}", "sentence": sentence}
-            edges += [Edge(title, "says", place, told), *(Edge(place, "mentions", name, told) for name in names)]
+            edges += [
+                Edge(title, "says", place, told),
+                *(Edge(place, "mentions", name, told) for name in names),
+            ]
     edges += [Edge(*fact, {"source": "a model", "sentence": f"Of {' '.join(fact)}."}) for fact in facts]
     ids = dict.fromkeys(id for edge in edges for id in (edge.source, edge.target))
     return Diff(added_nodes=tuple(map(Node, ids)), added_edges=tuple(edges))
@@ -63,14 +109,42 @@ def by_definition(diff, names, worth, most):
         one = first.source, first.target, first.properties["sentence"], first.properties["source"], "", "", ""
         rows.append((*one, "", "", "", "", "", worth[first.target]))
         for last in (each for each in says if each.source != first.source):
-            two = last.source, last.target, last.properties["sentence"], last.properties["source"], worth[first.target] + worth[last.target]
+            two = (
+                last.source,
+                last.target,
+                last.properties["sentence"],
+                last.properties["source"],
+                worth[first.target] + worth[last.target],
+            )
             joints = {name for place, name in mentions if place == first.target and name != first.source}
-            rows += [(*one, name, *two) for name in joints if name == last.source or (last.target, name) in mentions]
+            rows += [
+                (*one, name, *two)
+                for name in joints
+                if name == last.source or (last.target, name) in mentions
+            ]
     for fact, last in product(facts, says):
         for start, end in ((fact.source, fact.target), (fact.target, fact.source)):
             if start in names and end == last.source and start != end:
-                one = start, "", fact.properties["sentence"], fact.properties["source"], fact.type, fact.source, fact.target, ""
-                rows.append((*one, end, last.target, last.properties["sentence"], last.properties["source"], 1 + worth[last.target]))
+                one = (
+                    start,
+                    "",
+                    fact.properties["sentence"],
+                    fact.properties["source"],
+                    fact.type,
+                    fact.source,
+                    fact.target,
+                    "",
+                )
+                rows.append(
+                    (
+                        *one,
+                        end,
+                        last.target,
+                        last.properties["sentence"],
+                        last.properties["source"],
+                        1 + worth[last.target],
+                    )
+                )
     found = [dict(zip(COLUMNS, row, strict=True)) for row in set(rows)]
     order = ("start", "place_1", "place_2", "end", "name", "relation", "subject", "object")
     return tuple(sorted(found, key=lambda row: (-row["worth"], *(row[column] for column in order)))[:most])
@@ -109,20 +183,52 @@ def test_each_shape_of_a_path_is_read_and_no_other(store):
     joined, alone = paths(store, ["Ed Wood"], {"Ed Wood §1": 0.5, "Tim Burton §1": 1.0})
     wood = {"sentence_1": "Ed Wood is a film by Tim Burton.", "source_1": "document of Ed Wood"}
     said = {"start": "Ed Wood", "place_1": "Ed Wood §1", **wood}
-    burton = {"sentence_2": "Tim Burton was born in Burbank, California.", "source_2": "document of Tim Burton"}
-    assert told(joined) == {**said, "name": "Tim Burton", "end": "Tim Burton", "place_2": "Tim Burton §1", **burton, "worth": 1.5}
+    burton = {
+        "sentence_2": "Tim Burton was born in Burbank, California.",
+        "source_2": "document of Tim Burton",
+    }
+    assert told(joined) == {
+        **said,
+        "name": "Tim Burton",
+        "end": "Tim Burton",
+        "place_2": "Tim Burton §1",
+        **burton,
+        "worth": 1.5,
+    }
     assert told(alone) == {**said, "worth": 0.5}
 
     shared, alone = paths(store, ["Tim Burton"], {"Tim Burton §1": 1.0, "Cars §1": 0.25})
-    assert (shared["name"], shared["end"], shared["place_2"], shared["worth"]) == ("California", "Cars", "Cars §1", 1.25)
+    assert (shared["name"], shared["end"], shared["place_2"], shared["worth"]) == (
+        "California",
+        "Cars",
+        "Cars §1",
+        1.25,
+    )
     assert alone["end"] == ""
 
     (fact,) = paths(store, ["Sinister"], {"Burbank §1": 0.5})
     (backwards,) = paths(store, ["Ed Wood"], {"Denver §1": 0.5})
-    filmed = {"relation": "filmed in", "subject": "Sinister", "object": "Burbank", "sentence_1": "Of Sinister filmed in Burbank."}
+    filmed = {
+        "relation": "filmed in",
+        "subject": "Sinister",
+        "object": "Burbank",
+        "sentence_1": "Of Sinister filmed in Burbank.",
+    }
     burbank = {"sentence_2": "Burbank lies in California.", "source_2": "document of Burbank", "worth": 1.5}
-    assert told(fact) == {"start": "Sinister", **filmed, "source_1": "a model", "end": "Burbank", "place_2": "Burbank §1", **burbank}
-    assert (backwards["subject"], backwards["object"], backwards["start"], backwards["end"]) == ("Denver", "Ed Wood", "Ed Wood", "Denver")
+    assert told(fact) == {
+        "start": "Sinister",
+        **filmed,
+        "source_1": "a model",
+        "end": "Burbank",
+        "place_2": "Burbank §1",
+        **burbank,
+    }
+    assert (backwards["subject"], backwards["object"], backwards["start"], backwards["end"]) == (
+        "Denver",
+        "Ed Wood",
+        "Ed Wood",
+        "Denver",
+    )
 
 
 def test_a_start_that_is_no_id_and_a_sentence_that_was_not_given_lead_nowhere(store):
@@ -146,7 +252,9 @@ def test_what_is_worth_the_same_comes_in_the_order_of_the_ids(store):
 
 def test_names_of_every_sign_are_read_as_they_are_written_and_sorted(empty):
     passages = {name: ((f"Of {name}, said {name}.", [*NASTY]), ("No more.", [])) for name in NASTY}
-    relations = [name for name in NASTY if name not in ("says", "mentions", "A~b")]  # a server refuses a ~ there
+    relations = [
+        name for name in NASTY if name not in ("says", "mentions", "A~b")
+    ]  # a server refuses a ~ there
     diff = graph_of(passages, [(NASTY[0], relation, NASTY[1]) for relation in relations])
     empty.apply(diff)
     worth = {f"{name} §1": 0.5 for name in NASTY[:12]}
@@ -165,18 +273,40 @@ def test_what_a_dialect_adds_is_what_its_paths_read(empty):
 
 def test_an_empty_graph_and_a_graph_of_others_have_no_paths(empty):
     assert paths(empty, ["Ed Wood"]) == ()
-    ends = (Node("Ed Wood", ("says",)), Node("Tim Burton", ("mentions", "Person")), Node("Ed Wood §1", ("Place",), {"sentence": "Hm."}))
-    empty.apply(Diff(added_nodes=ends, added_edges=(Edge("Ed Wood", "made by", "Tim Burton"), Edge("Ed Wood", "has", "Ed Wood §1"))))
+    ends = (
+        Node("Ed Wood", ("says",)),
+        Node("Tim Burton", ("mentions", "Person")),
+        Node("Ed Wood §1", ("Place",), {"sentence": "Hm."}),
+    )
+    empty.apply(
+        Diff(
+            added_nodes=ends,
+            added_edges=(Edge("Ed Wood", "made by", "Tim Burton"), Edge("Ed Wood", "has", "Ed Wood §1")),
+        )
+    )
     assert paths(empty, ["Ed Wood", "Tim Burton"]) == ()
 
 
 def test_an_edge_without_properties_is_read_with_empty_texts(empty):
     nodes = tuple(map(Node, ("a", "b", "s", "t")))
-    edges = (Edge("a", "says", "s"), Edge("b", "says", "t"), Edge("s", "mentions", "b"), Edge("b", "near", "a"))
+    edges = (
+        Edge("a", "says", "s"),
+        Edge("b", "says", "t"),
+        Edge("s", "mentions", "b"),
+        Edge("b", "near", "a"),
+    )
     empty.apply(Diff(added_nodes=nodes, added_edges=edges))
     by_fact, joined, alone = map(told, paths(empty, ["a"], {"s": 0.5, "t": 0.25}))
     assert joined == {"start": "a", "place_1": "s", "name": "b", "end": "b", "place_2": "t", "worth": 0.75}
-    assert by_fact == {"start": "a", "relation": "near", "subject": "b", "object": "a", "end": "b", "place_2": "t", "worth": 1.25}
+    assert by_fact == {
+        "start": "a",
+        "relation": "near",
+        "subject": "b",
+        "object": "a",
+        "end": "b",
+        "place_2": "t",
+        "worth": 1.25,
+    }
     assert alone == {"start": "a", "place_1": "s", "worth": 0.5}
 
 
@@ -202,7 +332,11 @@ def test_twelve_names_and_eighty_sentences_of_long_titles_pass(empty):
 
 
 def test_a_name_that_no_node_can_have_is_nobodys(store):
-    rows = paths(store, ["Ed Wood", "half \ud800", "nul \0", "", " "], {**WORTH, "half \udfff §1": 1.0, "nul \0 §1": 1.0})
+    rows = paths(
+        store,
+        ["Ed Wood", "half \ud800", "nul \0", "", " "],
+        {**WORTH, "half \udfff §1": 1.0, "nul \0 §1": 1.0},
+    )
     assert rows == by_definition(WORLD, ["Ed Wood"], WORTH, 100)
 
 
@@ -215,7 +349,14 @@ def test_all_languages_of_a_fused_store_read_the_same():
 
 @pytest.mark.parametrize(
     ("names", "worth", "most"),
-    [("Ed Wood", {}, 1), ([1], {}, 1), (["a"], {"s": float("nan")}, 1), (["a"], {"s": "0.5"}, 1), (["a"], {"s": True}, 1), (["a"], {}, 0)],
+    [
+        ("Ed Wood", {}, 1),
+        ([1], {}, 1),
+        (["a"], {"s": float("nan")}, 1),
+        (["a"], {"s": "0.5"}, 1),
+        (["a"], {"s": True}, 1),
+        (["a"], {}, 0),
+    ],
 )
 def test_what_is_no_name_no_worth_or_no_number_is_refused(names, worth, most):
     with open_store("in_memory") as store, pytest.raises(BadInput):

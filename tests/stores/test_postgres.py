@@ -81,7 +81,9 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def own_server() -> Iterator[Server]:
-    """A server for one test that stops it, kills it or sets it up otherwise, so that its neighbours do not suffer."""
+    """A server for one test that stops it, kills it or sets it up otherwise, so that its neighbours do not
+    suffer.
+    """
     with a_server() as alone:
         yield alone
 
@@ -120,7 +122,8 @@ def asked(server, question, *parameters, user="postgres"):
         return cursor.fetchall() if cursor.description else []
 
 
-# --- writing and reading ----------------------------------------------------------------------------------------------
+# --- writing and reading
+# ----------------------------------------------------------------------------------------------
 
 
 def test_the_dialects_examples_work(store):
@@ -132,22 +135,34 @@ def test_the_dialects_own_statements_work(curies):
     from kgot_lab.types import Triple
 
     diff = curies.write(POSTGRES.add([(Triple("it's", "r", "b"), {"x": 1}), (Triple("b", "r", "b"), {})]))
-    assert diff == Diff(added_nodes=(Node("it's"), Node("b")), added_edges=(Edge("it's", "r", "b", {"x": 1}), Edge("b", "r", "b")))
+    assert diff == Diff(
+        added_nodes=(Node("it's"), Node("b")),
+        added_edges=(Edge("it's", "r", "b", {"x": 1}), Edge("b", "r", "b")),
+    )
     assert [row["relation"] for row in curies.read(POSTGRES.about(["marie curie"], 1))] == ["won", "married"]
     assert len(curies.read(POSTGRES.about(["Nobel"], 2))) == 2
 
 
 def test_an_insert_is_told_exactly(store):
-    diff = store.write("""INSERT INTO nodes VALUES ('Ada', '["Person", "Author"]', '{"born": 1815, "wrote": ["notes", 1.0]}')""")
-    assert diff == Diff(added_nodes=(Node("Ada", ("Person", "Author"), {"born": 1815, "wrote": ["notes", 1.0]}),))
+    diff = store.write(
+        """INSERT INTO nodes VALUES ('Ada', '["Person", "Author"]', '{"born": 1815, "wrote": ["notes", 1.0]}')"""
+    )
+    assert diff == Diff(
+        added_nodes=(Node("Ada", ("Person", "Author"), {"born": 1815, "wrote": ["notes", 1.0]}),)
+    )
     assert store.graph().nodes[0] == diff.added_nodes[0]
 
 
 def test_an_update_is_told_with_the_old_values(curies):
-    diff = curies.write("""UPDATE nodes SET properties = properties || '{"born": 1867.0}' WHERE id = 'Marie Curie'""")
+    diff = curies.write(
+        """UPDATE nodes SET properties = properties || '{"born": 1867.0}' WHERE id = 'Marie Curie'"""
+    )
     ((before, after),) = diff.changed_nodes
     assert before == CURIE and type(before.properties["born"]) is int
-    assert after.properties == {"born": 1867.0, "text": "Discovered radium"} and type(after.properties["born"]) is float
+    assert (
+        after.properties == {"born": 1867.0, "text": "Discovered radium"}
+        and type(after.properties["born"]) is float
+    )
 
 
 def test_removing_a_node_tells_of_its_edges(curies):
@@ -181,7 +196,9 @@ def test_a_fact_that_is_there_already_takes_more_properties(curies):
     insert = "INSERT INTO facts (subject, relation, object, properties) VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', %s)"
     diff = curies.write(insert, ('{"with": "Becquerel"}',))
     assert diff == Diff(changed_edges=((WON, Edge(*WON.identity[:3], {"year": 1903, "with": "Becquerel"})),))
-    assert curies.write("DELETE FROM facts WHERE relation = 'won'").removed_edges == (diff.changed_edges[0][1],)
+    assert curies.write("DELETE FROM facts WHERE relation = 'won'").removed_edges == (
+        diff.changed_edges[0][1],
+    )
 
 
 def test_what_changes_nothing_is_an_empty_diff(curies):
@@ -241,9 +258,15 @@ def test_rows_are_json(store):
         "i": 1, "n": 1.5, "f": 1e308, "t": "a", "nothing": None, "b": True, "j": {"x": [1.0]}, "l": ["a", "b"], "d": "1903-12-10",
         "big": 12345678901234567890123,
     }  # fmt: skip
-    assert store.read("VALUES (1, 'a'), (2, 'b');  -- done") == ({"column1": 1, "column2": "a"}, {"column1": 2, "column2": "b"})
+    assert store.read("VALUES (1, 'a'), (2, 'b');  -- done") == (
+        {"column1": 1, "column2": "a"},
+        {"column1": 2, "column2": "b"},
+    )
     assert [
-        row["n"] for row in store.read("WITH RECURSIVE up(n) AS (SELECT 1 UNION SELECT n + 1 FROM up WHERE n < 5) SELECT n FROM up")
+        row["n"]
+        for row in store.read(
+            "WITH RECURSIVE up(n) AS (SELECT 1 UNION SELECT n + 1 FROM up WHERE n < 5) SELECT n FROM up"
+        )
     ] == [1, 2, 3, 4, 5]
     assert store.read("SELECT 1 AS x WHERE false") == ()
 
@@ -251,7 +274,9 @@ def test_rows_are_json(store):
 def test_parameters_are_never_part_of_the_statement(curies):
     for text in NASTY[:-1]:
         assert curies.read("SELECT %s::text AS given", (text,)) == ({"given": text},)
-    assert curies.read("SELECT id FROM nodes WHERE id = ANY(%(ids)s)", {"ids": ["Marie Curie", "x"]}) == ({"id": "Marie Curie"},)
+    assert curies.read("SELECT id FROM nodes WHERE id = ANY(%(ids)s)", {"ids": ["Marie Curie", "x"]}) == (
+        {"id": "Marie Curie"},
+    )
     assert curies.read("SELECT id FROM nodes WHERE id LIKE '%Marie%'") == ({"id": "Marie Curie"},)
     for parameters in (("a\0b",), ("\ud800",), (1, 2), {"x": 1}):
         with pytest.raises(QueryFailed):
@@ -271,12 +296,19 @@ def test_two_columns_of_one_name_are_refused_rather_than_one_lost(store):
         store.read("SELECT 1 AS a, 2 AS a")
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
+# --- values
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_every_text_comes_back_as_it_was(store):
-    nodes = tuple(Node(f"id {text}"[:2_000], (text[:5_000].strip() or "x",), {f"name {text}": text, "all": [text]}) for text in NASTY)
-    edges = tuple(Edge(node.id, f"is {node.id}"[:200], node.id, {"x": node.labels[0]}, key=node.id[:200]) for node in nodes)
+    nodes = tuple(
+        Node(f"id {text}"[:2_000], (text[:5_000].strip() or "x",), {f"name {text}": text, "all": [text]})
+        for text in NASTY
+    )
+    edges = tuple(
+        Edge(node.id, f"is {node.id}"[:200], node.id, {"x": node.labels[0]}, key=node.id[:200])
+        for node in nodes
+    )
     store.apply(Diff(added_nodes=nodes, added_edges=edges))
     graph = store.graph()
     assert tuple(graph.nodes) == nodes and tuple(graph.edges) == edges
@@ -289,8 +321,12 @@ def test_every_value_comes_back_as_it_was(server, value):
         node = Node("n", (), {"value": value})
         store.apply(Diff(added_nodes=(node,)))
         assert written(store.graph().nodes[0]) == written(node)
-        ((before, after),) = store.write("UPDATE nodes SET properties = properties || '{\"more\": 1}'").changed_nodes
-        assert written(before) == written(node) and written(after) == written(Node("n", (), {"value": value, "more": 1}))
+        ((before, after),) = store.write(
+            "UPDATE nodes SET properties = properties || '{\"more\": 1}'"
+        ).changed_nodes
+        assert written(before) == written(node) and written(after) == written(
+            Node("n", (), {"value": value, "more": 1})
+        )
         (row,) = store.read("SELECT properties FROM nodes")
         assert written(row["properties"]) == written(after.properties)
         store.apply(Diff(removed_nodes=(after,)))
@@ -315,7 +351,12 @@ def test_what_cannot_be_held_is_refused_before_anything_is_changed(curies, node)
         curies.apply(Diff(added_nodes=(Node("b"), node)))
     with pytest.raises(BadInput):
         curies.apply(
-            Diff(added_nodes=(Node("b"),), added_edges=(Edge("b", node.id if node.id != "a" else "t", "b", node.properties, *node.labels),))
+            Diff(
+                added_nodes=(Node("b"),),
+                added_edges=(
+                    Edge("b", node.id if node.id != "a" else "t", "b", node.properties, *node.labels),
+                ),
+            )
         )
     assert len(curies.graph()) == 3
 
@@ -327,7 +368,11 @@ def test_text_that_only_looks_like_a_null_byte_is_held(store):
 
 
 def test_a_statement_with_a_null_byte_or_half_a_surrogate_is_refused(curies):
-    for statement in ("DELETE FROM nodes WHERE id = 'a\0b'", "DELETE FROM nodes --\0", "DELETE FROM nodes WHERE id = '\ud800'"):
+    for statement in (
+        "DELETE FROM nodes WHERE id = 'a\0b'",
+        "DELETE FROM nodes --\0",
+        "DELETE FROM nodes WHERE id = '\ud800'",
+    ):
         with pytest.raises(QueryFailed):
             curies.write(statement)
         with pytest.raises(QueryFailed):
@@ -344,7 +389,8 @@ def test_an_id_too_long_for_an_index_is_refused_whole(curies):
     assert len(curies.graph()) == 3
 
 
-# --- statements that must not run -------------------------------------------------------------------------------------
+# --- statements that must not run
+# -------------------------------------------------------------------------------------
 
 READ_ATTACKS = (
     "DELETE FROM nodes", "delete from nodes returning id", "INSERT INTO nodes VALUES ('x')", "UPDATE nodes SET id = 'x'", "TRUNCATE nodes",
@@ -400,7 +446,9 @@ WRITE_ATTACKS = (
 
 @pytest.fixture(scope="module", params=("its own server", "postgres", "may_make_roles", "may_not"))
 def attacked(request, server) -> Iterator[Postgres]:
-    """A store on its own server, and by url as a superuser, as a user that may make roles, and as one that may not."""
+    """A store on its own server, and by url as a superuser, as a user that may make roles, and as one that
+    may not.
+    """
     user = request.param
     if user.startswith("may"):
         roles = "CREATEROLE" if user == "may_make_roles" else "NOCREATEROLE"
@@ -413,9 +461,15 @@ def attacked(request, server) -> Iterator[Postgres]:
 
 def test_statements_run_as_a_role_of_their_own_where_one_can_be_made(attacked):
     (row,) = attacked.read("SELECT current_user AS name")
-    assert row["name"] == ("may_not" if attacked.namespace.endswith("may_not") else role_of(attacked.namespace))
+    assert row["name"] == (
+        "may_not" if attacked.namespace.endswith("may_not") else role_of(attacked.namespace)
+    )
     assert (
-        str(attacked.write("WITH x AS (DELETE FROM nodes WHERE id = 'Marie Curie') DELETE FROM nodes WHERE id = 'Pierre Curie'"))
+        str(
+            attacked.write(
+                "WITH x AS (DELETE FROM nodes WHERE id = 'Marie Curie') DELETE FROM nodes WHERE id = 'Pierre Curie'"
+            )
+        )
         == "-2 nodes, -2 edges"
     )
     attacked.apply(Diff(added_nodes=(CURIE, PIERRE), added_edges=(WON, WED)))
@@ -454,17 +508,27 @@ def test_the_role_alone_would_stop_them_too(server, curies, name):
 
 def test_names_that_only_look_dangerous_may_be_used(curies):
     assert curies.write("INSERT INTO nodes VALUES ('DROP TABLE nodes; --', '[\"pg_sleep(1)\"]')").added_nodes
-    assert curies.read("SELECT id AS \"delete\" FROM nodes WHERE id LIKE 'DROP%' -- DELETE") == ({"delete": "DROP TABLE nodes; --"},)
+    assert curies.read("SELECT id AS \"delete\" FROM nodes WHERE id LIKE 'DROP%' -- DELETE") == (
+        {"delete": "DROP TABLE nodes; --"},
+    )
     assert curies.write("INSERT INTO nodes (id) VALUES (gen_random_uuid()::text)").added_nodes
-    assert curies.read("SELECT count(*) AS n FROM nodes WHERE length(id) > round(random()) AND lower(id) <> upper(id)")
+    assert curies.read(
+        "SELECT count(*) AS n FROM nodes WHERE length(id) > round(random()) AND lower(id) <> upper(id)"
+    )
 
 
 def test_a_statement_that_runs_too_long_is_stopped(server):
     with Postgres(path=server.folder, namespace="slow", seconds=0.3) as store:
         for attempt in (
-            lambda: store.read("SELECT count(*) AS n FROM generate_series(1, 100000) AS a, generate_series(1, 100000) AS b"),
-            lambda: store.read("WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up) SELECT n FROM up WHERE n < 0"),
-            lambda: store.write("INSERT INTO nodes (id) SELECT 'n' || a FROM generate_series(1, 100000000) AS a"),
+            lambda: store.read(
+                "SELECT count(*) AS n FROM generate_series(1, 100000) AS a, generate_series(1, 100000) AS b"
+            ),
+            lambda: store.read(
+                "WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up) SELECT n FROM up WHERE n < 0"
+            ),
+            lambda: store.write(
+                "INSERT INTO nodes (id) SELECT 'n' || a FROM generate_series(1, 100000000) AS a"
+            ),
         ):
             with pytest.raises(QueryFailed, match=r"longer than 0\.3 seconds"):
                 attempt()
@@ -483,7 +547,8 @@ def test_more_rows_than_anyone_wants_are_refused(store):
     assert store.read("SELECT 1 AS a") == ({"a": 1},)
 
 
-# --- diffs ------------------------------------------------------------------------------------------------------------
+# --- diffs
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -524,7 +589,10 @@ def test_a_diff_that_does_everything_at_once_is_applied_and_undone(curies):
     )
     curies.apply(diff)
     assert str(curies.write("DELETE FROM edges WHERE type = 'x'")) == "nothing changed"
-    assert set(curies.graph().edges) == {wed, *diff.added_edges} and curies.graph().node("Pierre Curie") == changed
+    assert (
+        set(curies.graph().edges) == {wed, *diff.added_edges}
+        and curies.graph().node("Pierre Curie") == changed
+    )
     curies.undo(diff)
     assert set(curies.graph().nodes) == {CURIE, PRIZE, PIERRE} and set(curies.graph().edges) == {WON, WED}
     curies.apply(Diff(added_edges=(again,)))
@@ -537,7 +605,9 @@ def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name)
         " UNION SELECT conname FROM pg_constraint WHERE connamespace = %s::regnamespace ORDER BY 1"
     )
     before = asked(server, indexes, name, quoted(name))
-    nodes = tuple(Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(MANY_ELEMENTS))
+    nodes = tuple(
+        Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(MANY_ELEMENTS)
+    )
     edges = tuple(Edge(f"n{number}", "next", f"n{number + 1}") for number in range(MANY_ELEMENTS - 1))
     with pytest.raises(BadInput, match="no node"):
         store.apply(Diff(added_nodes=nodes, added_edges=(*edges, Edge("n0", "next", "nowhere"))))
@@ -550,16 +620,21 @@ def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name)
     with pytest.raises(QueryFailed, match="is not present"):
         store.write("INSERT INTO edges VALUES ('n0', 'r', 'nowhere')")
     store.apply(Diff(added_nodes=tuple(Node(f"m{number}") for number in range(MANY_ELEMENTS + 1))))
-    assert store.schema() == Schema({"Number": MANY_ELEMENTS}, {"next": MANY_ELEMENTS - 1}, 2 * MANY_ELEMENTS + 1, MANY_ELEMENTS - 1)
+    assert store.schema() == Schema(
+        {"Number": MANY_ELEMENTS}, {"next": MANY_ELEMENTS - 1}, 2 * MANY_ELEMENTS + 1, MANY_ELEMENTS - 1
+    )
 
 
-# --- looking around ---------------------------------------------------------------------------------------------------
+# --- looking around
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_the_graph_comes_in_the_order_it_was_written(store):
     for id in "zebra", "Ant", "mole":
         store.write("INSERT INTO nodes (id) VALUES (%s)", (id,))
-    store.write("INSERT INTO facts (subject, relation, object) VALUES ('zebra', 'b', 'Ant'), ('Ant', 'a', 'mole'), ('zebra', 'a', 'zebra')")
+    store.write(
+        "INSERT INTO facts (subject, relation, object) VALUES ('zebra', 'b', 'Ant'), ('Ant', 'a', 'mole'), ('zebra', 'a', 'zebra')"
+    )
     store.write("UPDATE nodes SET labels = '[\"Animal\"]' WHERE id = 'zebra'")
     assert [node.id for node in store.graph().nodes] == ["zebra", "Ant", "mole"]
     assert [edge.type for edge in store.graph().edges] == ["b", "a", "a"]
@@ -569,7 +644,9 @@ def test_the_graph_comes_in_the_order_it_was_written(store):
 
 
 def test_a_schema_counts_labels_and_types(curies):
-    assert curies.schema() == Schema({"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "won": 1}, 3, 2)
+    assert curies.schema() == Schema(
+        {"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "won": 1}, 3, 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -591,7 +668,9 @@ def test_a_raw_question_finds_the_nodes_that_share_its_words(curies, question, b
 
 
 def test_a_name_of_little_words_is_found(store):
-    store.apply(Diff(added_nodes=(Node("The Who"), Node("It"), Node("who is this", (), {"text": "the the the"}))))
+    store.apply(
+        Diff(added_nodes=(Node("The Who"), Node("It"), Node("who is this", (), {"text": "the the the"})))
+    )
     assert [node.id for node in store.search("The Who", 1)] == ["The Who"]
     assert [node.id for node in store.search("it")] == ["It"]
 
@@ -621,7 +700,10 @@ def test_a_long_text_of_many_words_can_be_held_and_found(store):
 def test_walks_agree_with_the_walks_in_memory(store):
     chance = random.Random(5)
     ids = [f"n{number}" for number in range(60)]
-    edges = {Edge(chance.choice(ids), chance.choice("rs"), chance.choice(ids), key=str(chance.randrange(2))) for _ in range(80)}
+    edges = {
+        Edge(chance.choice(ids), chance.choice("rs"), chance.choice(ids), key=str(chance.randrange(2)))
+        for _ in range(80)
+    }
     store.apply(Diff(added_nodes=tuple(map(Node, ids)), added_edges=tuple(edges)))
     graph = store.graph()
     both = {id: graph.neighbours(id, "both") for id in ids}
@@ -634,7 +716,10 @@ def test_walks_agree_with_the_walks_in_memory(store):
             path = store.path(id, other)
             assert len(path) == len(path_between(id, other, 6, both.__getitem__)) and set(path) <= edges
             assert _joined(id, other, path)
-    assert store.within("nobody", 2) == store.within("\0", 2) == {} and store.path("n0", "nobody") == store.path("\0", "n0") == ()
+    assert (
+        store.within("nobody", 2) == store.within("\0", 2) == {}
+        and store.path("n0", "nobody") == store.path("\0", "n0") == ()
+    )
 
 
 def _joined(source, target, path):
@@ -644,7 +729,8 @@ def _joined(source, target, path):
     return not path or at == target
 
 
-# --- vectors ----------------------------------------------------------------------------------------------------------
+# --- vectors
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_nearest_vectors_are_found_among_all_or_some(curies):
@@ -657,7 +743,9 @@ def test_the_nearest_vectors_are_found_among_all_or_some(curies):
         ("Nobel Prize in Physics", 0),
     ]
     assert [id for id, _ in curies.nearest((0, 0, -1), 1)] == ["Nobel Prize in Physics"]
-    assert [id for id, _ in curies.nearest((0, 0, -1), 5, ids=["Pierre Curie", "nobody", "\0"])] == ["Pierre Curie"]
+    assert [id for id, _ in curies.nearest((0, 0, -1), 5, ids=["Pierre Curie", "nobody", "\0"])] == [
+        "Pierre Curie"
+    ]
     assert curies.nearest((1, 0, 0), ids=()) == () and curies.nearest((1, 0, 0), 0) == ()
     near = "SELECT id FROM vectors JOIN nodes USING (id) WHERE labels ? 'Person' ORDER BY embedding <=> %s::vector LIMIT 1"
     assert curies.read(near, ("[3,4,0]",)) == ({"id": "Pierre Curie"},)
@@ -684,7 +772,8 @@ def test_vectors_that_do_not_fit_are_refused_and_none_is_kept(curies):
             attempt()
 
 
-# --- namespaces -------------------------------------------------------------------------------------------------------
+# --- namespaces
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_namespaces_do_not_see_each_other(curies, server):
@@ -709,14 +798,19 @@ def test_a_namespace_is_kept_until_it_is_wiped(server, name):
 
 
 def test_a_schema_that_is_not_ours_is_refused_and_not_touched(server):
-    asked(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.nodes (id text); INSERT INTO theirs.nodes VALUES ('precious')")
+    asked(
+        server,
+        "CREATE SCHEMA theirs; CREATE TABLE theirs.nodes (id text); INSERT INTO theirs.nodes VALUES ('precious')",
+    )
     for wipe in (False, True):
         with pytest.raises(BadInput, match="not one of ours"):
             Postgres(path=server.folder, namespace="theirs", wipe=wipe)
         with pytest.raises(BadInput, match="not one of ours"):
             Postgres(path=server.folder, namespace="public", wipe=wipe)
     assert asked(server, "SELECT id FROM theirs.nodes") == [("precious",)]
-    assert asked(server, "SELECT tablename FROM pg_tables WHERE schemaname IN ('theirs', 'public')") == [("nodes",)]
+    assert asked(server, "SELECT tablename FROM pg_tables WHERE schemaname IN ('theirs', 'public')") == [
+        ("nodes",)
+    ]
 
 
 def test_a_wipe_stops_at_what_others_built(server, name):
@@ -736,25 +830,40 @@ def test_a_name_that_no_schema_can_have_is_refused(server, namespace):
         Postgres(path=server.folder, namespace=namespace)
 
 
-# --- several at once, and servers that go away ------------------------------------------------------------------------
+# --- several at once, and servers that go away
+# ------------------------------------------------------------------------
 
 
 def test_stores_of_one_namespace_write_at_once_and_lose_nothing(store, server, name):
-    with Postgres(path=server.folder, namespace=name) as copy, Postgres(path=server.folder, namespace=name) as other:
+    with (
+        Postgres(path=server.folder, namespace=name) as copy,
+        Postgres(path=server.folder, namespace=name) as other,
+    ):
         assert copy.write("INSERT INTO nodes VALUES ('hub', '[]', '{\"n\": 0}')")
         add = "UPDATE nodes SET properties = jsonb_build_object('n', (properties->>'n')::int + 1) WHERE id = 'hub'"
 
         def work(writer, who):
             diffs = []
             for step in range(30):
-                diffs += [writer.write(add), writer.write("INSERT INTO facts VALUES ('hub', 'r', %s)", (f"{who}{step}",))]
+                diffs += [
+                    writer.write(add),
+                    writer.write("INSERT INTO facts VALUES ('hub', 'r', %s)", (f"{who}{step}",)),
+                ]
             return diffs
 
         with ThreadPoolExecutor() as pool:
-            diffs = [diff for done in [pool.submit(work, store, "a"), pool.submit(work, other, "b")] for diff in done.result()]
+            diffs = [
+                diff
+                for done in [pool.submit(work, store, "a"), pool.submit(work, other, "b")]
+                for diff in done.result()
+            ]
         hub = store.graph().node("hub")
         assert hub.properties == {"n": 60} and len(store.neighbours("hub")) == 60
-        changes = sorted((before.properties["n"], after.properties["n"]) for diff in diffs for before, after in diff.changed_nodes)
+        changes = sorted(
+            (before.properties["n"], after.properties["n"])
+            for diff in diffs
+            for before, after in diff.changed_nodes
+        )
         assert changes == [(number, number + 1) for number in range(60)]
 
 
@@ -797,7 +906,11 @@ def test_one_store_may_be_used_by_several_threads(curies):
     def look():
         try:
             for _ in range(20):
-                assert len(curies.within("Marie Curie", 2)) == 3 and curies.search("radium") and curies.read("SELECT 1 AS one")
+                assert (
+                    len(curies.within("Marie Curie", 2)) == 3
+                    and curies.search("radium")
+                    and curies.read("SELECT 1 AS one")
+                )
         except Exception as error:
             failures.append(error)
 
@@ -853,7 +966,9 @@ def test_a_connection_that_is_cut_during_a_write_changes_nothing(curies, server,
 
 
 def set_up(server, store, **settings):
-    """Change a server's settings, and wait until the store's own connection goes by them: each takes note of them in its own time."""
+    """Change a server's settings, and wait until the store's own connection goes by them: each takes note of
+    them in its own time.
+    """
     for setting, value in settings.items():
         asked(server, f"ALTER SYSTEM SET {setting} = '{value}'")
         asked(server, "SELECT pg_reload_conf()")
@@ -867,19 +982,33 @@ def commits_wait(server) -> bool:
         probe = pool.submit(asked, server, "SELECT pg_logical_emit_message(true, 'probe', '')")
         waited = False
         while not probe.done():
-            waited = bool(asked(server, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")) or waited
+            waited = (
+                bool(
+                    asked(
+                        server,
+                        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+                    )
+                )
+                or waited
+            )
         probe.result()
     return waited
 
 
 def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(own_curies, own_server):
     curies, server = own_curies, own_server
-    set_up(server, curies, synchronous_standby_names="nobody")  # so that a commit waits for a server that is not there
-    until(lambda: commits_wait(server), "commits wait")  # that they shall is told to them by the checkpointer, in its own time
+    set_up(
+        server, curies, synchronous_standby_names="nobody"
+    )  # so that a commit waits for a server that is not there
+    until(
+        lambda: commits_wait(server), "commits wait"
+    )  # that they shall is told to them by the checkpointer, in its own time
     try:
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(curies.write, "DELETE FROM edges")
-            while not asked(server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+            while not asked(
+                server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            ):
                 assert not waiting.done()
             with pytest.raises(StoreUnavailable, match="nobody can tell whether it kept the change"):
                 waiting.result()
@@ -889,10 +1018,10 @@ def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(own
 
 
 def test_another_process_that_closes_its_store_leaves_the_server_to_us(curies, server, name):
-    other = (
-        "import sys; from kgot_lab.stores.postgres.store import *\nwith Postgres(path=sys.argv[1], namespace=sys.argv[2]) as it: print(it)"
+    other = "import sys; from kgot_lab.stores.postgres.store import *\nwith Postgres(path=sys.argv[1], namespace=sys.argv[2]) as it: print(it)"
+    done = subprocess.run(
+        [sys.executable, "-c", other, server.folder, name], capture_output=True, text=True, check=True
     )
-    done = subprocess.run([sys.executable, "-c", other, server.folder, name], capture_output=True, text=True, check=True)
     assert done.stdout == f"<Postgres {name}: 3 nodes, 2 edges>\n"
     assert curies.search("radium")
 
@@ -936,7 +1065,9 @@ def test_a_server_that_cannot_finish_is_ended_all_the_same(own_server, monkeypat
 
 
 def test_a_server_that_is_gone_when_it_is_told_to_end_is_no_error(own_server, monkeypatch):
-    """What happens on a busy computer: pg_ctl gives up waiting, the server ends after all, and the signal meets nobody."""
+    """What happens on a busy computer: pg_ctl gives up waiting, the server ends after all, and the signal
+    meets nobody.
+    """
     import psutil
 
     started, end = own_server._server, own_server._server._stop
@@ -957,7 +1088,12 @@ def test_a_closed_store_says_so(server, name):
     store.close()
     store.close()
     assert repr(store) == f"<Postgres {name}: closed>"
-    for attempt in (lambda: store.read("SELECT 1"), lambda: store.apply(Diff()), store.graph, lambda: store.within("a", 1)):
+    for attempt in (
+        lambda: store.read("SELECT 1"),
+        lambda: store.apply(Diff()),
+        store.graph,
+        lambda: store.within("a", 1),
+    ):
         with pytest.raises(StoreUnavailable, match="closed"):
             attempt()
 
@@ -969,7 +1105,8 @@ def test_an_interrupted_read_leaves_a_store_that_works(curies):
     assert len(curies.graph().edges) == 2
 
 
-# --- where the server lives -------------------------------------------------------------------------------------------
+# --- where the server lives
+# -------------------------------------------------------------------------------------------
 
 
 def test_the_server_listens_on_no_network_port(server):

@@ -1,7 +1,8 @@
 """A statement that was given up ends on the server, too, as far as the engine allows: the server rests again.
 
-Neo4j heeds the time limit of each transaction, which the store sends, and ends what a lost connection asked for. ArcadeDB heeds neither,
-but a limit of its own (arcadedb.command.timeout). Oxigraph 0.5 goes on whatever happens, its --timeout-s too, while it joins.
+Neo4j heeds the time limit of each transaction, which the store sends, and ends what a lost connection asked
+for. ArcadeDB heeds neither, but a limit of its own (arcadedb.command.timeout). Oxigraph 0.5 goes on whatever
+happens, its --timeout-s too, while it joins.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _QUIET = 50  # looks in a row at which no thread computes
 def rests(pid: int) -> bool:
     """Whether no thread of a process computes, at many looks."""
     threads = [path / "stat" for _ in range(_QUIET) for path in Path(f"/proc/{pid}/task").iterdir()]
-    return not any(path.exists() and path.read_text().rpartition(")")[2].split()[0] == "R" for path in threads)
+    return not any(
+        path.exists() and path.read_text().rpartition(")")[2].split()[0] == "R" for path in threads
+    )
 
 
 @pytest.fixture
@@ -39,7 +42,10 @@ def server(tmp_path):
 def test_a_server_with_a_limit_of_its_own_rests_after_a_runaway_and_goes_on(server):
     login = {"user": server.user, "password": server.password, "database": server.database("runaways")}
     with closing(open_store("cypher_server", at=server.uri, seconds=1.0, **login)) as store:
-        for act, statement in ((store.read, RUNAWAY + "RETURN count(*) AS n"), (store.write, RUNAWAY + "CREATE ({id: 'late'})")):
+        for act, statement in (
+            (store.read, RUNAWAY + "RETURN count(*) AS n"),
+            (store.write, RUNAWAY + "CREATE ({id: 'late'})"),
+        ):
             with pytest.raises(QueryFailed, match=r"took longer|timeout|exceed"):
                 act(statement)
         until(lambda: rests(server.process.pid), "the server rests")

@@ -10,20 +10,35 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Node
 
 TAKEN = {
-    name: f"a value of {name}" for name in ("label", "labels", "relation", "label_", "relation__", "type", "key", "id", "_key", "source")
+    name: f"a value of {name}"
+    for name in ("label", "labels", "relation", "label_", "relation__", "type", "key", "id", "_key", "source")
 }
 ADA, LONDON = Node("Ada", ("Person",), {**TAKEN}), Node("London", ("City", "Big"), {**TAKEN})
 BORN = Edge("Ada", "born in", "London", {**TAKEN})
 ALIKE = (  # two of these must never be taken for one edge
-    *(Edge("Ada", "k", "London", {"n": 1}, "1"), Edge("Ada", "k#1", "London", {"n": 2}), Edge("Ada", "k%231", "London", {"n": 3})),
-    *(Edge("Ada", "k#", "London", {"n": 4}, "1"), Edge("Ada", "k", "London", {"n": 5}, "#1"), Edge("Ada", "k##1", "London", {"n": 6})),
-    *(Edge("Ada", "k%25231", "London", {"n": 7}), Edge("Ada", "k", "London", {"n": 8}), Edge("Ada", "k#", "London", {"n": 9})),
+    *(
+        Edge("Ada", "k", "London", {"n": 1}, "1"),
+        Edge("Ada", "k#1", "London", {"n": 2}),
+        Edge("Ada", "k%231", "London", {"n": 3}),
+    ),
+    *(
+        Edge("Ada", "k#", "London", {"n": 4}, "1"),
+        Edge("Ada", "k", "London", {"n": 5}, "#1"),
+        Edge("Ada", "k##1", "London", {"n": 6}),
+    ),
+    *(
+        Edge("Ada", "k%25231", "London", {"n": 7}),
+        Edge("Ada", "k", "London", {"n": 8}),
+        Edge("Ada", "k#", "London", {"n": 9}),
+    ),
 )
 
 
 def same(store, *parts):
     nodes = tuple(part for part in parts if isinstance(part, Node))
-    difference = PropertyGraph.of(nodes, [part for part in parts if isinstance(part, Edge)]).diff(store.graph())
+    difference = PropertyGraph.of(nodes, [part for part in parts if isinstance(part, Edge)]).diff(
+        store.graph()
+    )
     assert not difference, difference
     return True
 
@@ -39,7 +54,9 @@ def test_a_property_of_any_name_outlasts_the_next_writes(store, kind):
     store.write(kind.statements.know)
     store.write(kind.statements.change)
     graph = store.graph()
-    age = {"age": 36} if kind.statements is SQL else {**TAKEN, "age": 36}  # its statement puts all properties anew
+    age = (
+        {"age": 36} if kind.statements is SQL else {**TAKEN, "age": 36}
+    )  # its statement puts all properties anew
     assert graph.node("Ada").properties == age and graph.node("London").properties == TAKEN
     assert [edge.properties for edge in graph.edges if edge.type == "born in"] == [TAKEN]
     assert graph.node("London").labels == ("City", "Big")
@@ -67,7 +84,8 @@ def test_an_edge_of_any_type_is_found_by_the_next_statement_in_python(store, kin
     }
 
 
-# --- statements in Cypher, embedded and on a server ---------------------------------------------------------------------
+# --- statements in Cypher, embedded and on a server
+# ---------------------------------------------------------------------
 
 
 A, B = Node("a", ("P",), {"x": 1}), Node("b", ("P",))

@@ -1,4 +1,6 @@
-"""The command that starts Neo4j, RDF4J and PostgreSQL: what it says where it cannot, since Docker is not on every machine."""
+"""The command that starts Neo4j, RDF4J and PostgreSQL: what it says where it cannot, since Docker is not on
+every machine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Two processes that write to one graph at the same time: what was acknowledged is there, and each reads what it wrote."""
+"""Two processes that write to one graph at the same time: what was acknowledged is there, and each reads what
+it wrote.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,12 @@ def place(kind, request):
     """Where a graph on a server is, as options of its store."""
     if kind == "cypher_server":
         bolt = request.getfixturevalue("bolt_server")
-        return {"uri": bolt.uri, "user": bolt.user, "password": bolt.password, "database": bolt.database("beside")}
+        return {
+            "uri": bolt.uri,
+            "user": bolt.user,
+            "password": bolt.password,
+            "database": bolt.database("beside"),
+        }
     if kind == "sparql_server":
         oxigraph = request.getfixturevalue("oxigraph_server")
         return {"query_url": oxigraph.query_url, "update_url": oxigraph.update_url}
@@ -36,7 +43,9 @@ def place(kind, request):
 def started(kind, where, name, script=writing_script):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, str(script.__file__), kind, json.dumps(where), name, str(WRITES)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -64,7 +73,8 @@ def test_two_writers_of_one_namespace_lose_nothing_and_read_what_they_wrote(kind
     assert len(graph.edges) == 2 * WRITES and len(graph) == 2 * WRITES + 1
 
 
-# --- a Bolt server: no lock for a node that is not there yet ----------------------------------------------------------------
+# --- a Bolt server: no lock for a node that is not there yet
+# ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -77,8 +87,13 @@ def turn_nodes(where):
     import neo4j
 
     login = (where["user"], where["password"])
-    with neo4j.GraphDatabase.driver(where["uri"], auth=login) as driver, driver.session(database=where["database"]) as session:
-        return session.run("MATCH (w:KgotLabWriters {of: $of}) RETURN w.written", of=where["namespace"]).value()
+    with (
+        neo4j.GraphDatabase.driver(where["uri"], auth=login) as driver,
+        driver.session(database=where["database"]) as session,
+    ):
+        return session.run(
+            "MATCH (w:KgotLabWriters {of: $of}) RETURN w.written", of=where["namespace"]
+        ).value()
 
 
 @pytest.mark.parametrize("how", ("apply", "merge", "create"))
@@ -88,12 +103,18 @@ def test_writers_that_add_the_same_ids_at_the_same_moment_add_each_once(bolt, ho
         graph = store.graph()
         again = store.write("MATCH (n) SET n.seen = true")
     same = {f"same {number}" for number in range(WRITES)}
-    assert set(graph.ids) == {own for each in told for own in each["kept"]} and len(graph) == 4 * WRITES and same <= set(graph.ids)
+    assert (
+        set(graph.ids) == {own for each in told for own in each["kept"]}
+        and len(graph) == 4 * WRITES
+        and same <= set(graph.ids)
+    )
     assert len(again.changed_nodes) == len(graph)
     made = sorted(id for each in told for id in each["made"])
     assert made == sorted(graph.ids)  # each by one writer, to which it was acknowledged as new
     refused = [reason for each in told for reason in each["refused"]]
-    assert len(refused) == (2 * WRITES if how == "apply" else 0) and all("is already there" in reason for reason in refused)
+    assert len(refused) == (2 * WRITES if how == "apply" else 0) and all(
+        "is already there" in reason for reason in refused
+    )
 
 
 def test_no_change_of_one_value_is_lost_between_two_writers(bolt):
@@ -105,7 +126,10 @@ def test_no_change_of_one_value_is_lost_between_two_writers(bolt):
 
 
 def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_turns_all_the_same(bolt):
-    with closing(open_store("cypher_server", **bolt, wipe=True)) as one, closing(open_store("cypher_server", **bolt)) as two:
+    with (
+        closing(open_store("cypher_server", **bolt, wipe=True)) as one,
+        closing(open_store("cypher_server", **bolt)) as two,
+    ):
         one.apply(Diff(added_nodes=(Node("first"),)))
         with one._link.writing() as transaction:
             transaction.run("CREATE (:KgotLabWriters {of: $of, written: 7})", of=bolt["namespace"]).consume()
@@ -121,15 +145,22 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
 
         with ThreadPoolExecutor() as pool:
             list(pool.map(write, (one, two)))
-        assert sorted(added) == list(range(WRITES)) and len(refused) == WRITES and len(one.graph()) == 1 + WRITES
-        assert len(before) == 2 and all(now > then for now, then in zip(sorted(turn_nodes(bolt)), sorted(before), strict=True))
+        assert (
+            sorted(added) == list(range(WRITES)) and len(refused) == WRITES and len(one.graph()) == 1 + WRITES
+        )
+        assert len(before) == 2 and all(
+            now > then for now, then in zip(sorted(turn_nodes(bolt)), sorted(before), strict=True)
+        )
         type(one).delete_namespace(**bolt)
         assert turn_nodes(bolt) == []
 
 
 def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, monkeypatch):
     monkeypatch.setattr("kgot_lab.stores.cypher.link._TRIES", 3)
-    with closing(open_store("cypher_server", **bolt, wipe=True)) as one, closing(open_store("cypher_server", **bolt)) as two:
+    with (
+        closing(open_store("cypher_server", **bolt, wipe=True)) as one,
+        closing(open_store("cypher_server", **bolt)) as two,
+    ):
         locate, numbers = one._looking.locate, iter(range(100))
 
         def overtaken(ask, ids):
@@ -137,15 +168,24 @@ def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, mon
             return locate(ask, ids)
 
         monkeypatch.setattr(one._looking, "locate", overtaken)
-        with pytest.raises(StoreUnavailable, match=r"another writer of .* was faster 3 times; nothing was changed, so try again later"):
+        with pytest.raises(
+            StoreUnavailable,
+            match=r"another writer of .* was faster 3 times; nothing was changed, so try again later",
+        ):
             one.apply(Diff(added_nodes=(Node("one"),)))
         assert set(one.graph().ids) == {"two 0", "two 1", "two 2"}
 
 
 def test_a_refusal_that_comes_of_what_another_writer_did_meanwhile_is_not_believed(bolt, monkeypatch):
     """The node is there when it is looked for, in a transaction that began before and so cannot be kept."""
-    with closing(open_store("cypher_server", **bolt, wipe=True)) as one, closing(open_store("cypher_server", **bolt)) as two:
-        locate, diffs = one._looking.locate, [Diff(added_nodes=(Node("a"),)), Diff(removed_nodes=(Node("a"),))]
+    with (
+        closing(open_store("cypher_server", **bolt, wipe=True)) as one,
+        closing(open_store("cypher_server", **bolt)) as two,
+    ):
+        locate, diffs = (
+            one._looking.locate,
+            [Diff(added_nodes=(Node("a"),)), Diff(removed_nodes=(Node("a"),))],
+        )
 
         def overtaken(ask, ids):
             if diffs:
@@ -162,12 +202,16 @@ def test_a_writer_whose_namespace_is_deleted_again_and_again_goes_on(bolt):
         writers = [started(how, bolt, how, same_ids_script) for how in ("merge", "delete", "delete")]
         told = ended(writers)
         assert [each["refused"] for each in told] == [[], [], []]
-        assert {f"merge {number}" for number in range(WRITES)} >= {id for id in store.graph().ids if not id.startswith("same")}
+        assert {f"merge {number}" for number in range(WRITES)} >= {
+            id for id in store.graph().ids if not id.startswith("same")
+        }
         type(store).delete_namespace(**bolt)
         assert turn_nodes(bolt) == []
 
 
-def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_writer_and_no_longer(bolt, bolt_server, monkeypatch):
+def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_writer_and_no_longer(
+    bolt, bolt_server, monkeypatch
+):
     with closing(open_store("cypher_server", **bolt, wipe=True)) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
         monkeypatch.setattr("kgot_lab.stores.cypher.turns._WAIT", 0.5)
@@ -175,7 +219,9 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
         with pytest.raises(StoreUnavailable, match=said), store._link.writing() as transaction:
             transaction.run("RETURN 1").consume()
             bolt_server.process.send_signal(signal.SIGSTOP)
-            os.waitpid(bolt_server.process.pid, os.WUNTRACED)  # until all its threads stand still: one may be answering
+            os.waitpid(
+                bolt_server.process.pid, os.WUNTRACED
+            )  # until all its threads stand still: one may be answering
             try:
                 store._turns._take(transaction)
             finally:
@@ -184,15 +230,25 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
         assert store.graph().ids == ("a", "b")
 
 
-# --- a SPARQL server: two writes of one moment ------------------------------------------------------------------------------
+# --- a SPARQL server: two writes of one moment
+# ------------------------------------------------------------------------------
 
 
 def test_two_writes_that_a_server_ran_at_the_same_moment_are_both_taken_for_made(oxigraph_server):
-    """As Oxigraph does now and then: it leaves the marks of both writes, where each meant to put its own in the place of the old one."""
+    """As Oxigraph does now and then: it leaves the marks of both writes, where each meant to put its own in
+    the place of the old one.
+    """
     namespace = "the same moment"
     graph = graph_iri(namespace)
-    where = {"query_url": oxigraph_server.query_url, "update_url": oxigraph_server.update_url, "namespace": namespace}
-    with closing(open_store("sparql_server", **where, wipe=True)) as one, closing(open_store("sparql_server", **where)) as two:
+    where = {
+        "query_url": oxigraph_server.query_url,
+        "update_url": oxigraph_server.update_url,
+        "namespace": namespace,
+    }
+    with (
+        closing(open_store("sparql_server", **where, wipe=True)) as one,
+        closing(open_store("sparql_server", **where)) as two,
+    ):
         for number in range(6):  # the other mark comes before or after the own one in the alphabet
             one.apply(Diff(added_nodes=(Node(f"one {number}"),)))
             oxigraph_server.update(
@@ -202,4 +258,7 @@ def test_two_writes_that_a_server_ran_at_the_same_moment_are_both_taken_for_made
             two.apply(Diff(added_nodes=(Node(f"two {number}"),)))
             assert {f"{name} {number}" for name in ("one", "two")} <= set(one.graph().ids)
             assert len(one._marked()) == 1 and one.schema() == two.schema()
-        assert type(one).namespaces(where["query_url"], where["update_url"])[namespace].nodes == one.schema().nodes
+        assert (
+            type(one).namespaces(where["query_url"], where["update_url"])[namespace].nodes
+            == one.schema().nodes
+        )

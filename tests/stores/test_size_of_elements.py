@@ -1,4 +1,6 @@
-"""A node or an edge may be equally large in every store: what is let in is kept exactly, and the rest refused in one sentence."""
+"""A node or an edge may be equally large in every store: what is let in is kept exactly, and the rest refused
+in one sentence.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ LONG = "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))  # of which no compressi
 def test_an_id_that_no_index_of_postgres_can_hold_is_refused_in_one_sentence(store, kind):
     node = Node(LONG)
     if kind.name.startswith("postgres"):
-        with pytest.raises(BadInput, match="longer than PostgreSQL can index, about 2,700 bytes; nothing was changed"):
+        with pytest.raises(
+            BadInput, match="longer than PostgreSQL can index, about 2,700 bytes; nothing was changed"
+        ):
             store.apply(Diff(added_nodes=(Node("before"), node)))
         assert not len(store.graph())
     else:
@@ -81,7 +85,9 @@ def test_what_is_larger_does_not_pass_the_gate_of_all_stores(node):
         fit_diff(Diff(added_nodes=(Node("before"), node)))
 
 
-@pytest.mark.parametrize("name", ["letters that JSON escapes by six", "a long id"])  # no more than 16,000,000 letters each
+@pytest.mark.parametrize(
+    "name", ["letters that JSON escapes by six", "a long id"]
+)  # no more than 16,000,000 letters each
 def test_every_store_asks_the_gate_before_anything_happens(store, name):
     with pytest.raises(BadInput, match="bytes as JSON; 16,000,000 can be kept in one node or edge"):
         store.apply(Diff(added_nodes=(Node("before"), TOO_LARGE[name])))

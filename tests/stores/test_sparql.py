@@ -1,4 +1,6 @@
-"""SPARQL statements: what they change, what they may not say, the dialect's own ones, and a graph on a real SPARQL server."""
+"""SPARQL statements: what they change, what they may not say, the dialect's own ones, and a graph on a real
+SPARQL server.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,14 @@ class Here:
         answer = self.holder.answer("write", statement)
         if "error" in answer:
             raise QueryFailed(statement, answer["error"])
-        nodes = {claim[0]: Node(claim[0], tuple(claim[1]), claim[2]) if len(claim) == 3 else None for claim in answer["nodes"]}
-        edges = {tuple(claim[:4]): Edge(*claim[:3], claim[4], claim[3]) if len(claim) == 5 else None for claim in answer["edges"]}
+        nodes = {
+            claim[0]: Node(claim[0], tuple(claim[1]), claim[2]) if len(claim) == 3 else None
+            for claim in answer["nodes"]
+        }
+        edges = {
+            tuple(claim[:4]): Edge(*claim[:3], claim[4], claim[3]) if len(claim) == 5 else None
+            for claim in answer["edges"]
+        }
         diff = self.truth.difference(nodes, edges)
         self.truth.apply(diff)
         self.holder.put(answer["nodes"], answer["edges"])
@@ -88,7 +96,8 @@ def namespace(request):
     return request.node.name
 
 
-# --- what statements change -----------------------------------------------------------------------------------------------
+# --- what statements change
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_statement_in_plain_sparql_becomes_nodes_and_edges(here):
@@ -135,7 +144,9 @@ def test_every_kind_of_update_gives_its_exact_diff(here, statement, told):
 
 
 def test_what_was_written_in_other_spellings_is_found_in_any(here):
-    here.write("INSERT DATA { :J.R.R._Tolkien rdfs:label 'Tolkien' ; <urn:kgot:lives%20in> :St%2E_Ives ; :height 1.80 }")
+    here.write(
+        "INSERT DATA { :J.R.R._Tolkien rdfs:label 'Tolkien' ; <urn:kgot:lives%20in> :St%2E_Ives ; :height 1.80 }"
+    )
     for query in (
         "SELECT ?x { ?x :label 'Tolkien' ; :lives_in :St._Ives }",
         "PREFIX k: <urn:kgot:> SELECT ?x { ?x rdfs:label ?l ; k:lives%20in <urn:kgot:St%2E_Ives> FILTER(?l = 'Tolkien') }",
@@ -145,7 +156,9 @@ def test_what_was_written_in_other_spellings_is_found_in_any(here):
 
 
 def test_a_quote_in_a_name_is_part_of_it_where_nothing_else_makes_sense(here):
-    here.write("INSERT DATA { :O'Hara :says 'yes' ; :lives_in :King's_Cross . :Eve :quotes \"it's :O'Hara\", 'no' . }")
+    here.write(
+        "INSERT DATA { :O'Hara :says 'yes' ; :lives_in :King's_Cross . :Eve :quotes \"it's :O'Hara\", 'no' . }"
+    )
     assert here.truth.nodes["O'Hara"].properties == {"says": "yes"}
     assert here.truth.nodes["Eve"].properties == {"quotes": ["it's :O'Hara", "no"]}
     assert here.read("SELECT ?x { :O'Hara :lives_in ?x }") == [{"x": "King's Cross"}]
@@ -156,10 +169,20 @@ def test_rows_are_json_in_one_order_whatever_the_engine_does(here):
     assert here.read("ASK { :Marie_Curie a :Person }") == [True]
     assert here.read("SELECT ?x ?o { ?x :born ?b OPTIONAL { ?x :died ?o } }") == [{"x": "Marie Curie"}]
     assert here.read("SELECT (MAX(?y) AS ?m) { ?x :nothing ?y }") == []
-    assert here.read("SELECT ?t { ?x a ?t }") == [{"t": "Person"}, {"t": "Prize"}, {"t": "rdf:Statement"}, {"t": "rdfs:Resource"}]
-    assert here.read("SELECT ?t { ?x a ?t FILTER(STRSTARTS(STR(?t), 'urn:')) } ORDER BY DESC(?t)") == [{"t": "Prize"}, {"t": "Person"}]
+    assert here.read("SELECT ?t { ?x a ?t }") == [
+        {"t": "Person"},
+        {"t": "Prize"},
+        {"t": "rdf:Statement"},
+        {"t": "rdfs:Resource"},
+    ]
+    assert here.read("SELECT ?t { ?x a ?t FILTER(STRSTARTS(STR(?t), 'urn:')) } ORDER BY DESC(?t)") == [
+        {"t": "Prize"},
+        {"t": "Person"},
+    ]
     assert here.read("SELECT (AVG(?y) AS ?mean) { VALUES ?y { 1 2 } }") == [{"mean": 1.5}]
-    assert {"subject": "Marie Curie", "relation": "rdf:type", "object": "Person"} in here.read("DESCRIBE :Marie_Curie")
+    assert {"subject": "Marie Curie", "relation": "rdf:type", "object": "Person"} in here.read(
+        "DESCRIBE :Marie_Curie"
+    )
     assert here.read("CONSTRUCT { ?y :known_by ?x } WHERE { ?x :knows ?y }") == [
         {"subject": "Pierre", "relation": "known by", "object": "Marie Curie"}
     ]
@@ -190,10 +213,15 @@ def random_statement(chance, names):
         return spelled(iri_of(chance.choice(names)), short=chance.random() < 0.7)
 
     def value():
-        return chance.choice(["1", "2.5", "'x'", "'y'@en", "true", '"[2,1]"^^rdf:JSON', "'b', 'a'", "('l' 1)", "1e0"])
+        return chance.choice(
+            ["1", "2.5", "'x'", "'y'@en", "true", '"[2,1]"^^rdf:JSON', "'b', 'a'", "('l' 1)", "1e0"]
+        )
 
     def triples():
-        ends, blank = f"rdf:subject {name()} ; rdf:predicate {name()} ; rdf:object {name()}", chance.choice(["[]", "_:x", name()])
+        ends, blank = (
+            f"rdf:subject {name()} ; rdf:predicate {name()} ; rdf:object {name()}",
+            chance.choice(["[]", "_:x", name()]),
+        )
         kinds = [
             f"{name()} a {name()} .", f"{name()} {name()} {value()} .", f"{name()} {name()} {name()} .", f"{name()} {name()} {name()} .",
             f"[] {ends} ; :year {chance.choice([1903, 1911])} .", f"{blank} {name()} {name()} .", f"[] a {name()} ; rdfs:label 'N' .",
@@ -228,9 +256,14 @@ def test_the_graph_stays_as_the_mapping_spells_it_whatever_is_written(seed):
             here.write(statement)
         except QueryFailed as error:
             refused += 1
-            assert any(why in str(error) for why in ("rdf:subject, rdf:predicate and rdf:object", "shared by multiple blocks")), statement
+            assert any(
+                why in str(error)
+                for why in ("rdf:subject, rdf:predicate and rdf:object", "shared by multiple blocks")
+            ), statement
             assert here.triples() == before
-        assert here.triples() == set(triples_of(here.truth.nodes.values(), here.truth.edges.values())), statement
+        assert here.triples() == set(triples_of(here.truth.nodes.values(), here.truth.edges.values())), (
+            statement
+        )
     assert refused < 15
 
 
@@ -247,11 +280,14 @@ def test_blank_nodes_get_the_same_names_in_every_run():
 def test_a_hub_is_no_obstacle():
     hub = [Node("hub"), *(Node(f"n{n}") for n in range(3000))]
     here = Here(hub, [Edge("hub", "r", node.id, {"n": 1}) for node in hub[1:]])
-    statement = " ".join(f"[] rdf:subject :hub ; rdf:predicate :r ; rdf:object :n{n} ; :m 2 ." for n in range(300))
+    statement = " ".join(
+        f"[] rdf:subject :hub ; rdf:predicate :r ; rdf:object :n{n} ; :m 2 ." for n in range(300)
+    )
     assert str(here.write(f"INSERT DATA {{ {statement} }}")) == "~300 edges"
 
 
-# --- what statements may not say ------------------------------------------------------------------------------------------
+# --- what statements may not say
+# ------------------------------------------------------------------------------------------
 
 NOT_A_READ = [
     "INSERT DATA { :a :b :c }",
@@ -358,7 +394,8 @@ def test_what_only_looks_like_more_is_allowed(here, statement):
     here.read(statement)
 
 
-# --- the dialect ----------------------------------------------------------------------------------------------------------
+# --- the dialect
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_examples_of_the_prompts_run():
@@ -368,12 +405,31 @@ def test_the_examples_of_the_prompts_run():
 
 
 def test_facts_of_any_text_are_added_and_told_again_they_are_renewed():
-    texts = ["a'b", 'the "x"', "C:\\Users\\U0001F600", "line\nbreak", "é 🧪", "http://x.org/?q=1#2", "50%", "J.R.R.", "}", "# SERVICE"]
-    facts = [(Triple(one, f"is {other}", other), {"source": one, other: [one, other]}) for one in texts for other in texts]
+    texts = [
+        "a'b",
+        'the "x"',
+        "C:\\Users\\U0001F600",
+        "line\nbreak",
+        "é 🧪",
+        "http://x.org/?q=1#2",
+        "50%",
+        "J.R.R.",
+        "}",
+        "# SERVICE",
+    ]
+    facts = [
+        (Triple(one, f"is {other}", other), {"source": one, other: [one, other]})
+        for one in texts
+        for other in texts
+    ]
     here = Here()
     here.write(SPARQL.add(facts))
     assert {edge.identity: edge.properties for edge in here.truth.edges.values()} == {
-        (t.subject, t.relation, t.object, ""): {**p, t.object: p[t.object] if t.subject != t.object else [t.subject] * 2} for t, p in facts
+        (t.subject, t.relation, t.object, ""): {
+            **p,
+            t.object: p[t.object] if t.subject != t.object else [t.subject] * 2,
+        }
+        for t, p in facts
     }
     assert not here.write(SPARQL.add(facts))
     assert str(here.write(SPARQL.add([(facts[0][0], {"source": "other"})]))) == "~1 edges"
@@ -404,9 +460,23 @@ def test_the_facts_about_a_name_are_those_that_python_finds():
     for _ in range(14):
         ends = chance.choice(ids), chance.choice(["born in", "knows_of", "label"]), chance.choice(ids)
         edges[ends] = Edge(*ends, {"n": 1, "s": "ä"} if chance.random() < 0.5 else {})
-    graph = PropertyGraph.of((Node(id, ("Thing",) if chance.random() < 0.5 else ()) for id in ids), edges.values())
+    graph = PropertyGraph.of(
+        (Node(id, ("Thing",) if chance.random() < 0.5 else ()) for id in ids), edges.values()
+    )
     here, facts = Here(tuple(graph.nodes), tuple(graph.edges)), facts_in_python(graph)
-    asked = "ADA LOVELACE", "ada", "london", "London Bridge", "st. ives", "zürich", "BORN IN", "born-in", "nobody", "", "x"
+    asked = (
+        "ADA LOVELACE",
+        "ada",
+        "london",
+        "London Bridge",
+        "st. ives",
+        "zürich",
+        "BORN IN",
+        "born-in",
+        "nobody",
+        "",
+        "x",
+    )
     for names in ([], ["London Bridge", "x"], *([name] for name in asked)):
         for hops in (1, 2, 3):
             assert told(here.read(SPARQL.about(names, hops))) == told(facts(names, hops=hops)), names
@@ -428,15 +498,20 @@ def test_nodes_and_edges_are_spelled_for_prompts_as_statements_spell_them():
     assert list(here.truth.edges.values()) == [Edge("Marie Curie", "won", "Prize", {"year": 1903})]
 
 
-# --- in the sandbox -------------------------------------------------------------------------------------------------------
+# --- in the sandbox
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_statements_run_in_the_sandbox(opened):
     opened.reset((Node("Ada", ("Person",), {"age": 36}),), ())
-    diff = opened.write("DELETE { ?x :age ?a } INSERT { ?x :age ?b ; :knows :Bob } WHERE { ?x :age ?a BIND(?a + 1 AS ?b) }")
+    diff = opened.write(
+        "DELETE { ?x :age ?a } INSERT { ?x :age ?b ; :knows :Bob } WHERE { ?x :age ?a BIND(?a + 1 AS ?b) }"
+    )
     assert str(diff) == "+1 nodes, ~1 nodes, +1 edges"
     opened.apply(diff)
-    assert opened.read("SELECT ?b ?a { ?x :knows ?b ; :age ?a FILTER(REGEX(STR(?x), 'ADA', 'i')) }") == ({"b": "Bob", "a": 37},)
+    assert opened.read("SELECT ?b ?a { ?x :knows ?b ; :age ?a FILTER(REGEX(STR(?x), 'ADA', 'i')) }") == (
+        {"b": "Bob", "a": 37},
+    )
 
 
 MUCH = "?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l"
@@ -446,7 +521,9 @@ def test_a_runaway_query_ends_and_the_next_one_works(opened):
     opened.reset(tuple(Node(f"n{n}", ("X",), {"p": n}) for n in range(400)), ())
     opened.seconds = 1
     for runaway in (f"SELECT (COUNT(*) AS ?n) {{ {MUCH} }}", f"SELECT * {{ {MUCH} }}"):
-        with pytest.raises(QueryFailed, match=r"took longer than 1 seconds|returned more than|more than 100,000|more memory"):
+        with pytest.raises(
+            QueryFailed, match=r"took longer than 1 seconds|returned more than|more than 100,000|more memory"
+        ):
             opened.read(runaway)
     with pytest.raises(QueryFailed, match="took longer than 1 seconds"):
         opened.write(f"INSERT {{ :x :y ?n }} WHERE {{ SELECT (COUNT(*) AS ?n) {{ {MUCH} }} }}")

@@ -1,4 +1,6 @@
-"""A graph on a real SPARQL server: whose it is, what others may do meanwhile, and what happens when the server goes away."""
+"""A graph on a real SPARQL server: whose it is, what others may do meanwhile, and what happens when the
+server goes away.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ def iri(name):
     return f"<{META}graph:{name.replace('_', '%5F').replace('[', '%5B').replace(']', '%5D')}>"
 
 
-# --- whose graph it is ----------------------------------------------------------------------------------------------------
+# --- whose graph it is
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_graph_is_there_again_and_others_do_not_see_it(store, oxigraph_server, name):
@@ -70,12 +73,16 @@ def test_a_graph_is_there_again_and_others_do_not_see_it(store, oxigraph_server,
 
 
 def test_wiping_empties_one_graph_only(store, oxigraph_server, name):
-    oxigraph_server.update("INSERT DATA { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }")
+    oxigraph_server.update(
+        "INSERT DATA { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }"
+    )
     with SparqlServer(oxigraph_server.query_url, namespace=name, wipe=True) as again:
         assert len(again.graph()) == 0
         assert store.schema().nodes == 0
         again.apply(BOTH)
-    assert oxigraph_server.ask("ASK { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }")
+    assert oxigraph_server.ask(
+        "ASK { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }"
+    )
 
 
 @pytest.mark.parametrize("wipe", [False, True])
@@ -89,17 +96,23 @@ def test_a_graph_of_somebody_else_is_refused_unless_it_may_be_taken_over(oxigrap
     if not wipe:
         with SparqlServer(oxigraph_server.query_url, namespace=graph, adopt=True, execute=opened) as store:
             assert set(store.graph().ids) == {"Ada L", "Person 1"}
-            assert store.read("SELECT ?x { ?x :age 'old' ; <http://example.org/knows> :Person_1 }") == ({"x": "Ada L"},)
+            assert store.read("SELECT ?x { ?x :age 'old' ; <http://example.org/knows> :Person_1 }") == (
+                {"x": "Ada L"},
+            )
             assert str(store.write("DELETE WHERE { :Ada_L :age ?a }")) == "~1 nodes"
         assert not oxigraph_server.ask(f"ASK {{ GRAPH <{graph}> {{ ?x <urn:kgot:age> ?age }} }}")
 
 
-# --- others at the same time ----------------------------------------------------------------------------------------------
+# --- others at the same time
+# ----------------------------------------------------------------------------------------------
 
 
 def test_two_stores_on_one_graph_follow_each_other(store, oxigraph_server, name):
     with SparqlServer(oxigraph_server.query_url, namespace=name) as other:
-        assert str(other.write("INSERT DATA { :Ada :born 1816 ; :knows :Bob }")) == "+1 nodes, ~1 nodes, +1 edges"
+        assert (
+            str(other.write("INSERT DATA { :Ada :born 1816 ; :knows :Bob }"))
+            == "+1 nodes, ~1 nodes, +1 edges"
+        )
         diff = store.write("DELETE { :Ada :born ?year } WHERE { :Ada :born ?year }")
         assert diff.changed_nodes[0][0].properties["born"] == [1815, 1816]
         assert other.neighbours("Bob") == (Edge("Ada", "knows", "Bob"),)
@@ -110,10 +123,15 @@ def test_two_stores_on_one_graph_follow_each_other(store, oxigraph_server, name)
 
 
 def test_a_change_by_somebody_else_gives_no_wrong_diff(store, oxigraph_server, name):
-    oxigraph_server.update(f"INSERT DATA {{ GRAPH {iri(name)} {{ <urn:kgot:Ada> <urn:kgot:born> 1816 . [] <urn:kgot:name> 'Eve'@en }} }}")
+    oxigraph_server.update(
+        f"INSERT DATA {{ GRAPH {iri(name)} {{ <urn:kgot:Ada> <urn:kgot:born> 1816 . [] <urn:kgot:name> 'Eve'@en }} }}"
+    )
     diff = store.write("DELETE { :Ada :born ?year } WHERE { :Ada :born ?year }")
     assert diff.changed_nodes == (
-        (Node("Ada", ("Person",), {"born": [1815, 1816], "height": 1.5}), Node("Ada", ("Person",), {"height": 1.5})),
+        (
+            Node("Ada", ("Person",), {"born": [1815, 1816], "height": 1.5}),
+            Node("Ada", ("Person",), {"height": 1.5}),
+        ),
     )
     assert store.graph().node("Eve") == Node("Eve", (), {"name": "Eve"})
     assert store.read("SELECT ?x { ?x :name 'Eve' }") == ({"x": "Eve"},)
@@ -130,9 +148,14 @@ def test_a_graph_that_somebody_dropped_is_empty(store, oxigraph_server, name):
 COUNT_UP = "DELETE { :n :count ?a } INSERT { :n :count ?b } WHERE { :n :count ?a BIND(?a + 1 AS ?b) }"
 
 
-def test_a_change_that_somebody_else_follows_at_once_is_not_made_twice(oxigraph_server, name, opened, monkeypatch):
+def test_a_change_that_somebody_else_follows_at_once_is_not_made_twice(
+    oxigraph_server, name, opened, monkeypatch
+):
     url = oxigraph_server.query_url
-    with SparqlServer(url, namespace=name, execute=opened) as store, SparqlServer(url, namespace=name) as other:
+    with (
+        SparqlServer(url, namespace=name, execute=opened) as store,
+        SparqlServer(url, namespace=name) as other,
+    ):
         store.write("INSERT DATA { :n :count 0 }")
         tell, told = store._told_to, []
 
@@ -151,7 +174,9 @@ def test_a_change_that_somebody_else_follows_at_once_is_not_made_twice(oxigraph_
 
 @pytest.fixture
 def in_turn(monkeypatch):
-    """Updates reach the server one at a time: of 600 that two clients sent at once, Oxigraph 0.5 lost 4, which no store can mend."""
+    """Updates reach the server one at a time: of 600 that two clients sent at once, Oxigraph 0.5 lost 4,
+    which no store can mend.
+    """
     update, lock = SparqlLink.update, threading.Lock()
 
     def waiting(link, text):
@@ -185,11 +210,16 @@ def test_when_others_write_all_the_time_nothing_is_half_done(oxigraph_server, na
         assert store.read("SELECT ?c { :n :count ?c }") == ({"c": 16 - len(refused)},)
 
 
-# --- statements -----------------------------------------------------------------------------------------------------------
+# --- statements
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_read_that_is_more_is_refused_before_the_server_sees_it(store):
-    for statement in ("SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }", "SELECT * { GRAPH ?g { ?s ?p ?o } }", "CLEAR ALL"):
+    for statement in (
+        "SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }",
+        "SELECT * { GRAPH ?g { ?s ?p ?o } }",
+        "CLEAR ALL",
+    ):
         with pytest.raises(QueryFailed) as caught:
             store.read(statement)
         assert caught.value.statement == statement
@@ -202,7 +232,9 @@ def test_the_servers_own_message_is_kept(store):
 
 @pytest.fixture
 def server_of_its_own(tmp_path):
-    """A server that is killed with whatever it still computes: it goes on with a query when the store has given up."""
+    """A server that is killed with whatever it still computes: it goes on with a query when the store has
+    given up.
+    """
     server = OxigraphServer(tmp_path)
     yield server
     server.kill()
@@ -214,7 +246,9 @@ def test_a_runaway_read_ends_for_us(server_of_its_own, name):
         store.apply(Diff(added_nodes=tuple(Node(f"n{n}", ("X",)) for n in range(60))))
         store.seconds = 0.5
         with pytest.raises(QueryFailed, match=r"longer than 0.5 seconds"):
-            store.read("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?b != ?l) }")
+            store.read(
+                "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?b != ?l) }"
+            )
         with pytest.raises(QueryFailed, match=r"more than 1,000,000 bytes|longer than"):
             store.read("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
         store.seconds = AMPLE
@@ -232,14 +266,19 @@ def test_the_snapshots_come_back_from_the_server(oxigraph_server, name, number):
 
 
 def test_a_diff_that_does_not_fit_changes_nothing_on_the_server(store, oxigraph_server, name):
-    for diff in (Diff(added_nodes=(ADA,)), Diff(removed_nodes=(ADA,)), Diff(added_nodes=(Node("n", (), {"p": "\ud800"}),))):
+    for diff in (
+        Diff(added_nodes=(ADA,)),
+        Diff(removed_nodes=(ADA,)),
+        Diff(added_nodes=(Node("n", (), {"p": "\ud800"}),)),
+    ):
         with pytest.raises(BadInput):
             store.apply(diff)
     with SparqlServer(oxigraph_server.query_url, namespace=name) as again:
         assert again.graph() == PropertyGraph.of((ADA, LONDON), (BORN,))
 
 
-# --- the server ------------------------------------------------------------------------------------------------------------
+# --- the server
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_server_that_goes_away_and_comes_back(tmp_path):
@@ -248,7 +287,12 @@ def test_a_server_that_goes_away_and_comes_back(tmp_path):
         with SparqlServer(server.query_url, server.update_url) as store:
             store.apply(BOTH)
             server.kill()
-            for act in (store.graph, store.schema, lambda: store.read("ASK {}"), lambda: store.write("INSERT DATA { :x :y :z }")):
+            for act in (
+                store.graph,
+                store.schema,
+                lambda: store.read("ASK {}"),
+                lambda: store.write("INSERT DATA { :x :y :z }"),
+            ):
                 with pytest.raises(StoreUnavailable, match="cannot be reached"):
                     act()
             with pytest.raises(StoreUnavailable, match="cannot be reached"):

@@ -27,7 +27,8 @@ ADA, BOB = ("ada", ["Person"], {"born": 1815}), ("bob", [], {})
 KNOWS = ("ada", "knows", "bob", "", {})
 
 
-# --- diffs ------------------------------------------------------------------------------------------------------------
+# --- diffs
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_that_came_went_or_changed_is_in_the_diff():
@@ -53,7 +54,12 @@ def test_a_change_and_its_undo_vanish():
 
 
 def test_a_row_with_a_new_identity_is_one_removed_and_one_added():
-    diff = diff_of([Change("nodes", ADA, ("lovelace", ["Person"], {"born": 1815})), Change("edges", KNOWS, ("lovelace", *KNOWS[1:]))])
+    diff = diff_of(
+        [
+            Change("nodes", ADA, ("lovelace", ["Person"], {"born": 1815})),
+            Change("edges", KNOWS, ("lovelace", *KNOWS[1:])),
+        ]
+    )
     assert [node.id for node in diff.removed_nodes + diff.added_nodes] == ["ada", "lovelace"]
     assert [edge.source for edge in diff.removed_edges + diff.added_edges] == ["ada", "lovelace"]
 
@@ -73,7 +79,9 @@ def test_a_diff_is_checked_against_the_rows_it_touches():
     here = (Node("ada"), Node("bob"))
     edge = Edge("ada", "knows", "bob")
     refuse_misfit(Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here, (edge,))
-    refuse_misfit(Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here[:1], (edge,))  # bob's row decides nothing
+    refuse_misfit(
+        Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here[:1], (edge,)
+    )  # bob's row decides nothing
     with pytest.raises(BadInput, match="keeps an edge"):
         refuse_misfit(Diff(removed_nodes=(Node("ada"),)), here, (edge,))
     with pytest.raises(BadInput, match="is already there"):
@@ -83,11 +91,14 @@ def test_a_diff_is_checked_against_the_rows_it_touches():
 
 
 def test_the_touched_rows_are_those_a_diff_names_and_the_ends_of_what_it_adds():
-    diff = Diff(added_nodes=(Node("a"),), added_edges=(Edge("a", "r", "b"),), removed_edges=(Edge("c", "r", "d"),))
+    diff = Diff(
+        added_nodes=(Node("a"),), added_edges=(Edge("a", "r", "b"),), removed_edges=(Edge("c", "r", "d"),)
+    )
     assert touched(diff) == (["a", "b"], [("a", "r", "b", ""), ("c", "r", "d", "")])
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
+# --- values
+# -----------------------------------------------------------------------------------------------------------
 
 VALUES = [
     "it's \"quoted\" {braces} \\ \\n \\u0041", "null byte \0", "e\u0301 👩‍👩‍👧 \u202eright to left", "\ud7ff\ue000\uffff", "", " ",
@@ -104,7 +115,9 @@ def test_a_value_comes_back_exactly(value):
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, {1: 2}, {"a": {None: 1}}, {"a": {1, 2}}, b"x"], ids=repr
+    "value",
+    [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, {1: 2}, {"a": {None: 1}}, {"a": {1, 2}}, b"x"],
+    ids=repr,
 )
 def test_what_is_no_json_is_refused(value):
     with pytest.raises(BadInput, match="the year"):
@@ -148,7 +161,8 @@ def test_every_text_in_a_value_can_be_looked_at():
     assert list(texts_in({"a": ["b", {"c": "d"}, 1, None], "e": "f"})) == ["a", "b", "c", "d", "e", "f"]
 
 
-# --- statements -------------------------------------------------------------------------------------------------------
+# --- statements
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -214,7 +228,12 @@ def test_a_bracket_is_refused_where_it_may_be_a_quote():
 
 
 @pytest.mark.parametrize(
-    "statement", ["INSERT INTO nodes (id) VALUES ('a;b')", "delete from edges;", "WITH a AS (SELECT 1) UPDATE nodes SET labels = '[]'"]
+    "statement",
+    [
+        "INSERT INTO nodes (id) VALUES ('a;b')",
+        "delete from edges;",
+        "WITH a AS (SELECT 1) UPDATE nodes SET labels = '[]'",
+    ],
 )
 def test_a_write_passes(statement):
     refuse_unless_sql_write(statement)
@@ -222,7 +241,14 @@ def test_a_write_passes(statement):
 
 @pytest.mark.parametrize(
     "statement",
-    ["SELECT 1", "WITH a AS (SELECT 1) SELECT 1", "DROP TABLE nodes", "REPLACE INTO nodes VALUES (1)", "DELETE FROM a; DELETE FROM b", ""],
+    [
+        "SELECT 1",
+        "WITH a AS (SELECT 1) SELECT 1",
+        "DROP TABLE nodes",
+        "REPLACE INTO nodes VALUES (1)",
+        "DELETE FROM a; DELETE FROM b",
+        "",
+    ],
 )
 def test_what_is_no_single_write_is_refused(statement):
     with pytest.raises(QueryFailed):
@@ -235,7 +261,8 @@ def test_a_long_statement_is_looked_at_quickly(piece):
         refuse_unless_sql_read("SELECT 1 " + piece * 200_000 + "'")
 
 
-# --- the language -----------------------------------------------------------------------------------------------------
+# --- the language
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_the_dialect_spells_what_it_is_given():

@@ -1,4 +1,6 @@
-"""The SQLite store: exact diffs, what a statement may not do, search, and files that are shared, foreign or damaged."""
+"""The SQLite store: exact diffs, what a statement may not do, search, and files that are shared, foreign or
+damaged.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +54,39 @@ def quick():
 
 
 def in_another_process(code: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}", *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}",
+        *map(str, arguments),
+    ]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-# --- diffs ------------------------------------------------------------------------------------------------------------
+# --- diffs
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("statement", "changed"),
     [
         ("INSERT INTO nodes (id) VALUES ('a'), ('b')", "+2 nodes"),
-        ("INSERT INTO nodes (id, labels, properties) VALUES ('a', '[\"X\"]', '{\"n\": [1, null]}') RETURNING id", "+1 nodes"),
-        ("INSERT INTO facts (subject, relation, object) VALUES ('a', 'r', 'b'), ('b', 's', 'Marie Curie')", "+2 nodes, +2 edges"),
-        ("INSERT INTO edges (source, type, target) VALUES ('Pierre Curie', 'won', 'Nobel Prize in Physics')", "+1 edges"),
-        ("INSERT INTO edges (source, type, target, key) SELECT source, type, target, 'again' FROM edges", "+3 edges"),
+        (
+            "INSERT INTO nodes (id, labels, properties) VALUES ('a', '[\"X\"]', '{\"n\": [1, null]}') RETURNING id",
+            "+1 nodes",
+        ),
+        (
+            "INSERT INTO facts (subject, relation, object) VALUES ('a', 'r', 'b'), ('b', 's', 'Marie Curie')",
+            "+2 nodes, +2 edges",
+        ),
+        (
+            "INSERT INTO edges (source, type, target) VALUES ('Pierre Curie', 'won', 'Nobel Prize in Physics')",
+            "+1 edges",
+        ),
+        (
+            "INSERT INTO edges (source, type, target, key) SELECT source, type, target, 'again' FROM edges",
+            "+3 edges",
+        ),
         ("INSERT OR IGNORE INTO nodes (id) VALUES ('Marie Curie'), ('new')", "+1 nodes"),
         ("INSERT INTO nodes (id) VALUES ('Marie Curie') ON CONFLICT DO NOTHING", "nothing changed"),
         (
@@ -74,16 +94,28 @@ def in_another_process(code: str, *arguments: object) -> subprocess.Popen[str]:
             "~1 nodes",
         ),
         ("INSERT OR REPLACE INTO nodes (id) VALUES ('Marie Curie')", "~1 nodes, -3 edges"),
-        ("UPDATE nodes SET properties = json_set(properties, '$.born', 1867.0) WHERE id = 'Marie Curie'", "~1 nodes"),
+        (
+            "UPDATE nodes SET properties = json_set(properties, '$.born', 1867.0) WHERE id = 'Marie Curie'",
+            "~1 nodes",
+        ),
         ("UPDATE nodes SET properties = ' { } ' WHERE id = 'Nobel Prize in Physics'", "nothing changed"),
         ("UPDATE nodes SET labels = '[\"Thing\"]'", "~3 nodes"),
         ("UPDATE edges SET properties = '{\"sure\": true}'", "~3 edges"),
         ("UPDATE edges SET type = 'wed' WHERE type = 'married'", "+1 edges, -1 edges"),
-        ("UPDATE nodes SET id = 'Maria Skłodowska' WHERE id = 'Marie Curie'", "+1 nodes, -1 nodes, +3 edges, -3 edges"),
-        ("WITH old AS (SELECT 'Pierre Curie' AS id) DELETE FROM nodes WHERE id IN (SELECT id FROM old)", "-1 nodes, -1 edges"),
+        (
+            "UPDATE nodes SET id = 'Maria Skłodowska' WHERE id = 'Marie Curie'",
+            "+1 nodes, -1 nodes, +3 edges, -3 edges",
+        ),
+        (
+            "WITH old AS (SELECT 'Pierre Curie' AS id) DELETE FROM nodes WHERE id IN (SELECT id FROM old)",
+            "-1 nodes, -1 edges",
+        ),
         ("DELETE FROM nodes", "-3 nodes, -3 edges"),
         ("DELETE FROM edges WHERE source = target", "-1 edges"),
-        ("INSERT INTO facts (subject, relation, object, key) VALUES ('Marie Curie', 'taught', 'Marie Curie', 'k')", "nothing changed"),
+        (
+            "INSERT INTO facts (subject, relation, object, key) VALUES ('Marie Curie', 'taught', 'Marie Curie', 'k')",
+            "nothing changed",
+        ),
     ],
 )
 def test_a_diff_is_exactly_what_changed(store, statement, changed):
@@ -96,8 +128,13 @@ def test_a_diff_is_exactly_what_changed(store, statement, changed):
 
 
 def test_a_fact_adds_its_properties_to_the_edge_that_is_there(store):
-    store.write("INSERT INTO facts VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', NULL, '{\"share\": 0.30000000000000004}')")
-    assert store.neighbours("Nobel Prize in Physics")[0].properties == {"year": 1903, "share": 0.30000000000000004}
+    store.write(
+        "INSERT INTO facts VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', NULL, '{\"share\": 0.30000000000000004}')"
+    )
+    assert store.neighbours("Nobel Prize in Physics")[0].properties == {
+        "year": 1903,
+        "share": 0.30000000000000004,
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,11 +143,17 @@ def test_a_fact_adds_its_properties_to_the_edge_that_is_there(store):
         ("INSERT INTO nodes (id) VALUES ('new'), ('Marie Curie')", "UNIQUE constraint failed"),
         ("INSERT OR ROLLBACK INTO nodes (id) VALUES ('new'), ('Marie Curie')", "UNIQUE constraint failed"),
         ("INSERT OR FAIL INTO nodes (id) VALUES ('new'), ('Marie Curie')", "UNIQUE constraint failed"),
-        ("INSERT INTO edges (source, type, target) VALUES ('Marie Curie', 'knows', 'nobody')", "needs both its nodes"),
+        (
+            "INSERT INTO edges (source, type, target) VALUES ('Marie Curie', 'knows', 'nobody')",
+            "needs both its nodes",
+        ),
         ("INSERT INTO nodes (id, properties) VALUES ('new', '[]')", "CHECK constraint failed"),
         ("INSERT INTO nodes (id, properties) VALUES ('new', '{')", "CHECK constraint failed"),
         ("INSERT INTO nodes (id, properties) VALUES ('new', '{\"x\": 1e999}')", "cannot be kept as JSON"),
-        ("INSERT INTO nodes (id, properties) VALUES ('new', '{\"x\": \"\\ud800\"}')", "cannot be kept as JSON"),
+        (
+            "INSERT INTO nodes (id, properties) VALUES ('new', '{\"x\": \"\\ud800\"}')",
+            "cannot be kept as JSON",
+        ),
         ("INSERT INTO nodes (id, labels) VALUES ('new', '[1]')", "label"),
         ("INSERT INTO nodes (id) VALUES (' ')", "not blank"),
         ("INSERT INTO facts (subject, relation, object) VALUES ('', 'r', 'b')", "CHECK constraint failed"),
@@ -132,7 +175,9 @@ def test_a_refused_write_changes_nothing(store, statement, reason):
 
 def test_parameters_come_as_a_sequence_or_by_name(store):
     store.write("INSERT INTO nodes (id, properties) VALUES (?, ?)", ["it's", '{"n": 1}'])
-    assert store.read("SELECT properties ->> 'n' AS n FROM nodes WHERE id = :id", {"id": "it's"}) == ({"n": 1},)
+    assert store.read("SELECT properties ->> 'n' AS n FROM nodes WHERE id = :id", {"id": "it's"}) == (
+        {"n": 1},
+    )
     with pytest.raises(QueryFailed, match="type 'list' is not supported"):
         store.read("SELECT ?", ([],))
     with pytest.raises(QueryFailed, match="too large"):
@@ -156,7 +201,11 @@ def test_an_applied_diff_must_fit_and_is_refused_in_the_words_of_the_truth(store
         Diff(changed_nodes=((CURIE, PRIZE),)),
         Diff(changed_edges=((WON, WED),)),
         Diff(added_nodes=(Node("new"),), removed_nodes=(PRIZE,)),
-        Diff(removed_nodes=(PIERRE,), removed_edges=(WED,), added_edges=(Edge("Marie Curie", "misses", "Pierre Curie"),)),
+        Diff(
+            removed_nodes=(PIERRE,),
+            removed_edges=(WED,),
+            added_edges=(Edge("Marie Curie", "misses", "Pierre Curie"),),
+        ),
     ):
         with pytest.raises(BadInput) as expected:
             truth.check(diff)
@@ -178,19 +227,39 @@ def test_a_large_diff_is_applied_as_a_small_one_is(store):
     assert store.schema().nodes == MANY_ROWS + 2
 
 
-# --- texts and values -------------------------------------------------------------------------------------------------
+# --- texts and values
+# -------------------------------------------------------------------------------------------------
 
 NASTY = [
     "it's \"quoted\" `back` {braces} [brackets] \\ \\n \\u0041 %s :name ?1 $x", "null\0byte", "e\u0301 é 👩‍👩‍👧 \u202e",
     "SELECT", "NULL", "null",
     "-- comment", "/* */", "'; DROP TABLE nodes; --", "a.b", '$."x"', "\n\t line", "x" * 1_000_000,
 ]  # fmt: skip
-VALUES = [2**63, -(2**200), 1, 1.0, True, None, 1e308, 0.1, -0.0, "", [], {}, [[{"": [None]}]], {"a": {"b": [1, {"c": None}]}}]
+VALUES = [
+    2**63,
+    -(2**200),
+    1,
+    1.0,
+    True,
+    None,
+    1e308,
+    0.1,
+    -0.0,
+    "",
+    [],
+    {},
+    [[{"": [None]}]],
+    {"a": {"b": [1, {"c": None}]}},
+]
 
 
 def test_texts_and_values_come_back_exactly_also_after_opening_again(tmp_path):
-    nodes = [Node(text, (text, "B", "A"), {text: text, "": {text: [text]}, "values": VALUES}) for text in NASTY]
-    edges = [Edge(one.id, text, "null\0byte", {text: VALUES}, text) for one, text in zip(nodes, NASTY, strict=True)]
+    nodes = [
+        Node(text, (text, "B", "A"), {text: text, "": {text: [text]}, "values": VALUES}) for text in NASTY
+    ]
+    edges = [
+        Edge(one.id, text, "null\0byte", {text: VALUES}, text) for one, text in zip(nodes, NASTY, strict=True)
+    ]
     expected = PropertyGraph.of(nodes, edges)
     with Sqlite(tmp_path / "nasty.db") as store:
         store.apply(Diff(added_nodes=tuple(nodes), added_edges=tuple(edges)))
@@ -208,7 +277,9 @@ def test_texts_and_values_come_back_exactly_also_after_opening_again(tmp_path):
 
 def test_the_dialect_writes_and_finds_nasty_texts():
     with Sqlite() as store:
-        names = [text for text in NASTY if "\0" not in text and len(text) < 1_000]  # a statement cannot hold a null byte
+        names = [
+            text for text in NASTY if "\0" not in text and len(text) < 1_000
+        ]  # a statement cannot hold a null byte
         store.write(store.dialect.add([(Triple(name, name, "hub"), {name: VALUES}) for name in names]))
         assert [(edge.source, edge.type, repr(edge.properties)) for edge in store.neighbours("hub")] == [
             (name, name, repr({name: VALUES})) for name in names
@@ -238,32 +309,50 @@ def test_what_cannot_be_kept_exactly_is_refused_before_anything_changes(store, d
     assert store.graph() == before
 
 
-# --- reads ------------------------------------------------------------------------------------------------------------
+# --- reads
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_read_returns_a_dict_for_each_row(store):
-    assert store.read("SELECT id, properties, 1.5 AS x, NULL AS y FROM nodes WHERE id LIKE '%curie' ORDER BY number") == (
+    assert store.read(
+        "SELECT id, properties, 1.5 AS x, NULL AS y FROM nodes WHERE id LIKE '%curie' ORDER BY number"
+    ) == (
         {"id": "Marie Curie", "properties": {"born": 1867, "text": "Discovered radium"}, "x": 1.5, "y": None},
         {"id": "Pierre Curie", "properties": {"tags": ["radium", {"place": "Paris"}]}, "x": 1.5, "y": None},
     )
-    assert store.read("WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 3) SELECT count(*) AS n FROM n") == (
-        {"n": 3},
+    assert store.read(
+        "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 3) SELECT count(*) AS n FROM n"
+    ) == ({"n": 3},)
+    assert store.read("SELECT name FROM words WHERE words MATCH 'stockholm OR paris'") == (
+        {"name": "Pierre Curie"},
     )
-    assert store.read("SELECT name FROM words WHERE words MATCH 'stockholm OR paris'") == ({"name": "Pierre Curie"},)
     assert store.read("SELECT value FROM nodes, json_each(labels) WHERE nodes.id = 'Marie Curie'") == (
         {"value": "Person"},
         {"value": "Physicist"},
     )
-    assert store.read("SELECT object FROM facts WHERE relation = 'won'") == ({"object": "Nobel Prize in Physics"},)
-    assert store.read("SELECT 'not json' AS labels, '{x' AS properties") == ({"labels": "not json", "properties": "{x"},)
+    assert store.read("SELECT object FROM facts WHERE relation = 'won'") == (
+        {"object": "Nobel Prize in Physics"},
+    )
+    assert store.read("SELECT 'not json' AS labels, '{x' AS properties") == (
+        {"labels": "not json", "properties": "{x"},
+    )
 
 
 def test_the_dialects_examples_and_its_finding_work(store):
     assert store.read(store.dialect.read_example) == ({"object": "Nobel Prize in Physics"},)
     assert not store.write(store.dialect.write_example)
-    won = {"subject": "Marie Curie", "relation": "won", "object": "Nobel Prize in Physics", "properties": {"year": 1903}}
+    won = {
+        "subject": "Marie Curie",
+        "relation": "won",
+        "object": "Nobel Prize in Physics",
+        "properties": {"year": 1903},
+    }
     assert store.read(store.dialect.about(["nobel prize in physics"], 1)) == (won,)
-    assert [row["relation"] for row in store.read(store.dialect.about(["NOBEL"], 2))] == ["won", "taught", "married"]
+    assert [row["relation"] for row in store.read(store.dialect.about(["NOBEL"], 2))] == [
+        "won",
+        "taught",
+        "married",
+    ]
     assert store.read(store.dialect.about(["nobody", "%"], 2)) == ()
 
 
@@ -396,7 +485,10 @@ LONG = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n <
     [
         (f"{LONG} SELECT '{'x' * 100}' AS x FROM r", "add a LIMIT"),
         (f"{LONG} SELECT group_concat('{'x' * 100}') AS x FROM r", "too big"),
-        ("SELECT source.id, target.id FROM nodes source, nodes target", "two columns|2 columns are called 'id'"),
+        (
+            "SELECT source.id, target.id FROM nodes source, nodes target",
+            "two columns|2 columns are called 'id'",
+        ),
         ("SELECT x'00' AS x", "holds bytes"),
         ("SELECT 9e999 AS x", "holds inf"),
         (f"SELECT 1 WHERE 'a' LIKE '{'%' * 1000}'", "pattern too complex"),
@@ -408,13 +500,16 @@ def test_an_answer_that_is_too_large_or_no_json_is_refused(store, statement, rea
         store.read(statement)
 
 
-# --- looking around ---------------------------------------------------------------------------------------------------
+# --- looking around
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_the_store_keeps_the_protocols_and_says_what_it_holds(store):
     checked: Store = store
     walked: Walkable = store
-    assert checked.schema() == Schema({"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "taught": 1, "won": 1}, 3, 3)
+    assert checked.schema() == Schema(
+        {"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "taught": 1, "won": 1}, 3, 3
+    )
     assert walked.within("nobody", 3) == {}
     assert repr(store) in ("<Sqlite in memory: 3 nodes, 3 edges>", "<Sqlite notes.db: 3 nodes, 3 edges>")
 
@@ -444,9 +539,15 @@ def test_a_question_without_known_words_finds_nothing(store, question):
 def test_a_name_says_more_than_a_property():
     with Sqlite() as store:
         told, named = Node("z", (), {"text": "radium and radium"}), Node("radium")
-        store.apply(Diff(added_nodes=(told, named, Node("other", (), {"n": 1867, "list": [{"deep": "polonium"}]}))))
+        store.apply(
+            Diff(added_nodes=(told, named, Node("other", (), {"n": 1867, "list": [{"deep": "polonium"}]})))
+        )
         assert store.search("radium") == (named, told)
-        assert [node.id for node in store.search("1867")] == [node.id for node in store.search("Polonium!")] == ["other"]
+        assert (
+            [node.id for node in store.search("1867")]
+            == [node.id for node in store.search("Polonium!")]
+            == ["other"]
+        )
         assert store.search("radium", 1) == (named,)
         assert store.search("radium", 0) == store.search("radium", -1) == ()
 
@@ -467,7 +568,9 @@ def test_search_keeps_up_with_every_kind_of_change(store):
 
 def test_walks_find_what_walks_over_the_truth_find():
     rng = random.Random(5)
-    edges = {Edge(f"n{rng.randrange(60)}", rng.choice("rs"), f"n{rng.randrange(60)}", {"w": 1}) for _ in range(70)}
+    edges = {
+        Edge(f"n{rng.randrange(60)}", rng.choice("rs"), f"n{rng.randrange(60)}", {"w": 1}) for _ in range(70)
+    }
     nodes = tuple(Node(f"n{number}") for number in range(60))
     truth = Truth(nodes, edges)
 
@@ -492,12 +595,15 @@ def test_walks_find_what_walks_over_the_truth_find():
 def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
     with Sqlite() as store:
         store.apply(Diff(added_nodes=(Node("hub"), *(Node(f"n{number}") for number in range(2_500)))))
-        store.write("INSERT INTO edges (source, type, target) SELECT 'hub', 'r', id FROM nodes WHERE id <> 'hub'")
+        store.write(
+            "INSERT INTO edges (source, type, target) SELECT 'hub', 'r', id FROM nodes WHERE id <> 'hub'"
+        )
         assert len(store.within("n7", 50)) == 2_501
         assert [edge.target for edge in store.path("n7", "n8")] == ["n7", "n8"]
 
 
-# --- files, processes, threads ----------------------------------------------------------------------------------------
+# --- files, processes, threads
+# ----------------------------------------------------------------------------------------
 
 
 def test_opening_again_gives_the_same_graph(tmp_path):
@@ -509,14 +615,22 @@ def test_opening_again_gives_the_same_graph(tmp_path):
     with Sqlite(str(place)) as store:
         assert store.graph() == before
         assert store.graph().ids == ("Marie Curie", "Pierre Curie", "Aa")  # oldest first
-        assert [path.name for path in place.parent.iterdir() if not path.name.endswith(("-wal", "-shm"))] == [place.name]
+        assert [path.name for path in place.parent.iterdir() if not path.name.endswith(("-wal", "-shm"))] == [
+            place.name
+        ]
 
 
 def test_a_closed_store_says_so_and_closing_twice_is_fine(store):
     store.close()
     store.close()
     assert repr(store).endswith(": closed>")
-    for call in (store.graph, store.schema, lambda: store.neighbours("a"), lambda: store.read("SELECT 1"), lambda: store.apply(Diff())):
+    for call in (
+        store.graph,
+        store.schema,
+        lambda: store.neighbours("a"),
+        lambda: store.read("SELECT 1"),
+        lambda: store.apply(Diff()),
+    ):
         with pytest.raises(StoreUnavailable, match="closed"):
             call()
     with pytest.raises(StoreUnavailable, match="closed"):
@@ -535,7 +649,11 @@ def test_a_file_that_something_else_made_is_not_touched(tmp_path):
     later = sqlite3.connect(newer)
     later.execute("PRAGMA user_version = 99")
     later.close()
-    for path, reason in ((text, "not an SQLite file"), (database, "something else made"), (newer, "newer version")):
+    for path, reason in (
+        (text, "not an SQLite file"),
+        (database, "something else made"),
+        (newer, "newer version"),
+    ):
         before = path.read_bytes()
         with pytest.raises(BadInput, match=reason):
             Sqlite(path)
@@ -554,9 +672,13 @@ def test_a_place_that_cannot_be_a_file_is_a_clear_error(tmp_path):
 def test_a_damaged_file_is_a_clear_error(tmp_path, harm):
     path = tmp_path / "harmed.db"
     with Sqlite(path) as store:
-        store.apply(Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 100}) for number in range(3_000))))
+        store.apply(
+            Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 100}) for number in range(3_000)))
+        )
     data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2] if harm == "truncated" else data[:4096] + b"\xff" * (len(data) - 4096))
+    path.write_bytes(
+        data[: len(data) // 2] if harm == "truncated" else data[:4096] + b"\xff" * (len(data) - 4096)
+    )
     with pytest.raises(StoreUnavailable, match="damaged"), Sqlite(path) as store:
         store.graph()
 
@@ -622,7 +744,9 @@ def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
         process.stdout.close()
         with Sqlite(path) as store:
             edges = store.schema().edges
-            assert acknowledged + 1 <= edges <= acknowledged + 2  # one may have been put on disk and not yet reported
+            assert (
+                acknowledged + 1 <= edges <= acknowledged + 2
+            )  # one may have been put on disk and not yet reported
             assert store.schema().nodes == 2 * edges
             assert store.search(f"m{acknowledged}")
 
@@ -676,7 +800,9 @@ def test_a_write_is_not_acknowledged_when_another_took_the_file_or_its_log_away(
         if harm == "it is deleted":
             path.unlink()
         else:
-            shutil.copyfile(path, tmp_path / "copy.db")  # which lets go of all locks that this process has on the file
+            shutil.copyfile(
+                path, tmp_path / "copy.db"
+            )  # which lets go of all locks that this process has on the file
             assert names_seen_by_another_process(path) == ["Ada"]  # and takes the log along when it closes
         with pytest.raises(StoreUnavailable, match="deleted or replaced while it was open here"):
             store.apply(Diff(added_nodes=(Node("Bob"),)))
@@ -685,7 +811,9 @@ def test_a_write_is_not_acknowledged_when_another_took_the_file_or_its_log_away(
 def test_threads_share_a_store(store):
     def add(name):
         for number in range(25):
-            store.write("INSERT INTO facts (subject, relation, object) VALUES (?, 'r', 'hub')", (f"{name}-{number}",))
+            store.write(
+                "INSERT INTO facts (subject, relation, object) VALUES (?, 'r', 'hub')", (f"{name}-{number}",)
+            )
             assert store.neighbours(f"{name}-{number}")
             assert store.read("SELECT count(*) AS n FROM facts WHERE object = 'hub'")[0]["n"]
 
@@ -712,7 +840,8 @@ def test_an_index_that_another_program_used_the_tables_of_is_still_right(tmp_pat
         assert store.search("Curie") == ()
 
 
-# --- damage -----------------------------------------------------------------------------------------------------------
+# --- damage
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
@@ -726,8 +855,12 @@ def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
 
 def test_no_flipped_bit_is_passed_over(tmp_path):
     path = tmp_path / "graph.db"
-    nodes = tuple(Node(f"n{number}", ("Person",), {"text": f"some text {number}", "n": number}) for number in range(120))
-    edges = tuple(Edge(f"n{number}", "knows", f"n{number * 7 % 120}", {"year": number}) for number in range(120))
+    nodes = tuple(
+        Node(f"n{number}", ("Person",), {"text": f"some text {number}", "n": number}) for number in range(120)
+    )
+    edges = tuple(
+        Edge(f"n{number}", "knows", f"n{number * 7 % 120}", {"year": number}) for number in range(120)
+    )
     with Sqlite(path) as store:
         store.apply(Diff(added_nodes=nodes, added_edges=edges))
         whole = store.graph()
@@ -753,7 +886,9 @@ def test_a_file_of_the_first_version_gets_its_checksums(tmp_path):
         store.apply(ALL)
         whole = store.graph()
     older = sqlite3.connect(path, isolation_level=None)
-    for (name,) in older.execute("SELECT name FROM sqlite_master WHERE name LIKE 'sum%' AND type = 'trigger'").fetchall():
+    for (name,) in older.execute(
+        "SELECT name FROM sqlite_master WHERE name LIKE 'sum%' AND type = 'trigger'"
+    ).fetchall():
         older.execute(f"DROP TRIGGER {name}")
     older.execute("DROP TABLE sums")
     older.execute("PRAGMA user_version = 1")
@@ -762,7 +897,9 @@ def test_a_file_of_the_first_version_gets_its_checksums(tmp_path):
         assert store.graph() == whole
     data = path.read_bytes()
     path.write_bytes(data.replace(b"1903", b"1904"))
-    with pytest.raises(StoreDamaged, match=r"row \d of \w+ is not as it was written.*kgot-lab doctor --salvage"):
+    with pytest.raises(
+        StoreDamaged, match=r"row \d of \w+ is not as it was written.*kgot-lab doctor --salvage"
+    ):
         Sqlite(path)
 
 
@@ -770,7 +907,9 @@ def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_b
     path = tmp_path / "graph.db"
     with Sqlite(path) as store:
         store.apply(ALL)
-        store.apply(Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 200}) for number in range(200))))
+        store.apply(
+            Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 200}) for number in range(200)))
+        )
     data = path.read_bytes()
     path.write_bytes(damaged := data.replace(b"1867", b"1868"))
     with pytest.raises(StoreDamaged):
@@ -784,7 +923,9 @@ def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
     path = tmp_path / "graph.db"
     with Sqlite(path):
         pass
-    code = "for n in range(6): Sqlite.apply(store, Diff(added_nodes=(Node(f'n{n}'),)))\nimport os; os._exit(9)"
+    code = (
+        "for n in range(6): Sqlite.apply(store, Diff(added_nodes=(Node(f'n{n}'),)))\nimport os; os._exit(9)"
+    )
     begin = "from kgot_lab.types import Diff, Node\nstore = Sqlite(sys.argv[1])\n"
     with in_another_process(f"{begin}{code}", path) as process:
         assert process.wait(AMPLE) == 9
@@ -801,14 +942,20 @@ def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
         before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
         health = examine_file(path)
         if place is not None:
-            assert {name: (tmp_path / name).read_bytes() for name in before} == before, "nothing is changed, and the log stays"
+            assert {name: (tmp_path / name).read_bytes() for name in before} == before, (
+                "nothing is changed, and the log stays"
+            )
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             with Sqlite(path) as store:
                 held = len(store.graph())
         assert bool(warned) == (held < 6) == (place is not None), (place, held)
-        assert not warned or re.search(rf"the last {6 - held} changes in it are lost.*graph.db-wal.damaged-1", str(warned[0].message))
-        assert health.whole != bool(warned) and (health.whole or f"the last {6 - held} changes" in health.said), health
+        assert not warned or re.search(
+            rf"the last {6 - held} changes in it are lost.*graph.db-wal.damaged-1", str(warned[0].message)
+        )
+        assert health.whole != bool(warned) and (
+            health.whole or f"the last {6 - held} changes" in health.said
+        ), health
         said[bool(warned)] += 1
     assert said[True] == 40
 
@@ -818,7 +965,9 @@ def test_a_damaged_file_of_the_first_version_keeps_what_can_be_read(tmp_path):
     with Sqlite(path) as store:
         store.apply(ALL)
     with sqlite3.connect(path) as old:
-        for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'sum\\_%' ESCAPE '\\'").fetchall():
+        for (name,) in old.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'sum\\_%' ESCAPE '\\'"
+        ).fetchall():
             old.execute(f"DROP TRIGGER {name}")
         old.execute("DROP TABLE sums")
         old.execute("PRAGMA user_version = 1")

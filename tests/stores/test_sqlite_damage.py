@@ -1,4 +1,6 @@
-"""Damage to an SQLite graph: a changed row is neither read nor sealed anew, a lost log is told, and what is whole can be kept."""
+"""Damage to an SQLite graph: a changed row is neither read nor sealed anew, a lost log is told, and what is
+whole can be kept.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ ALL = Diff(added_nodes=(CURIE, PRIZE), added_edges=(WON,))
 
 
 def with_a_changed_row(path, monkeypatch):
-    """A store on a file that is too large to be searched at opening, in which one node and one edge are not as they were written."""
+    """A store on a file that is too large to be searched at opening, in which one node and one edge are not
+    as they were written.
+    """
     monkeypatch.setattr(file, "CHECKED", 0)
     with Sqlite(path) as store:
         store.apply(ALL)
@@ -45,7 +49,9 @@ def with_a_changed_row(path, monkeypatch):
 def test_a_row_that_is_not_as_it_was_written_is_not_sealed_anew_by_a_write(tmp_path, monkeypatch, statement):
     path = tmp_path / "graph.db"
     with with_a_changed_row(path, monkeypatch) as store:
-        with pytest.raises(StoreDamaged, match=r"a row of \w+ is not as it was written.*kgot-lab doctor --salvage"):
+        with pytest.raises(
+            StoreDamaged, match=r"a row of \w+ is not as it was written.*kgot-lab doctor --salvage"
+        ):
             store.write(statement)
         store.apply(Diff(added_nodes=(Node("new"),)))
         with pytest.raises(StoreDamaged):
@@ -77,14 +83,18 @@ def test_a_row_that_another_program_changed_is_read_and_written_as_any(tmp_path)
         store.verify()
 
 
-@pytest.mark.parametrize("within", ["kgot_lab.stores.sqlite.file.parsed_json", "zlib.crc32", "kgot_lab.stores.sqlite.guard._may"])
+@pytest.mark.parametrize(
+    "within", ["kgot_lab.stores.sqlite.file.parsed_json", "zlib.crc32", "kgot_lab.stores.sqlite.guard._may"]
+)
 def test_an_interruption_within_a_function_of_the_database_is_no_refusal(tmp_path, monkeypatch, within):
     with Sqlite(tmp_path / "graph.db") as store:
         store.apply(ALL)
         whole = store.graph()
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
             patched.setattr(within, lambda *_: signal.raise_signal(signal.SIGINT))
-            store.write("INSERT INTO facts (subject, relation, object) SELECT source, type, target FROM edges")
+            store.write(
+                "INSERT INTO facts (subject, relation, object) SELECT source, type, target FROM edges"
+            )
         assert store.graph() == whole
         store.apply(Diff(added_nodes=(Node("new"),)))
         store.verify()
@@ -99,7 +109,8 @@ def test_an_interruption_while_a_file_is_searched_is_no_damage(tmp_path, monkeyp
             look(tmp_path / "graph.db")
 
 
-# --- what the doctor says of a file and its log -----------------------------------------------------------------------
+# --- what the doctor says of a file and its log
+# -----------------------------------------------------------------------
 
 WRITES = (
     "from kgot_lab.types import Diff, Node\nstore = Sqlite(sys.argv[1])\n"
@@ -111,7 +122,12 @@ WRITES = (
 @pytest.fixture
 def killed(tmp_path):
     """A graph with what a process left beside it that was killed after twenty writes."""
-    command = [sys.executable, "-c", f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{WRITES}", str(tmp_path / "graph.db")]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{WRITES}",
+        str(tmp_path / "graph.db"),
+    ]
     assert subprocess.run(command, timeout=AMPLE).returncode == 9
     return tmp_path / "graph.db"
 
@@ -137,7 +153,11 @@ def test_a_look_leaves_nothing_beside_a_file_that_was_closed(tmp_path):
         store.apply(ALL)
     before = contents(tmp_path)
     health = examine_file(tmp_path / "graph.db")
-    assert health.whole and "2 nodes, 1 edge, every row" in health.said and "was taken away, FILE-wal, would not show" in health.said
+    assert (
+        health.whole
+        and "2 nodes, 1 edge, every row" in health.said
+        and "was taken away, FILE-wal, would not show" in health.said
+    )
     assert contents(tmp_path) == before and list(before) == ["graph.db"]
 
 
@@ -177,7 +197,12 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
     path = tmp_path / "graph.db"
     code = "with Sqlite(sys.argv[1]) as store:\n    print(store, flush=True)\n    sys.stdin.read()"
     Sqlite(path).close()
-    command = [sys.executable, "-c", f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}", str(path)]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}",
+        str(path),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline()
         assert examine_file(path).whole
@@ -188,8 +213,15 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
 
 def test_a_file_that_is_being_written_to_is_whole(tmp_path):
     path = tmp_path / "graph.db"
-    code = WRITES.replace("range(20)", "range(10**6)").replace("Sqlite.apply", "print(n, flush=True) or Sqlite.apply")
-    command = [sys.executable, "-c", f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}", str(path)]
+    code = WRITES.replace("range(20)", "range(10**6)").replace(
+        "Sqlite.apply", "print(n, flush=True) or Sqlite.apply"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}",
+        str(path),
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
         until(lambda: beside(path, "-wal").exists(), "the writer has begun")
         seen = []
@@ -229,7 +261,8 @@ def test_a_whole_file_in_a_folder_that_nobody_may_write_to_is_told_whole(killed)
         killed.parent.chmod(0o755)
 
 
-# --- salvage ----------------------------------------------------------------------------------------------------------
+# --- salvage
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("whose", ["another program", "a newer version"])

@@ -1,4 +1,6 @@
-"""Statements that would end an engine, or keep it busy for ever, are refused before they are sent; those of an honest size are not."""
+"""Statements that would end an engine, or keep it busy for ever, are refused before they are sent; those of
+an honest size are not.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ CHECKS = {
     "cypher read": (refuse_unless_cypher_read, large.CYPHER_READS),
     "cypher write": (refuse_unless_cypher_write, large.CYPHER_WRITES),
 }
-EVERY = [pytest.param(check, make, id=f"{what}: {name}") for what, (check, makes) in CHECKS.items() for name, make in makes.items()]
+EVERY = [
+    pytest.param(check, make, id=f"{what}: {name}")
+    for what, (check, makes) in CHECKS.items()
+    for name, make in makes.items()
+]
 
 
 @pytest.mark.parametrize(("check", "make"), EVERY)
@@ -42,25 +48,45 @@ def test_a_statement_of_an_honest_size_passes(check, make):
 def test_long_rows_that_engines_take_in_their_stride_pass():
     triples = " ".join(f":s{number} :p (1 -2 {number}), -{number} ." for number in range(3000))
     refuse_unless_sparql("write", f"INSERT DATA {{ {triples} }}")
-    refuse_unless_sparql("write", " ;\n".join(f"INSERT DATA {{ :s{number} :p [ :q {number} ] }}" for number in range(1000)))
+    refuse_unless_sparql(
+        "write", " ;\n".join(f"INSERT DATA {{ :s{number} :p [ :q {number} ] }}" for number in range(1000))
+    )
     rows = " ".join(f"(:s{number} -{number})" for number in range(3000))
-    refuse_unless_sparql("read", f"SELECT * {{ VALUES (?s ?n) {{ {rows} }} ?s :p ?n FILTER(?n IN ({', '.join(map(str, range(3000)))})) }}")
+    refuse_unless_sparql(
+        "read",
+        f"SELECT * {{ VALUES (?s ?n) {{ {rows} }} ?s :p ?n FILTER(?n IN ({', '.join(map(str, range(3000)))})) }}",
+    )
     refuse_unless_cypher_read(f"UNWIND [{', '.join(map(str, range(3000)))}] AS n RETURN n")
     refuse_unless_cypher_read(f"RETURN {', '.join(f'n.a + {number} AS x{number}' for number in range(1000))}")
-    refuse_unless_cypher_write(f"CREATE {', '.join(f'(:A {{id: {number}, at: -{number}.5}})' for number in range(3000))}")
+    refuse_unless_cypher_write(
+        f"CREATE {', '.join(f'(:A {{id: {number}, at: -{number}.5}})' for number in range(3000))}"
+    )
 
 
 @pytest.mark.parametrize(
-    ("add", "check"), [(cypher.CYPHER.add, refuse_unless_cypher_write), (sparql.SPARQL.add, WRITE)], ids=["cypher", "sparql"]
+    ("add", "check"),
+    [(cypher.CYPHER.add, refuse_unless_cypher_write), (sparql.SPARQL.add, WRITE)],
+    ids=["cypher", "sparql"],
 )
 def test_a_hundred_facts_are_one_statement(add, check):
-    check(add([(Triple(f"the {number}", "follows", f"the {number + 1}"), {"year": -number}) for number in range(100)]))
+    check(
+        add(
+            [
+                (Triple(f"the {number}", "follows", f"the {number + 1}"), {"year": -number})
+                for number in range(100)
+            ]
+        )
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 @pytest.mark.parametrize("kind", [kind for kind in HERE if kind.statements in (CYPHER, SPARQL)], ids=str)
 def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kind, tmp_path, request):
-    reads, writes = (large.CYPHER_READS, large.CYPHER_WRITES) if kind.statements is CYPHER else (large.SPARQL_READS, large.SPARQL_WRITES)
+    reads, writes = (
+        (large.CYPHER_READS, large.CYPHER_WRITES)
+        if kind.statements is CYPHER
+        else (large.SPARQL_READS, large.SPARQL_WRITES)
+    )
     with opened(kind.open(tmp_path, request)) as store:
         for act, makes in ((store.read, reads), (store.write, writes)):
             for statement in (makes["+"](8000), kind.statements.add + " " * LONGEST_STATEMENT):

@@ -1,4 +1,6 @@
-"""A model server on this computer that answers by what it is asked, holds requests back when told to, and counts what it has answered."""
+"""A model server on this computer that answers by what it is asked, holds requests back when told to, and
+counts what it has answered.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def prompt_of(body: Body) -> Prompt:
 
 @contextmanager
 def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer]:
-    """Serve what `reply` says to each prompt, on a free port of the loopback; an error it raises is an HTTP 400."""
+    """Serve what `reply` says to each prompt, on a free port of the loopback; an error it raises is an HTTP
+    400.
+    """
     server = AnsweringServer("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -77,7 +81,11 @@ def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer
                 status, sent = 400, {"error": {"message": str(error), "type": "error", "code": None}}
             told = json.dumps(sent).encode()
             self.send_response(status)
-            for name, value in {"content-type": "application/json", "connection": "close", "content-length": str(len(told))}.items():
+            for name, value in {
+                "content-type": "application/json",
+                "connection": "close",
+                "content-length": str(len(told)),
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(told)
@@ -93,7 +101,12 @@ def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer
             server.release()
 
 
-BORN = {"Ada Lovelace": "London", "Marie Curie": "Warsaw", "Isaac Newton": "Woolsthorpe", "Emmy Noether": "Erlangen"}
+BORN = {
+    "Ada Lovelace": "London",
+    "Marie Curie": "Warsaw",
+    "Isaac Newton": "Woolsthorpe",
+    "Emmy Noether": "Erlangen",
+}
 
 
 def told_birthplaces(prompt: Prompt) -> str:
@@ -103,7 +116,11 @@ def told_birthplaces(prompt: Prompt) -> str:
     role = role_of(prompt) if any(words in text for words in WORDS.values()) else "guess"
     if role == "vote":
         empty = "Knowledge graph so far:\nempty" in text
-        return json.dumps({"choice": "INSERT", "text": "the place"} if empty else {"choice": "RETRIEVE", "text": "result = facts()"})
+        return json.dumps(
+            {"choice": "INSERT", "text": "the place"}
+            if empty
+            else {"choice": "RETRIEVE", "text": "result = facts()"}
+        )
     return {
         "merge": json.dumps({"reason": "the place"}),
         "tools": json.dumps({"calls": [{"tool": "search", "arguments": {"query": name}}]}),

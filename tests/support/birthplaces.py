@@ -1,4 +1,6 @@
-"""A tiny comparison with and without a graph: four birthplaces, and a scripted model that reads them well. It stands for no real model."""
+"""A tiny comparison with and without a graph: four birthplaces, and a scripted model that reads them well. It
+stands for no real model.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,24 @@ from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Document, Prompt
 from support.answering_server import BORN, told_birthplaces
 
-PASSAGES = [Document(f"p{number}", f"{name} was born in {place}.", name) for number, (name, place) in enumerate(BORN.items())]
-ASKED = [
-    Question(name.split()[-1].lower(), f"Where was {name} born?", place, gold=(f"p{number}",), facts=(PASSAGES[number].text,))
+PASSAGES = [
+    Document(f"p{number}", f"{name} was born in {place}.", name)
     for number, (name, place) in enumerate(BORN.items())
 ]
-SETS = {"first": QuestionSet(PASSAGES, ASKED[:3], "first"), "second": QuestionSet(PASSAGES, ASKED[2:], "second")}
+ASKED = [
+    Question(
+        name.split()[-1].lower(),
+        f"Where was {name} born?",
+        place,
+        gold=(f"p{number}",),
+        facts=(PASSAGES[number].text,),
+    )
+    for number, (name, place) in enumerate(BORN.items())
+]
+SETS = {
+    "first": QuestionSet(PASSAGES, ASKED[:3], "first"),
+    "second": QuestionSet(PASSAGES, ASKED[2:], "second"),
+}
 WAYS_TO_ANSWER = {
     "closed-book": AnswerSystem("few"),
     "rag": AnswerSystem("json", "convex", 2),
@@ -50,4 +64,6 @@ def reader(reply: Callable[[Prompt], str] = told_in_brief) -> Scripted:
 
 def without(*systems: str) -> Design:
     """The design without some systems."""
-    return replace(TINY, systems={name: system for name, system in WAYS_TO_ANSWER.items() if name not in systems})
+    return replace(
+        TINY, systems={name: system for name, system in WAYS_TO_ANSWER.items() if name not in systems}
+    )

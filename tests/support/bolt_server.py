@@ -1,4 +1,6 @@
-"""A real Bolt server for tests: ArcadeDB in a process of its own, which can be killed and started again on the same port and folder."""
+"""A real Bolt server for tests: ArcadeDB in a process of its own, which can be killed and started again on
+the same port and folder.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class BoltServer:
     """A server on 127.0.0.1; it ends when its standard input does, that is with this process at the latest."""
 
     def __init__(self, folder: Path, *, longest: float | None = None):
-        """`longest` is how many seconds the server lets a statement go on; it heeds no limit that comes with a statement."""
+        """`longest` is how many seconds the server lets a statement go on; it heeds no limit that comes with
+        a statement.
+        """
         self.folder, self.user, self.password = folder, USER, PASSWORD
         self.java = JAVA + (f" -Darcadedb.command.timeout={longest * 1000:.0f}" if longest else "")
         self.port = 0
@@ -49,11 +53,19 @@ class BoltServer:
             "ARCADEDB_JVM_ARGS": self.java,
         }
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, cwd=self.folder, env=environment
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            cwd=self.folder,
+            env=environment,
         )
         assert self.process.stdout
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and select.select([self.process.stdout], [], [], deadline - time.monotonic())[0]:
+        while (
+            time.monotonic() < deadline
+            and select.select([self.process.stdout], [], [], deadline - time.monotonic())[0]
+        ):
             line = self.process.stdout.readline()
             if line.startswith(b'{"bolt"'):
                 self.port = json.loads(line)["bolt"]
@@ -61,7 +73,9 @@ class BoltServer:
             if not line:
                 break
         self.kill()
-        raise RuntimeError(f"no Bolt server: {(self.folder / 'server.log').read_text(errors='replace')[-2000:]}")
+        raise RuntimeError(
+            f"no Bolt server: {(self.folder / 'server.log').read_text(errors='replace')[-2000:]}"
+        )
 
     def database(self, name: str) -> str:
         """Make a database of that name, unless there is one; returns the name."""

@@ -1,4 +1,6 @@
-"""Where claims last in tests: a file, or a schema of the embedded PostgreSQL; and which files there hold a word."""
+"""Where claims last in tests: a file, or a schema of the embedded PostgreSQL; and which files there hold a
+word.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +68,12 @@ class InPostgres:
             return cursors[-1].fetchall() if cursors[-1].description else []
 
     def files_with(self, word: str) -> list[str]:
-        """The files of tables, indexes and catalogues that hold a word, after the server wrote out what it had in memory."""
-        tables = self.asked(f"SELECT format('ANALYZE %I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = '{self.namespace}'")
+        """The files of tables, indexes and catalogues that hold a word, after the server wrote out what it
+        had in memory.
+        """
+        tables = self.asked(
+            f"SELECT format('ANALYZE %I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = '{self.namespace}'"
+        )
         self.asked(*(statement for (statement,) in tables), "CHECKPOINT")
         return holding(self.data / "base", word)
 
@@ -77,4 +83,8 @@ ClaimPlace = InFile | InPostgres
 
 def holding(folder: Path, word: str) -> list[str]:
     """The files below a folder that hold a word."""
-    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file() and word.encode() in file.read_bytes())
+    return sorted(
+        str(file.relative_to(folder))
+        for file in folder.rglob("*")
+        if file.is_file() and word.encode() in file.read_bytes()
+    )

@@ -1,4 +1,6 @@
-"""Learns claims or adds triples, one in a change, and says each number once it is kept: here, or in forks that may be killed."""
+"""Learns claims or adds triples, one in a change, and says each number once it is kept: here, or in forks
+that may be killed.
+"""
 
 from __future__ import annotations
 

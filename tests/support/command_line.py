@@ -1,4 +1,6 @@
-"""The command line, run in this process, in a folder with documents, against a model server that answers properly."""
+"""The command line, run in this process, in a folder with documents, against a model server that answers
+properly.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,12 @@ class MadeOnce:
 def run_here(*words: object) -> Ran:
     """The command line in this process, for what is made once and so before any test reads what is printed."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
         patch.setattr(sys, "argv", ["kgot-lab", *map(str, words)])
         main()
     said, told = (stream.buffer.getvalue().decode() for stream in (out, err))
@@ -75,4 +82,6 @@ def asking(server, *more: object) -> list[object]:
 def begun(words: list[object], **options: object) -> subprocess.Popen[str]:
     """The command line in a process of its own, under way."""
     code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, words)]
-    return subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+    return subprocess.Popen(
+        code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    )

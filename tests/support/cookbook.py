@@ -17,4 +17,6 @@ def rows(name: str) -> list[dict]:
 
 def cookbook() -> PropertyGraph:
     nodes = [Node(row.pop("id"), (row.pop("type"),), row) for row in rows("nodes.jsonl")]
-    return PropertyGraph.of(nodes, [Edge(row["source"], row["type"], row["target"]) for row in rows("edges.jsonl")])
+    return PropertyGraph.of(
+        nodes, [Edge(row["source"], row["type"], row["target"]) for row in rows("edges.jsonl")]
+    )

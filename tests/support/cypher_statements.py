@@ -1,4 +1,6 @@
-"""Statements in Cypher that tests share: of every kind that models write, and such as would show or change what others have."""
+"""Statements in Cypher that tests share: of every kind that models write, and such as would show or change
+what others have.
+"""
 
 STATEMENTS = """
 CREATE (:Person {id: "Ada", born: 1815})

@@ -1,4 +1,6 @@
-"""A line to a server that breaks, for everybody, when a certain word comes through: as if the statement had ended the server."""
+"""A line to a server that breaks, for everybody, when a certain word comes through: as if the statement had
+ended the server.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,11 @@ from contextlib import suppress
 
 
 class DeadlyWord:
-    """Passes bytes on to a port on this machine, until it hears the word: then nobody is connected, and nobody gets in until `back`.
+    """Passes bytes on to a port on this machine, until it hears the word: then nobody is connected, and
+    nobody gets in until `back`.
 
-    `too_late`: only the server hears the word, and the line breaks when it answers. `briefly`: whoever comes next gets in.
+    `too_late`: only the server hears the word, and the line breaks when it answers. `briefly`: whoever comes
+    next gets in.
     """
 
     def __init__(self, port: int, word: str, *, too_late: bool = False, briefly: bool = False):

@@ -1,4 +1,6 @@
-"""The exercises of a notebook, each with the cells that it needs and no others, run in this process with an answer in place of the dots."""
+"""The exercises of a notebook, each with the cells that it needs and no others, run in this process with an
+answer in place of the dots.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ import kgot_lab as lab
 
 @dataclass(frozen=True)
 class ExerciseCell:
-    """An exercise by its name, the source of its cell, and the cells before it that make or change what it uses."""
+    """An exercise by its name, the source of its cell, and the cells before it that make or change what it
+    uses.
+    """
 
     name: str
     source: str
@@ -63,11 +67,17 @@ class Exercises:
 def _in_order(path: Path, wanted: Any) -> list[str]:
     wanted = set(wanted)
     every = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [source for cell in every if cell["cell_type"] == "code" and (source := "".join(cell["source"])) in wanted]
+    return [
+        source
+        for cell in every
+        if cell["cell_type"] == "code" and (source := "".join(cell["source"])) in wanted
+    ]
 
 
 def _needed(before: list[str], source: str) -> list[str]:
-    """Going back, each cell that binds a name which is used later, or does something to it in a line of its own."""
+    """Going back, each cell that binds a name which is used later, or does something to it in a line of its
+    own.
+    """
     names, found = _used(source), []
     for cell in reversed(before):
         if (_bound(cell) | _changed(cell)) & names and "lab.exercise(" not in cell:
@@ -77,7 +87,9 @@ def _needed(before: list[str], source: str) -> list[str]:
 
 
 def _used(source: str) -> set[str]:
-    """The names that a cell looks up among those of the notebook; what is local to a function or a comprehension is not among them."""
+    """The names that a cell looks up among those of the notebook; what is local to a function or a
+    comprehension is not among them.
+    """
     top = symtable.symtable(source, "cell", "exec")
     return {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()} | set(_outside(top))
 
@@ -94,11 +106,22 @@ def _bound(source: str) -> set[str]:
 
 
 def _changed(source: str) -> set[str]:
-    """The names that a line which is no assignment calls something on, and the generators that are asked for more."""
+    """The names that a line which is no assignment calls something on, and the generators that are asked for
+    more.
+    """
     tree = ast.parse(source)
     lines = (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr))
-    on = (call.func for each in lines for call in ast.walk(each) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute))
-    asked = (
-        call.args[0] for call in ast.walk(tree) if isinstance(call, ast.Call) and ast.unparse(call.func) in ("next", "list") and call.args
+    on = (
+        call.func
+        for each in lines
+        for call in ast.walk(each)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
     )
-    return {node.id for each in (*on, *asked) for node in ast.walk(each) if isinstance(node, ast.Name)} - {"lab"}
+    asked = (
+        call.args[0]
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("next", "list") and call.args
+    )
+    return {node.id for each in (*on, *asked) for node in ast.walk(each) if isinstance(node, ast.Name)} - {
+        "lab"
+    }

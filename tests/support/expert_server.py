@@ -1,4 +1,6 @@
-"""A server of experts on loopback for tests: a real one, with models that say what they are told, and hold back until they may go on."""
+"""A server of experts on loopback for tests: a real one, with models that say what they are told, and hold
+back until they may go on.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,19 @@ from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.types import LLM, Prompt, Reply, Usage
 from support.waiting import AMPLE, until
 
-COOK: Mapping[str, Any] = {"name": "Cookbook", "kg_db_id": "cookbook", "persona": {"name": "Cook", "instructions": "You help."}}
+COOK: Mapping[str, Any] = {
+    "name": "Cookbook",
+    "kg_db_id": "cookbook",
+    "persona": {"name": "Cook", "instructions": "You help."},
+}
 COOK_ID = "expert_cook"
 Event = dict[str, Any]
 
 
 class HeldModel:
-    """Writes w0, w1, …, each word only when it may; notes how many it was asked for, and that it was stopped. `tail` makes words long."""
+    """Writes w0, w1, …, each word only when it may; notes how many it was asked for, and that it was stopped.
+    `tail` makes words long.
+    """
 
     price = FREE
 
@@ -100,11 +108,16 @@ def the_cookbook() -> PropertyGraph:
 
 def echoing(name: str = "echo") -> Scripted:
     """A model that says again what it was asked; asked what a message would change, it finds nothing."""
-    return Scripted(lambda prompt: '{"changes": []}' if prompt.schema else f"You asked: {prompt.messages[-1].text}", name)
+    return Scripted(
+        lambda prompt: '{"changes": []}' if prompt.schema else f"You asked: {prompt.messages[-1].text}", name
+    )
 
 
 def expert_office(
-    *models: LLM, place: Path | str = ":memory:", folder: Path | None = None, expert: Mapping[str, Any] | None = COOK
+    *models: LLM,
+    place: Path | str = ":memory:",
+    folder: Path | None = None,
+    expert: Mapping[str, Any] | None = COOK,
 ) -> ExpertOffice:
     """An office with one expert on the cookbook; the first model is the usual one."""
     kept = models or (echoing(),)
@@ -127,13 +140,19 @@ class ServedExperts:
     def token(self, tenant: str, role: TenantRole = "user") -> str:
         return new_token(self.office.tables, tenant, role)
 
-    def ask(self, question: str, *, expert: str = COOK_ID, headers: Mapping[str, str] | None = None, **more: Any) -> list[Event]:
+    def ask(
+        self, question: str, *, expert: str = COOK_ID, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> list[Event]:
         """The events of a chat, up to its end."""
-        answer = self.client.post(f"/api/experts/{expert}/chat", json={"query": question, **more}, headers=headers)
+        answer = self.client.post(
+            f"/api/experts/{expert}/chat", json={"query": question, **more}, headers=headers
+        )
         assert answer.status_code == 200, answer.text
         return events_of(answer.text)
 
-    def stored(self, conversation: str, *, expert: str = COOK_ID, headers: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    def stored(
+        self, conversation: str, *, expert: str = COOK_ID, headers: Mapping[str, str] | None = None
+    ) -> list[dict[str, Any]]:
         """The messages of a conversation, as the server shows them."""
         answer = self.client.get(f"/api/experts/{expert}/conversations/{conversation}", headers=headers)
         assert answer.status_code == 200, answer.text
@@ -170,12 +189,22 @@ def text_of(events: list[Event]) -> str:
 
 
 @contextmanager
-def served(office: ExpertOffice, rules: GuardRules | None = None, desk: LearningDesk | None = None) -> Iterator[ServedExperts]:
+def served(
+    office: ExpertOffice, rules: GuardRules | None = None, desk: LearningDesk | None = None
+) -> Iterator[ServedExperts]:
     """A real server of an office on a free port of loopback, until the block ends."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     app = expert_app(office, rules or GuardRules(), desk)
-    config = uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

@@ -1,4 +1,6 @@
-"""A real server on this computer that breaks every promise a model's server makes, one at a time or several at once."""
+"""A real server on this computer that breaks every promise a model's server makes, one at a time or several
+at once.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,27 @@ def completion(**changes: object) -> dict[str, object]:
     message = {"role": "assistant", "content": "Hello."}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage} | changes
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+        "choices": [choice],
+        "usage": usage,
+    } | changes
 
 
 def spoken(content: object, **more: object) -> dict[str, object]:
     """A chat completion whose message holds this."""
-    return completion(choices=[{"index": 0, "message": {"role": "assistant", "content": content, **more}, "finish_reason": "stop"}])
+    return completion(
+        choices=[
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": content, **more},
+                "finish_reason": "stop",
+            }
+        ]
+    )
 
 
 def used(**usage: object) -> dict[str, object]:
@@ -75,15 +92,26 @@ BODIES: Mapping[str, bytes] = {
     "usage without end": _text(used(prompt_tokens=7, cost=7)).replace(b"7", b"1e400"),
     "usage that is a list": _text(completion(usage=[1])),
     "usage true": _text(used(prompt_tokens=True, completion_tokens=True, cost=True)),
-    "thoughts longer than all": _text(used(completion_tokens=5, completion_tokens_details={"reasoning_tokens": 10**30})),
-    "an ending of no kind": _text(completion(choices=[{"message": {"content": "Hello."}, "finish_reason": {"a": 1}}])),
+    "thoughts longer than all": _text(
+        used(completion_tokens=5, completion_tokens_details={"reasoning_tokens": 10**30})
+    ),
+    "an ending of no kind": _text(
+        completion(choices=[{"message": {"content": "Hello."}, "finish_reason": {"a": 1}}])
+    ),
     "much": _text(spoken("x" * 2_000_000)),
     "too much": _text(spoken("x" * 17_000_000)),
     "very many values": b"[" + b"{}," * 3_000_000 + b"{}]",
     "many values": b"[" + b"{}," * 99_000 + b"{}]",
     "many vectors": b'{"data": [' + b"{}," * 99_000 + b"{}]}",
     "many numbers": b'{"data": [{"embedding": [' + b"0," * 5_000_000 + b"0]}]}",
-    "Ollama's": _text({"model": "m", "message": {"content": "Hello.", "thinking": 5}, "prompt_eval_count": -1, "eval_count": "x"}),
+    "Ollama's": _text(
+        {
+            "model": "m",
+            "message": {"content": "Hello.", "thinking": 5},
+            "prompt_eval_count": -1,
+            "eval_count": "x",
+        }
+    ),
 }
 HEADS: Mapping[str, bytes] = {
     "proper": b"",
@@ -109,7 +137,16 @@ STATUSES = (b"200 OK", b"200 \x1b[31m", b"204 No Content", b"301 Moved", b"307 M
 
 def whole(body: bytes, head: bytes = b"", status: bytes = b"200 OK") -> Pieces:
     """An answer as it should be sent."""
-    yield b"HTTP/1.1 " + status + b"\r\nContent-Length: " + str(len(body)).encode() + b"\r\n" + head + b"\r\n" + body
+    yield (
+        b"HTTP/1.1 "
+        + status
+        + b"\r\nContent-Length: "
+        + str(len(body)).encode()
+        + b"\r\n"
+        + head
+        + b"\r\n"
+        + body
+    )
 
 
 def headed(head: bytes, rest: Iterator[bytes]) -> Pieces:
@@ -161,7 +198,9 @@ FAULTS: Mapping[str, Callable[[], Pieces]] = {
     **{f"body: {name}": lambda body=body: whole(body, _JSON) for name, body in BODIES.items()},  # type: ignore[misc]
     **{f"way: {name}": lambda way=way: way(_GOOD) for name, way in WAYS.items()},  # type: ignore[misc]
     **{
-        f"head: {name} ({status.decode('latin-1')[:3]})": lambda head=head, status=status: whole(_GOOD, head, status)  # type: ignore[misc]
+        f"head: {name} ({status.decode('latin-1')[:3]})": lambda head=head, status=status: whole(
+            _GOOD, head, status
+        )  # type: ignore[misc]
         for name, head in HEADS.items()
         for status in (b"200 OK", b"307 Moved", b"429 Slow")
     },

@@ -1,4 +1,6 @@
-"""Instances that ask each other in tests: keys, a clock, and a server on loopback that answers as it is told to."""
+"""Instances that ask each other in tests: keys, a clock, and a server on loopback that answers as it is told
+to.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +48,18 @@ def known(key: InstanceKey, name: str = "asker") -> Peers:
 
 def echo(asked: RemoteQuestion, peer: Peer) -> RemoteAnswer:
     """Answer with the question, citing two nodes."""
-    return RemoteAnswer(asked.expert, f"{peer.name} asked: {asked.question}", ("trade:aspirin", "trade:willow"))
+    return RemoteAnswer(
+        asked.expert, f"{peer.name} asked: {asked.question}", ("trade:aspirin", "trade:willow")
+    )
 
 
-def answered_question(data: bytes, federation: Federation, answer: Callable[[RemoteQuestion, Peer], RemoteAnswer]) -> bytes:
+def answered_question(
+    data: bytes, federation: Federation, answer: Callable[[RemoteQuestion, Peer], RemoteAnswer]
+) -> bytes:
     """The bytes that answer those that came, by what `answer` says; raises RefusedEnvelope.
 
-    Where `answer` raises an error of this package, the peer is told that there is no such expert, or no answer, and nothing more.
+    Where `answer` raises an error of this package, the peer is told that there is no such expert, or no
+    answer, and nothing more.
     """
     question = accepted_question(data, federation)
     try:
@@ -125,7 +132,11 @@ def acting_server(act: Callable[[Any, bytes], None]) -> Iterator[str]:
 def send(handler: Any, status: int, body: bytes, **headers: str) -> None:
     """Answer with a status and a body."""
     handler.send_response(status)
-    for name, value in {"content-type": "application/json", "content-length": str(len(body)), **headers}.items():
+    for name, value in {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **headers,
+    }.items():
         handler.send_header(name, value)
     handler.end_headers()
     handler.wfile.write(body)

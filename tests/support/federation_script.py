@@ -1,4 +1,6 @@
-"""An instance in a process of its own: FOLDER ASKER, the folder of its key and nonces, and the public key of the one peer it answers."""
+"""An instance in a process of its own: FOLDER ASKER, the folder of its key and nonces, and the public key of
+the one peer it answers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from support.federation import acting_server, answered_question, echo, send
 def main(folder: Path, asker: str) -> None:
     """Say address and public key on one line, and answer until the process is ended."""
     key = kept_instance_key(folder / "key.pem")
-    federation = Federation(key, Peers(Peer("asker", "http://127.0.0.1:1", asker)), open_nonces(folder / "seen.db"))
+    federation = Federation(
+        key, Peers(Peer("asker", "http://127.0.0.1:1", asker)), open_nonces(folder / "seen.db")
+    )
 
     def act(handler: Any, body: bytes) -> None:
         try:

@@ -19,10 +19,16 @@ TABLES = {  # of each profile: the tables as the document lists them, with a col
         "unified_edges(source_node_id, target_node_id, edge_type, properties)",
     ),
     "standard": ("nodes(id, name, type, properties)", "edges(source, target, type, properties)"),
-    "claude": ("nodes(node_id, name, node_type, metadata)", "edges(source_node_id, target_node_id, edge_type, metadata)"),
+    "claude": (
+        "nodes(node_id, name, node_type, metadata)",
+        "edges(source_node_id, target_node_id, edge_type, metadata)",
+    ),
     "hal": ("nodes(id, name, kind, data)", "edges(source_id, target_id, edge_type, data)"),
     "from_node": ("nodes(id, name, category, attributes)", "edges(from_node, to_node, type, attributes)"),
-    "entities": ("entities(id, name, entity_type, props)", "relations(source_id, target_id, relation_type, props)"),
+    "entities": (
+        "entities(id, name, entity_type, props)",
+        "relations(source_id, target_id, relation_type, props)",
+    ),
     "heuristic": ("things(uuid, title, kind, json)", "links(head, tail, rel, json)"),
 }
 
@@ -33,12 +39,19 @@ def made(path: Path, tables: Iterable[str], *rows: Iterable[tuple[object, ...]],
         for table, values in zip(tables, rows, strict=True):
             connection.execute(f"CREATE TABLE {table}")
             name = table.partition("(")[0]
-            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * (table.count(',') + 1))})", values)
+            connection.executemany(
+                f"INSERT INTO {name} VALUES ({', '.join('?' * (table.count(',') + 1))})", values
+            )
         connection.executescript(more)
         connection.commit()
     return path
 
 
-def of_profile(path: Path, profile: str, nodes: Iterable[tuple[object, ...]] = NODES, edges: Iterable[tuple[object, ...]] = EDGES) -> Path:
+def of_profile(
+    path: Path,
+    profile: str,
+    nodes: Iterable[tuple[object, ...]] = NODES,
+    edges: Iterable[tuple[object, ...]] = EDGES,
+) -> Path:
     """A file with the tables of a profile."""
     return made(path, TABLES[profile], nodes, edges)

@@ -1,6 +1,8 @@
-"""A program that opens a store, forks, tries all of it in the child, and goes on in the parent; it says what came of it in JSON.
+"""A program that opens a store, forks, tries all of it in the child, and goes on in the parent; it says what
+came of it in JSON.
 
-Run as: python forking_script.py KIND OPTIONS FACT ANOTHER QUESTION, options in JSON, the others in the store's language.
+Run as: python forking_script.py KIND OPTIONS FACT ANOTHER QUESTION, options in JSON, the others in the
+store's language.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def main() -> None:
             acts["compute"] = lambda: store.compute("1 + 1")
         told = {name: said(act) for name, act in acts.items()}
         os.write(child_says[1], json.dumps(told).encode() + b"\n")
-        os.read(parent_reads[0], 1)  # the child is there until the parent has closed and opened the store again
+        os.read(
+            parent_reads[0], 1
+        )  # the child is there until the parent has closed and opened the store again
         sys.exit()  # in order, with all that happens at the end of a program
     told = json.loads(os.fdopen(child_says[0]).readline())
     written = str(store.write(another))
@@ -60,7 +64,11 @@ def main() -> None:
     rows_after = len(store.read(question))
     ids = sorted(node.id for node in store.graph().nodes)
     store.close()
-    print(json.dumps({"child": told, "ended": ended, "written": written, "rows": [rows, rows_after], "ids": ids}))
+    print(
+        json.dumps(
+            {"child": told, "ended": ended, "written": written, "rows": [rows, rows_after], "ids": ids}
+        )
+    )
 
 
 if __name__ == "__main__":

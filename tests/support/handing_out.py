@@ -1,4 +1,6 @@
-"""Which process of several gets which tests: all of a file together, those of the browser together, and what takes long first."""
+"""Which process of several gets which tests: all of a file together, those of the browser together, and what
+takes long first.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def group_of(nodeid: str) -> str:
 
 
 def in_order(nodeids: Sequence[str]) -> list[str]:
-    """Tests of groups that take long first, so that no process is left with one at the end while the others have nothing to do."""
+    """Tests of groups that take long first, so that no process is left with one at the end while the others
+    have nothing to do.
+    """
     rank = {group: number for number, group in enumerate(LONG)}
     return sorted(nodeids, key=lambda nodeid: rank.get(group_of(nodeid), len(LONG)))
 

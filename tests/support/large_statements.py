@@ -1,4 +1,6 @@
-"""Statements of any size: one construct of a language that follows or holds itself so many times; each is sound but for its size."""
+"""Statements of any size: one construct of a language that follows or holds itself so many times; each is
+sound but for its size.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def _nested(before: str, opening: str, middle: str, closing: str, after: str) ->
 
 
 def _numbered(before: str, piece: str, after: str, sign: str = " ") -> Make:
-    return lambda times: before + sign.join(piece.replace("#", str(number)) for number in range(times)) + after
+    return lambda times: (
+        before + sign.join(piece.replace("#", str(number)) for number in range(times)) + after
+    )
 
 
 SPARQL_READS: Mapping[str, Make] = {

@@ -1,4 +1,6 @@
-"""The engine of Cypher, which takes a second or two to start: lent to one store after another, to each as if it were new."""
+"""The engine of Cypher, which takes a second or two to start: lent to one store after another, to each as if
+it were new.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ _IDLE: list[Sandbox] = []  # handed back, empty
 
 
 class LentEngine:
-    """Runs the statements of one store: taken at the first of them, as a store opens its own, and handed back empty where the store closes.
+    """Runs the statements of one store: taken at the first of them, as a store opens its own, and handed back
+    empty where the store closes.
 
     No two stores have one engine at a time: where another has it, a new one is started.
     """
@@ -39,7 +42,9 @@ class LentEngine:
         if _IDLE:
             engine.close()
         else:
-            engine.reset((), ())  # what this store knew, the next one must not find: it is to tell the engine its own graph
+            engine.reset(
+                (), ()
+            )  # what this store knew, the next one must not find: it is to tell the engine its own graph
             _IDLE.append(engine)
 
     def _engine(self) -> Sandbox:

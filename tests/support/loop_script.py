@@ -1,4 +1,6 @@
-"""A scripted model for tests of the loop: it knows what it is asked for by the words of the prompt, and answers from a list per role."""
+"""A scripted model for tests of the loop: it knows what it is asked for by the words of the prompt, and
+answers from a list per role.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def role_of(prompt: Prompt) -> str:
 
 
 def scripted(name: str = "scripted", **replies: Any) -> Scripted:
-    """A model that gives, for each role, the listed replies in turn, and the last one for ever; texts, or values written as JSON."""
+    """A model that gives, for each role, the listed replies in turn, and the last one for ever; texts, or
+    values written as JSON.
+    """
     left = {role: deque(items if isinstance(items, list) else [items]) for role, items in replies.items()}
 
     def reply(prompt: Prompt) -> str:
@@ -58,7 +62,10 @@ def scripted(name: str = "scripted", **replies: Any) -> Scripted:
 
 def votes(*choices: str, text: str = "more") -> list[dict[str, str]]:
     """Ballots, I for INSERT and R for RETRIEVE of every fact."""
-    ballots = {"I": {"choice": "INSERT", "text": text}, "R": {"choice": "RETRIEVE", "text": "result = facts()"}}
+    ballots = {
+        "I": {"choice": "INSERT", "text": text},
+        "R": {"choice": "RETRIEVE", "text": "result = facts()"},
+    }
     return [ballots[choice] for choice in choices]
 
 
@@ -68,7 +75,9 @@ def call(query: str = "Ada Lovelace", tool: str = "search") -> dict[str, Any]:
 
 
 ADA = [
-    Document("d1", "Ada Lovelace was born in London in 1815. She worked with Charles Babbage.", "Ada Lovelace"),
+    Document(
+        "d1", "Ada Lovelace was born in London in 1815. She worked with Charles Babbage.", "Ada Lovelace"
+    ),
     Document("d2", "Charles Babbage designed the Analytical Engine. He was born in 1791.", "Charles Babbage"),
     Document("d3", "The Thames flows through London.", "Thames"),
 ]

@@ -1,4 +1,6 @@
-"""What real servers on loopback share in tests: a free port, threads that answer, and a clear reason where one cannot start."""
+"""What real servers on loopback share in tests: a free port, threads that answer, and a clear reason where
+one cannot start.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 
 def started(what: str, start: Callable[[], Server]) -> Server:
-    """What `start` gives; where it cannot, the test is skipped with the reason, or fails if the environment variable CI is set."""
+    """What `start` gives; where it cannot, the test is skipped with the reason, or fails if the environment
+    variable CI is set.
+    """
     try:
         return start()
     except (ImportError, OSError, RuntimeError, LabError) as error:

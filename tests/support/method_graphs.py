@@ -12,18 +12,33 @@ TYPES = ("requires", "enables", "feeds_into", "relates_to")
 
 
 def chance_graph(seed: int, nodes: int = 30, edges: int = 70, *, weights: bool = False) -> PropertyGraph:
-    """A directed multigraph: some nodes are alone, some edges are loops, some run in parallel, of one type and of several."""
+    """A directed multigraph: some nodes are alone, some edges are loops, some run in parallel, of one type
+    and of several.
+    """
     chance = np.random.default_rng(seed)
     words, kinds = ["cache", "token", "agent", "prompt", "index"], ["tool", "pattern", "goal"]
     made = [
-        Node(f"n{i}", (str(chance.choice(kinds)),) if chance.random() < 0.9 else (), {"name": " ".join(chance.choice(words, 2))})
+        Node(
+            f"n{i}",
+            (str(chance.choice(kinds)),) if chance.random() < 0.9 else (),
+            {"name": " ".join(chance.choice(words, 2))},
+        )
         for i in range(nodes)
     ]
-    ends, types = chance.integers(0, max(nodes - 3, 1), (edges, 2)).tolist(), chance.choice(TYPES, edges).tolist()
+    ends, types = (
+        chance.integers(0, max(nodes - 3, 1), (edges, 2)).tolist(),
+        chance.choice(TYPES, edges).tolist(),
+    )
     return PropertyGraph.of(
         made,
         [
-            Edge(f"n{a}", str(type), f"n{b}", {"weight": float(chance.integers(1, 9)) / 4} if weights and key % 2 else {}, str(key))
+            Edge(
+                f"n{a}",
+                str(type),
+                f"n{b}",
+                {"weight": float(chance.integers(1, 9)) / 4} if weights and key % 2 else {},
+                str(key),
+            )
             for key, ((a, b), type) in enumerate(zip(ends, types, strict=True))
         ],
     )

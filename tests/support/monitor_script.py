@@ -1,8 +1,10 @@
-"""Ticks of a monitor in forks, each of which may kill itself at one of the points where something becomes durable, or has just become so.
+"""Ticks of a monitor in forks, each of which may kill itself at one of the points where something becomes
+durable, or has just become so.
 
-Run as: python monitor_script.py. A line of JSON comes in for each fork: "graph", "accounts", "journal" (what their openings take), "news",
-"out" (a folder), "post" (an address, or ""), "calls", "points" (files) and "die" (the number of a point, or 0). The fork walks through the
-next tick, and its exit code goes out when it is gone. The points it passed and the calls of the model stand in those files.
+Run as: python monitor_script.py. A line of JSON comes in for each fork: "graph", "accounts", "journal" (what
+their openings take), "news", "out" (a folder), "post" (an address, or ""), "calls", "points" (files) and
+"die" (the number of a point, or 0). The fork walks through the next tick, and its exit code goes out when it
+is gone. The points it passed and the calls of the model stand in those files.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class Points:
 
 
 class MortalTables:
-    """A TableStorage with a point before and after each of its transactions is on the disk, called by the last statement in it."""
+    """A TableStorage with a point before and after each of its transactions is on the disk, called by the
+    last statement in it.
+    """
 
     def __init__(self, storage: Any, points: Points) -> None:
         self._storage, self._points, self._depth, self._last = storage, points, 0, ""
@@ -104,7 +108,10 @@ def tick(told: Mapping[str, Any]) -> None:
     for each in (graph, accounts, journal):
         each.storage = MortalTables(each.storage, points)  # type: ignore[attr-defined]
     monitor = Monitor(
-        MonitorPlaces(graph, accounts, journal), Scripted(reader), lambda: news_on_file(told["news"]), delivering(told, points)
+        MonitorPlaces(graph, accounts, journal),
+        Scripted(reader),
+        lambda: news_on_file(told["news"]),
+        delivering(told, points),
     )
     for event in monitor.tick(journal.next_tick(timedelta(hours=1))):
         assert "Failed" not in type(event).__name__, event

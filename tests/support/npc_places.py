@@ -36,7 +36,9 @@ def plant_layers(planted: PlantedWorld, layers: WorldLayers) -> None:
     """Put a planted world in the place of what was there, with what was said and told in it."""
     plant(planted, layers.world)
     layers.log.storage.rows("DELETE FROM log")
-    layers.log.append(LogEntry(each.session, each.text, each.audience, each.speaker) for each in planted.entries)
+    layers.log.append(
+        LogEntry(each.session, each.text, each.audience, each.speaker) for each in planted.entries
+    )
     layers.chunks.add(Chunk(each.entity, each.text, each.audience, each.id) for each in planted.chunks)
 
 
@@ -47,7 +49,13 @@ def planted_embedder() -> LSA:
 
 def relationship(edge: Any) -> Relationship:
     """A planted edge as it is added."""
-    return Relationship(edge.source, edge.target, edge.type, edge.attributes, Provenance(edge.session, confidence=edge.confidence))
+    return Relationship(
+        edge.source,
+        edge.target,
+        edge.type,
+        edge.attributes,
+        Provenance(edge.session, confidence=edge.confidence),
+    )
 
 
 def at_bolt(server: BoltServer, namespace: str, **how: Any) -> NpcWorld:

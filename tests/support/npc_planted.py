@@ -1,4 +1,6 @@
-"""Worlds to look for leaks in: small, made from a number, and every text in them is a word that stands nowhere else."""
+"""Worlds to look for leaks in: small, made from a number, and every text in them is a word that stands
+nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,32 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-CANARY = re.compile(r"canary-\d+-\d+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")  # a word that was planted, or an id
-PUBLIC = {"npc": "appearance", "location": "description", "faction": "alignment", "item": "type", "event": "date", "quest": "status"}
+CANARY = re.compile(
+    r"canary-\d+-\d+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+)  # a word that was planted, or an id
+PUBLIC = {
+    "npc": "appearance",
+    "location": "description",
+    "faction": "alignment",
+    "item": "type",
+    "event": "date",
+    "quest": "status",
+}
 PRIVATE = ("secret_knowledge", "mood", "plans", "personality")
 TYPES = (*PUBLIC, "npc", "npc", "ship")  # a type that nobody knows has no public attributes
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 OTHERS = ("OWNS", "HOSTILE_TO", "EMPLOYED_BY", "CHILD_OF", "QUEST_GIVER", "PARTICIPATED_IN")
 BOTH_WAYS = ("ALLIED_WITH", "HOSTILE_TO")
-WORDS = ("anvil", "bridge", "candle", "debt", "elixir", "forge", "gold", "harbour")  # what is said is about, so that searches find it
+WORDS = (
+    "anvil",
+    "bridge",
+    "candle",
+    "debt",
+    "elixir",
+    "forge",
+    "gold",
+    "harbour",
+)  # what is said is about, so that searches find it
 
 
 @dataclass(frozen=True)
@@ -82,14 +102,18 @@ class PlantedWorld:
 
 
 def planted(seed: int) -> PlantedWorld:
-    """The world of a number: six to fourteen entities and up to three edges from each, some secret, some not accepted, and words told."""
+    """The world of a number: six to fourteen entities and up to three edges from each, some secret, some not
+    accepted, and words told.
+    """
     chance, numbers = random.Random(seed), count()
 
     def canary() -> str:
         return f"canary-{seed}-{next(numbers)}"
 
     def attributes(names: list[str], *, opened: bool) -> tuple[dict[str, Any], set[str]]:
-        made: dict[str, Any] = {name: canary() if chance.random() < 0.8 else {"in": [canary()]} for name in names}
+        made: dict[str, Any] = {
+            name: canary() if chance.random() < 0.8 else {"in": [canary()]} for name in names
+        }
         shown = {name for name in names if opened and chance.random() < 0.3}
         if shown:
             made["public"] = sorted(shown)
@@ -99,7 +123,9 @@ def planted(seed: int) -> PlantedWorld:
     for _ in range(chance.randint(6, 14)):
         id, type = str(UUID(int=chance.getrandbits(128), version=4)), chance.choice(TYPES)
         usual = [PUBLIC[type]] if type in PUBLIC else []
-        held, shown = attributes([*usual, *chance.sample(PRIVATE, chance.randint(0, 3))], opened=chance.random() < 0.3)
+        held, shown = attributes(
+            [*usual, *chance.sample(PRIVATE, chance.randint(0, 3))], opened=chance.random() < 0.3
+        )
         entities[id] = Planted(id, type, canary(), held, frozenset({*shown, *usual}))
     ids = list(entities)
     for npc in entities.values():
@@ -116,18 +142,27 @@ def planted(seed: int) -> PlantedWorld:
             held, shown = attributes(["note", "since"][: chance.randint(0, 2)], opened=chance.random() < 0.3)
             if chance.random() < 0.2:
                 held[chance.choice(["secret", "hidden"])] = True
-            session, confidence = canary(), chance.choice([1.0, 0.9, 0.7, 0.69, 0.2] if chance.random() < 0.5 else [1.0])
+            session, confidence = (
+                canary(),
+                chance.choice([1.0, 0.9, 0.7, 0.69, 0.2] if chance.random() < 0.5 else [1.0]),
+            )
             for one, other in ways:
-                edges[one, type, other] = PlantedEdge(one, type, other, held, session, confidence, frozenset(shown))
+                edges[one, type, other] = PlantedEdge(
+                    one, type, other, held, session, confidence, frozenset(shown)
+                )
     sessions = [canary(), canary()]
 
     def told() -> tuple[str, tuple[str, ...] | None]:
         text = " ".join([canary(), *chance.sample(WORDS, chance.randint(0, 3))])
         return text, None if chance.random() < 0.2 else tuple(chance.sample(ids, chance.randint(0, 3)))
 
-    entries = [PlantedEntry(chance.choice(sessions), chance.choice([None, *ids]), *told()) for _ in range(chance.randint(0, 12))]
+    entries = [
+        PlantedEntry(chance.choice(sessions), chance.choice([None, *ids]), *told())
+        for _ in range(chance.randint(0, 12))
+    ]
     chunks = [
-        PlantedChunk(str(UUID(int=chance.getrandbits(128), version=4)), chance.choice(ids), *told()) for _ in range(chance.randint(0, 24))
+        PlantedChunk(str(UUID(int=chance.getrandbits(128), version=4)), chance.choice(ids), *told())
+        for _ in range(chance.randint(0, 24))
     ]
     return PlantedWorld(entities, tuple(edges.values()), tuple(entries), tuple(chunks))
 

@@ -20,19 +20,33 @@ ALL = ContextRanking(hops=None, limit=1000)
 PATIENT = HotBudget(limit=600)
 
 
-def ways(memory: NpcMemory, planted: PlantedWorld, words: list[str]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Questions by every public method, with words and ids that may be hidden: what is asked, and what asks it."""
+def ways(
+    memory: NpcMemory, planted: PlantedWorld, words: list[str]
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Questions by every public method, with words and ids that may be hidden: what is asked, and what asks
+    it.
+    """
     ids, sessions = sorted(planted.entities), sorted({each.session for each in planted.entries})
     tool = query_entities(memory.sight, most=1000)
     asked: dict[str, list[Callable[[], Any]]] = {
         "query_with_context": [
             *(lambda words=words: memory.query_with_context(words) for words in (" ".join(WORDS), *words)),
             *(lambda id=id: memory.query_with_context(" ".join(WORDS), [id], ranking=ALL) for id in ids),
-            lambda: memory.query_with_context(" ".join(WORDS), ids, ranking=ContextRanking(hops=9, limit=1000, weight=0)),
+            lambda: memory.query_with_context(
+                " ".join(WORDS), ids, ranking=ContextRanking(hops=9, limit=1000, weight=0)
+            ),
         ],
-        "search": [lambda words=words: memory.log.search(words, 1000) for words in ("canary", *WORDS, *words)],
-        "last": [lambda: memory.log.last(1000), *(lambda session=each: memory.log.last(session_id=session) for each in sessions)],
-        "hot_context": [lambda words=words: hot_context(memory, words, budget=PATIENT) for words in (" ".join(WORDS), *words[:1])],
+        "search": [
+            lambda words=words: memory.log.search(words, 1000) for words in ("canary", *WORDS, *words)
+        ],
+        "last": [
+            lambda: memory.log.last(1000),
+            *(lambda session=each: memory.log.last(session_id=session) for each in sessions),
+        ],
+        "hot_context": [
+            lambda words=words: hot_context(memory, words, budget=PATIENT)
+            for words in (" ".join(WORDS), *words[:1])
+        ],
         "query_entities": [
             tool,
             *(lambda name=each: tool(name=name) for each in words),
@@ -42,7 +56,12 @@ def ways(memory: NpcMemory, planted: PlantedWorld, words: list[str]) -> Iterator
             *(lambda id=id: query_entities(memory.sight)(type=id) for id in ids[:2]),
         ],
     }
-    public = {name for kind in (NpcMemory, HeardLog) for name, _ in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"}
+    public = {
+        name
+        for kind in (NpcMemory, HeardLog)
+        for name, _ in inspect.getmembers(kind, inspect.isfunction)
+        if name[0] != "_"
+    }
     assert public | {"hot_context", "query_entities"} == set(asked), "every public method is asked"
     for method, times in asked.items():
         for ask in times:
@@ -52,7 +71,9 @@ def ways(memory: NpcMemory, planted: PlantedWorld, words: list[str]) -> Iterator
 def remembered_too_much(
     layers: WorldLayers, planted: PlantedWorld, npc: str, policy: VisibilityPolicy = DEFAULT_POLICY
 ) -> tuple[list[str], int]:
-    """What an NPC is told of the layers that it may not know, errors too, and what it should be told and is not; of how many questions."""
+    """What an NPC is told of the layers that it may not know, errors too, and what it should be told and is
+    not; of how many questions.
+    """
     heard, known = may_hear(planted, npc)
     memory, wrong, questions = layers.memory(npc, policy=policy), [], 0
     words = may_see(planted, npc)[2] | heard | known
@@ -65,7 +86,10 @@ def remembered_too_much(
         except LabError as error:
             said = f"{error} {error.__cause__} {error.__context__}"
         wrong += [f"{method} tells {word}" for word in sorted(canaries(said) - words)]
-    told = canaries(memory.log.search("canary", 1000), memory.log.last(1000)), canaries(memory.query_with_context("gold", ranking=ALL))
+    told = (
+        canaries(memory.log.search("canary", 1000), memory.log.last(1000)),
+        canaries(memory.query_with_context("gold", ranking=ALL)),
+    )
     for lacks, method in ((heard - told[0], "the log"), (known - told[1], "query_with_context")):
         wrong += [f"{method} lacks {word}" for word in sorted(lacks)]
     return wrong, questions

@@ -26,10 +26,15 @@ def pdf(text: str) -> bytes:
 
 def docx(*paragraphs: str) -> bytes:
     """A Word file: the first paragraph is a heading."""
-    package, office = "http://schemas.openxmlformats.org/package/2006", "http://schemas.openxmlformats.org/officeDocument/2006"
+    package, office = (
+        "http://schemas.openxmlformats.org/package/2006",
+        "http://schemas.openxmlformats.org/officeDocument/2006",
+    )
     word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
     style = '<w:pPr><w:pStyle w:val="Heading1"/></w:pPr>'
-    body = "".join(f"<w:p>{style * (text == paragraphs[0])}<w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
+    body = "".join(
+        f"<w:p>{style * (text == paragraphs[0])}<w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs
+    )
     files = {
         "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
         'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'

@@ -16,7 +16,9 @@ from support.loopback import serving
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server does with one request: sleep, then drop the connection, or send a status, headers and a body, or pieces of one."""
+    """What the server does with one request: sleep, then drop the connection, or send a status, headers and a
+    body, or pieces of one.
+    """
 
     body: Any = None  # a str is sent as it is, anything else as JSON
     status: int = 200
@@ -31,13 +33,33 @@ def says(text: str, **more: Any) -> Answer:
     """A proper chat completion."""
     usage = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    return Answer({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage, **more})
+    return Answer(
+        {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [choice],
+            "usage": usage,
+            **more,
+        }
+    )
 
 
 def thinks(text: str | None, thought: int, *, ended: str = "stop", **message: Any) -> Answer:
-    """The chat completion of a model that wrote 500 tokens, so many of them hidden; `message` holds what else it sends."""
-    usage = {"prompt_tokens": 1000, "completion_tokens": 500, "completion_tokens_details": {"reasoning_tokens": thought}}
-    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": ended}
+    """The chat completion of a model that wrote 500 tokens, so many of them hidden; `message` holds what else
+    it sends.
+    """
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 500,
+        "completion_tokens_details": {"reasoning_tokens": thought},
+    }
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text, **message},
+        "finish_reason": ended,
+    }
     return says("", choices=[choice], usage=usage)
 
 
@@ -50,7 +72,16 @@ def cut(text: str) -> Answer:
 def ollama_says(text: str, *, thinking: str = "", ended: str = "stop") -> Answer:
     """An answer of Ollama's own API."""
     message = {"role": "assistant", "content": text} | ({"thinking": thinking} if thinking else {})
-    return Answer({"model": "m", "message": message, "done": True, "done_reason": ended, "prompt_eval_count": 90, "eval_count": 40})
+    return Answer(
+        {
+            "model": "m",
+            "message": message,
+            "done": True,
+            "done_reason": ended,
+            "prompt_eval_count": 90,
+            "eval_count": 40,
+        }
+    )
 
 
 def ollama_refuses(status: int, message: str) -> Answer:
@@ -60,7 +91,9 @@ def ollama_refuses(status: int, message: str) -> Answer:
 
 def refuses(status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any) -> Answer:
     """An error in the OpenAI form."""
-    return Answer({"error": {"message": message, "type": "error", "code": None, **more}}, status, headers or {})
+    return Answer(
+        {"error": {"message": message, "type": "error", "code": None, **more}}, status, headers or {}
+    )
 
 
 def event(told: Any) -> str:
@@ -70,14 +103,27 @@ def event(told: Any) -> str:
 
 def delta(text: str | None = None, **more: Any) -> str:
     """A piece of a chat completion; `more` stands beside its text."""
-    return event({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text, **more}, "finish_reason": None}]})
+    return event(
+        {
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": {"content": text, **more}, "finish_reason": None}],
+        }
+    )
 
 
 def ending(ended: str = "stop", *, usage: bool = True) -> Iterator[str]:
     """The last events of a chat completion."""
-    yield event({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": ended}]})
+    yield event(
+        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}
+    )
     if usage:
-        yield event({"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500}})
+        yield event(
+            {
+                "object": "chat.completion.chunk",
+                "choices": [],
+                "usage": {"prompt_tokens": 1000, "completion_tokens": 500},
+            }
+        )
     yield event("[DONE]")
 
 
@@ -99,7 +145,9 @@ class Server:
     answers: list[Answer | Callable[[dict[str, Any]], Answer]]
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    hung_up: threading.Event = field(default_factory=threading.Event)  # whether a client went while it was answered
+    hung_up: threading.Event = field(
+        default_factory=threading.Event
+    )  # whether a client went while it was answered
 
 
 @contextmanager
@@ -126,7 +174,11 @@ def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iter
 
         def _send_pieces(self, answer: Answer, pieces: Iterable[str]) -> None:
             self.send_response(answer.status)
-            for name, value in {**answer.headers, "connection": "close", "transfer-encoding": "chunked"}.items():
+            for name, value in {
+                **answer.headers,
+                "connection": "close",
+                "transfer-encoding": "chunked",
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             try:

@@ -1,4 +1,6 @@
-"""A real SPARQL server for tests: `oxigraph serve`, which can be killed and started again on the same port and folder."""
+"""A real SPARQL server for tests: `oxigraph serve`, which can be killed and started again on the same port
+and folder.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ def program() -> Path:
 
 
 class OxigraphServer:
-    """A server on 127.0.0.1 that keeps its data in a folder, and goes on with a query that nobody waits for until it is killed.
+    """A server on 127.0.0.1 that keeps its data in a folder, and goes on with a query that nobody waits for
+    until it is killed.
 
-    Its own limit of time would keep a thread for each query until that time is over: after some 30,000 it answers none any more.
+    Its own limit of time would keep a thread for each query until that time is over: after some 30,000 it
+    answers none any more.
     """
 
     def __init__(self, folder: Path):
@@ -44,7 +48,14 @@ class OxigraphServer:
 
     def start(self) -> None:
         """Start it and wait until it answers; raises RuntimeError with what it said."""
-        command = [str(program()), "serve", "--location", str(self.folder / "data"), "--bind", f"127.0.0.1:{self.port}"]
+        command = [
+            str(program()),
+            "serve",
+            "--location",
+            str(self.folder / "data"),
+            "--bind",
+            f"127.0.0.1:{self.port}",
+        ]
         self.log = (self.folder / "server.log").open("ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + PATIENCE
@@ -55,7 +66,9 @@ class OxigraphServer:
             except httpx.TransportError:
                 time.sleep(0.02)
         self.kill()
-        raise RuntimeError(f"no SPARQL server: {(self.folder / 'server.log').read_text(errors='replace')[-2000:]}")
+        raise RuntimeError(
+            f"no SPARQL server: {(self.folder / 'server.log').read_text(errors='replace')[-2000:]}"
+        )
 
     def kill(self) -> None:
         """End it at once, as a power cut would."""
@@ -77,11 +90,15 @@ class OxigraphServer:
 
     def update(self, text: str) -> None:
         """Change what the server holds, as somebody else would."""
-        httpx.post(self.update_url, content=text.encode(), headers={"Content-Type": "application/sparql-update"}).raise_for_status()
+        httpx.post(
+            self.update_url, content=text.encode(), headers={"Content-Type": "application/sparql-update"}
+        ).raise_for_status()
 
     def ask(self, text: str) -> bool:
         """What the server says to an ASK over all its graphs."""
-        reply = httpx.get(self.query_url, params={"query": text}, headers={"Accept": "application/sparql-results+json"})
+        reply = httpx.get(
+            self.query_url, params={"query": text}, headers={"Accept": "application/sparql-results+json"}
+        )
         return bool(reply.raise_for_status().json()["boolean"])
 
 

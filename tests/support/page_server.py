@@ -31,7 +31,10 @@ COOK = {
         "style": "concise",
         "greeting": "Ask me how to build something on a language model, what it costs, or what speaks against it.",
     },
-    "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}, "learn": {"boost_types": ["requires"]}},
+    "custom_goal_mappings": {
+        "debug": {"boost_types": ["has_limitation", "has_workaround"]},
+        "learn": {"boost_types": ["requires"]},
+    },
 }
 ODD_ID = "a/../b?c=1#d%41 ü"
 ENDLESS = 300_000  # words: more than can be told before somebody stops them
@@ -50,12 +53,18 @@ def scripted_model(replies: Sequence[tuple[str, str]]) -> Scripted:
 def odd_graph() -> PropertyGraph:
     """A graph whose names hold markup."""
     nodes = [
-        Node("odd:one", ("thing",), {"name": f"One {MARKUP}", "description": f"It says {MARKUP} about markup."}),
+        Node(
+            "odd:one", ("thing",), {"name": f"One {MARKUP}", "description": f"It says {MARKUP} about markup."}
+        ),
         Node("odd:two", ("thing",), {"name": "Two", "description": "Another thing about markup."}),
         Node("odd:lim", ("limitation",), {"name": f"Limit {MARKUP}", "description": MARKUP}),
         Node(ODD_ID, ("thing",), {"name": "Three"}),
     ]
-    edges = [("odd:one", MARKUP, "odd:two"), ("odd:one", "has_limitation", "odd:lim"), ("odd:two", "near", ODD_ID)]
+    edges = [
+        ("odd:one", MARKUP, "odd:two"),
+        ("odd:one", "has_limitation", "odd:lim"),
+        ("odd:two", "near", ODD_ID),
+    ]
     return PropertyGraph.of(nodes, [Edge(*each) for each in edges])
 
 
@@ -64,7 +73,12 @@ def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertOffice:
     graphs = GraphFolder(None, {"cookbook": cookbook, "odd": odd_graph})
     office = ExpertOffice(open_experts(store), graphs, ExpertModels({"scripted": lambda: model}, "scripted"))
     office.create(COOK, id="expert_cookbook")
-    odd = {"name": f"Odd {MARKUP}", "description": MARKUP, "kg_db_id": "odd", "persona": {"name": "Odd", "greeting": f"Hello {MARKUP}"}}
+    odd = {
+        "name": f"Odd {MARKUP}",
+        "description": MARKUP,
+        "kg_db_id": "odd",
+        "persona": {"name": "Odd", "greeting": f"Hello {MARKUP}"},
+    }
     office.create(odd, id="expert_odd")
     return office
 
@@ -73,7 +87,13 @@ def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertOffice:
 def expert_server(office: ExpertOffice, rules: Callable[[], GuardRules] = GuardRules) -> Iterator[str]:
     """Serve an office on a free port of loopback until the block ends; gives the address."""
     config = uvicorn.Config(
-        expert_app(office, rules()), host="127.0.0.1", port=0, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=5
+        expert_app(office, rules()),
+        host="127.0.0.1",
+        port=0,
+        log_level="error",
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)
     socket = config.bind_socket()

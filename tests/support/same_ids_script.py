@@ -1,7 +1,9 @@
-"""A program that adds the same nodes to a namespace of a Bolt server as others like it, in the same order, and one of its own after each.
+"""A program that adds the same nodes to a namespace of a Bolt server as others like it, in the same order,
+and one of its own after each.
 
-Run as: python same_ids_script.py HOW OPTIONS NAME WRITES, options in JSON; it begins when a line comes in. Says in JSON what was
-acknowledged, which of it as new, and what was refused. HOW is apply, merge or create; or count, in one node, or delete, all there is.
+Run as: python same_ids_script.py HOW OPTIONS NAME WRITES, options in JSON; it begins when a line comes in.
+Says in JSON what was acknowledged, which of it as new, and what was refused. HOW is apply, merge or create;
+or count, in one node, or delete, all there is.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def main() -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(int(writes)):
-        for id in (f"same {number}", f"{name} {number}") if how in ("apply", "merge", "create") else (str(number),):
+        for id in (
+            (f"same {number}", f"{name} {number}") if how in ("apply", "merge", "create") else (str(number),)
+        ):
             diff = Diff(added_nodes=(Node(id, ("Own",), {"by": name}),))
             try:
                 if how == "delete":

@@ -23,5 +23,7 @@ class Letters:
     dimension = 26
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        counts = np.array([[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts], np.float32).reshape(len(texts), 26)
+        counts = np.array(
+            [[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts], np.float32
+        ).reshape(len(texts), 26)
         return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1)

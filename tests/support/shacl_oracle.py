@@ -1,7 +1,8 @@
-"""The rules of a graph written as SHACL shapes, and what pyshacl says breaks them: an oracle that shares no code with the rules.
+"""The rules of a graph written as SHACL shapes, and what pyshacl says breaks them: an oracle that shares no
+code with the rules.
 
-Edges are things of their own here, since RDF keeps no two equal triples, and besides triples from node to node, which paths follow.
-Rule 8 has no shape: RDF has no malformed JSON.
+Edges are things of their own here, since RDF keeps no two equal triples, and besides triples from node to
+node, which paths follow. Rule 8 has no shape: RDF has no malformed JSON.
 """
 
 from __future__ import annotations
@@ -23,8 +24,16 @@ HEAD = """
 kg:prefixes sh:declare [ sh:prefix "kg" ; sh:namespace "urn:kg:"^^xsd:anyURI ] .
 """
 SHAPES = {  # the class that a rule is about, its severity, and what it asks
-    1: ("Node", "Violation", 'sh:property [ sh:path kg:name ; sh:minCount 1 ; sh:datatype xsd:string ; sh:pattern "\\\\S" %s ]'),
-    2: ("Node", "Violation", "sh:property [ sh:path kg:type ; sh:minCount 1 ; sh:maxCount 1 ; sh:in (NODE_TYPES) %s ]"),
+    1: (
+        "Node",
+        "Violation",
+        'sh:property [ sh:path kg:name ; sh:minCount 1 ; sh:datatype xsd:string ; sh:pattern "\\\\S" %s ]',
+    ),
+    2: (
+        "Node",
+        "Violation",
+        "sh:property [ sh:path kg:type ; sh:minCount 1 ; sh:maxCount 1 ; sh:in (NODE_TYPES) %s ]",
+    ),
     3: (
         "Edge",
         "Violation",
@@ -44,14 +53,22 @@ SHAPES = {  # the class that a rule is about, its severity, and what it asks
         "sh:or ( [ sh:path [ sh:inversePath kg:source ] ; sh:minCount 1 ] [ sh:path [ sh:inversePath kg:target ] ; sh:minCount 1 ] ) %s",
     ),
     7: ("Edge", "Warning", "sh:property [ sh:path kg:type ; sh:in (EDGE_TYPES) %s ]"),
-    9: ("Node", "Violation", "sh:sparql [ sh:prefixes kg:prefixes %s ; sh:select 'SELECT $this WHERE { $this kg:requires+ $this }' ]"),
+    9: (
+        "Node",
+        "Violation",
+        "sh:sparql [ sh:prefixes kg:prefixes %s ; sh:select 'SELECT $this WHERE { $this kg:requires+ $this }' ]",
+    ),
     10: (
         "Edge",
         "Warning",
         """sh:sparql [ sh:prefixes kg:prefixes %s ; sh:select '''SELECT $this WHERE { $this kg:type "has_workaround" ; kg:source ?s .
             FILTER NOT EXISTS { ?s kg:has_limitation ?l } FILTER NOT EXISTS { ?n kg:has_limitation ?s } }''' ]""",
     ),
-    11: ("Node", "Violation", "sh:sparql [ sh:prefixes kg:prefixes %s ; sh:select 'SELECT $this WHERE { $this kg:feeds_into+ $this }' ]"),
+    11: (
+        "Node",
+        "Violation",
+        "sh:sparql [ sh:prefixes kg:prefixes %s ; sh:select 'SELECT $this WHERE { $this kg:feeds_into+ $this }' ]",
+    ),
     12: (
         "Node",
         "Info",
@@ -63,7 +80,9 @@ SHAPES = {  # the class that a rule is about, its severity, and what it asks
 
 @dataclass
 class Verdict:
-    """The nodes and edges, by row or id, that break each rule, and the severity that each rule was found with."""
+    """The nodes and edges, by row or id, that break each rule, and the severity that each rule was found
+    with.
+    """
 
     broken: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     severity: dict[int, str] = field(default_factory=dict)
@@ -72,19 +91,26 @@ class Verdict:
 @cache
 def shapes_of(vocabulary: Vocabulary) -> Graph:
     """A node shape for each rule, whose message is the rule's number."""
-    nodes, edges = (" ".join(f'"{each.name}"' for each in kinds) for kinds in (vocabulary.node_types, vocabulary.edge_types))
+    nodes, edges = (
+        " ".join(f'"{each.name}"' for each in kinds)
+        for kinds in (vocabulary.node_types, vocabulary.edge_types)
+    )
     text = HEAD
     for number, (of, severity, asked) in SHAPES.items():
         said = f'; sh:message "{number}" ; sh:severity sh:{severity}'
         direct = said.replace(";", "", 1) if number == 6 else said
-        asked = asked.replace("sh:prefixes kg:prefixes %s", f'sh:prefixes kg:prefixes ; sh:message "{number}"')
+        asked = asked.replace(
+            "sh:prefixes kg:prefixes %s", f'sh:prefixes kg:prefixes ; sh:message "{number}"'
+        )
         tail = f" ; sh:severity sh:{severity}" if "sh:sparql" in asked else ""
         asked = asked.replace(" %s", f" ; {direct}" if number == 6 else f" {said}")
         text += f"kg:rule{number} a sh:NodeShape ; sh:targetClass kg:{of} ; {asked}{tail} .\n"
     return Graph().parse(data=text.replace("NODE_TYPES", nodes).replace("EDGE_TYPES", edges), format="turtle")
 
 
-def as_rdf(nodes: Iterable[tuple[str, tuple[str, ...], Mapping[str, object]]], edges: Iterable[tuple[str, str, str]]) -> Graph:
+def as_rdf(
+    nodes: Iterable[tuple[str, tuple[str, ...], Mapping[str, object]]], edges: Iterable[tuple[str, str, str]]
+) -> Graph:
     """Nodes (id, types, properties) and edges (source, type, target), whose ends need not be there, as RDF."""
     rdf = Graph()
     for id, types, properties in nodes:
@@ -94,12 +120,23 @@ def as_rdf(nodes: Iterable[tuple[str, tuple[str, ...], Mapping[str, object]]], e
             rdf.add((node, KG.type, Literal(type)))
         if properties.get("name") is not None:
             name = properties["name"]
-            rdf.add((node, KG.name, Literal(name, datatype=XSD.string) if isinstance(name, str) else Literal(name)))
+            rdf.add(
+                (
+                    node,
+                    KG.name,
+                    Literal(name, datatype=XSD.string) if isinstance(name, str) else Literal(name),
+                )
+            )
         if properties.get("no_workaround"):
             rdf.add((node, KG.no_workaround, Literal(True)))
     for order, (source, type, target) in enumerate(edges):
         edge = EDGES[str(order)]
-        for predicate, value in ((RDF.type, KG.Edge), (KG.source, NODES[source]), (KG.target, NODES[target]), (KG.type, Literal(type))):
+        for predicate, value in (
+            (RDF.type, KG.Edge),
+            (KG.source, NODES[source]),
+            (KG.target, NODES[target]),
+            (KG.type, Literal(type)),
+        ):
             rdf.add((edge, predicate, value))
         rdf.add((edge, KG.order, Literal(order)))
         rdf.add((NODES[source], KG[type], NODES[target]))

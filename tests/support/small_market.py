@@ -1,4 +1,6 @@
-"""A small invented market: two companies, a bond, a central bank and what it decided; and the edges between them."""
+"""A small invented market: two companies, a bond, a central bank and what it decided; and the edges between
+them.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,17 @@ STRUCTURE = (
 )
 
 
-def event(summary: str, *affected: Node, type: str = "earnings", date: str = "2026-02-05", **role: Json) -> tuple[Node, list[Edge]]:
+def event(
+    summary: str, *affected: Node, type: str = "earnings", date: str = "2026-02-05", **role: Json
+) -> tuple[Node, list[Edge]]:
     """Something that happened, and its edges to what it affects."""
     node = investment_node("MarketEvent", type=type, summary=summary, date=date)
     return node, [Edge(node.id, "affects", each.id, role) for each in affected]
 
 
-def signal(summary: str, *about: Node, owner: str = "", action: str | None = "buy", **more: Json) -> tuple[Node, list[Edge]]:
+def signal(
+    summary: str, *about: Node, owner: str = "", action: str | None = "buy", **more: Json
+) -> tuple[Node, list[Edge]]:
     """A signal, and its edges to what it is about."""
     node = investment_node("Insight", owner=owner, type="signal", summary=summary, action=action, **more)
     return node, [Edge(node.id, "about", each.id) for each in about]

@@ -1,4 +1,6 @@
-"""Invented news of a small market, and a simulated reader of it: what a careful model would reply, written beforehand."""
+"""Invented news of a small market, and a simulated reader of it: what a careful model would reply, written
+beforehand.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +48,30 @@ MULTI_LEVEL_REPLY: dict[str, Json] = {
 
 def item(number: int, company: str, symbol: str, says: str, *, after: timedelta = timedelta()) -> NewsItem:
     """An item on one company."""
-    return NewsItem(f"n{number}", f"{company} {says}", FIRST + after, f"{company} ({symbol}) {says}.", "Example Wire")
+    return NewsItem(
+        f"n{number}", f"{company} {says}", FIRST + after, f"{company} ({symbol}) {says}.", "Example Wire"
+    )
 
 
-def reply_on(company: str, symbol: str, says: str, *, action: str = "", strength: float = 0.7) -> dict[str, Json]:
-    """What a careful reader notes of such an item: the company, its share, an event, and a signal where there is an action."""
-    signal = {"type": "signal", "summary": f"{company} {says}", "action": action, "strength": strength, "about": [symbol], "because": [1]}
+def reply_on(
+    company: str, symbol: str, says: str, *, action: str = "", strength: float = 0.7
+) -> dict[str, Json]:
+    """What a careful reader notes of such an item: the company, its share, an event, and a signal where there
+    is an action.
+    """
+    signal = {
+        "type": "signal",
+        "summary": f"{company} {says}",
+        "action": action,
+        "strength": strength,
+        "about": [symbol],
+        "because": [1],
+    }
     return {
-        "things": [{"type": "Company", "name": company, "symbol": symbol}, {"type": "Asset", "name": symbol, "symbol": symbol}],
+        "things": [
+            {"type": "Company", "name": company, "symbol": symbol},
+            {"type": "Asset", "name": symbol, "symbol": symbol},
+        ],
         "events": [{"type": "news", "summary": f"{company} {says}", "affects": [company]}],
         "links": [{"source": symbol, "type": "issued_by", "target": company}],
         "insights": [signal] if action else [],

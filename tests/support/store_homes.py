@@ -1,4 +1,6 @@
-"""Where a store lives while it is measured or attacked: a folder, or a real server on loopback that is started for it."""
+"""Where a store lives while it is measured or attacked: a folder, or a real server on loopback that is
+started for it.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,20 @@ def missing(kind: str) -> str:
 
 @contextmanager
 def home(kind: str, folder: Path) -> Iterator[tuple[dict[str, str], int | None]]:
-    """Where a store lives, a new one for each graph, and the server's process if it has one; `raw` is for the driver beside a store."""
+    """Where a store lives, a new one for each graph, and the server's process if it has one; `raw` is for the
+    driver beside a store.
+    """
     if kind == "cypher_server":
         from support.bolt_server import BoltServer
 
         bolt = BoltServer(folder)
         try:
-            where = {"uri": bolt.uri, "user": bolt.user, "password": bolt.password, "database": bolt.database("ours")}
+            where = {
+                "uri": bolt.uri,
+                "user": bolt.user,
+                "password": bolt.password,
+                "database": bolt.database("ours"),
+            }
             yield where | {"raw": bolt.database("raw")}, bolt.process.pid
         finally:
             bolt.stop()

@@ -1,4 +1,6 @@
-"""Every store there is, as the contract opens it: empty, in a home of its own, and the same few statements in each language."""
+"""Every store there is, as the contract opens it: empty, in a home of its own, and the same few statements in
+each language.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from support.lent_engine import LentEngine
 NUMBERS = itertools.count(1)
 NEIGHBOUR = Diff(  # somebody else's graph on the same server
     added_nodes=(
-        *(Node(name, ("Person",), {"age": 99, "text": "fog, a city metal"}) for name in ("Ada", "Charles", "Marie Curie", "Nobody")),
+        *(
+            Node(name, ("Person",), {"age": 99, "text": "fog, a city metal"})
+            for name in ("Ada", "Charles", "Marie Curie", "Nobody")
+        ),
         *(Node(name, ("City",)) for name in ("London", "Paris")),
     ),
     added_edges=(
@@ -102,7 +107,9 @@ class Kind:
 
     name: str
     statements: Statements
-    open: Callable[[Path, pytest.FixtureRequest], Callable[[], Store]]  # what it returns opens the same home each time
+    open: Callable[
+        [Path, pytest.FixtureRequest], Callable[[], Store]
+    ]  # what it returns opens the same home each time
 
     def __str__(self) -> str:
         return self.name
@@ -121,7 +128,9 @@ def _cypher(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]
 
 
 def _beside_a_neighbour(open: Callable[..., Store]) -> Callable[[], Store]:
-    """Opens one namespace of a server whose other one holds things of the same names, which no test must meet."""
+    """Opens one namespace of a server whose other one holds things of the same names, which no test must
+    meet.
+    """
     namespace = f"contract {os.getpid()} {next(NUMBERS)}"
     with closing(open(namespace=f"beside {namespace}")) as neighbour:
         neighbour.apply(NEIGHBOUR)
@@ -130,7 +139,12 @@ def _beside_a_neighbour(open: Callable[..., Store]) -> Callable[[], Store]:
 
 def _bolt(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
     server = request.getfixturevalue("bolt_server")
-    where = {"uri": server.uri, "user": server.user, "password": server.password, "database": server.database(f"contract{next(NUMBERS)}")}
+    where = {
+        "uri": server.uri,
+        "user": server.user,
+        "password": server.password,
+        "database": server.database(f"contract{next(NUMBERS)}"),
+    }
     return _beside_a_neighbour(partial(open_store, "cypher_server", **where))
 
 

@@ -1,4 +1,6 @@
-"""A command on a terminal of its own, on POSIX: what it shows there, and keys that are pressed when it waits for one."""
+"""A command on a terminal of its own, on POSIX: what it shows there, and keys that are pressed when it waits
+for one.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class Terminal:
         return self.process.wait(AMPLE)
 
     def _waits_for_key(self) -> bool:
-        asked = self.shown.count(PROMPT) >= self._asked  # first, or the terminal may still be as for the key before
+        asked = (
+            self.shown.count(PROMPT) >= self._asked
+        )  # first, or the terminal may still be as for the key before
         return asked and not termios.tcgetattr(self._screen)[3] & termios.ICANON
 
     def _ended(self) -> bool:
@@ -72,7 +76,9 @@ def on_terminal(*words: object) -> Iterator[Terminal]:
     os.set_blocking(keyboard, False)
     code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, words)]
     streams = {"stdin": screen, "stdout": screen, "stderr": screen}
-    process = subprocess.Popen(code, **streams, start_new_session=True, preexec_fn=_hears_signals)  # a suite may run deaf to some
+    process = subprocess.Popen(
+        code, **streams, start_new_session=True, preexec_fn=_hears_signals
+    )  # a suite may run deaf to some
     try:
         yield Terminal(process, keyboard, screen)
     finally:

@@ -39,6 +39,9 @@ def tiny(**more) -> Dataset:
 
 TRIPLES = {
     "d00": (Triple("Ada Lovelace", "wrote notes on", "Analytical Engine"),),
-    "d02": (Triple("Charles Babbage", "was born in", "London"), Triple("Charles Babbage", "designed", "Analytical Engine")),
+    "d02": (
+        Triple("Charles Babbage", "was born in", "London"),
+        Triple("Charles Babbage", "designed", "Analytical Engine"),
+    ),
     "d03": (Triple("London", "lies on", "Thames"),),
 }

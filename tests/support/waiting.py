@@ -1,4 +1,6 @@
-"""Waiting in tests: for a state and never for a time, so that a busy computer makes a test slower and not wrong."""
+"""Waiting in tests: for a state and never for a time, so that a busy computer makes a test slower and not
+wrong.
+"""
 
 from __future__ import annotations
 

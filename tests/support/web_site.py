@@ -18,7 +18,9 @@ from support.loopback import serving
 
 @dataclass(frozen=True)
 class Sent:
-    """What the site answers: a body (a value that is no text or bytes is sent as JSON), its kind, a status and more headers."""
+    """What the site answers: a body (a value that is no text or bytes is sent as JSON), its kind, a status
+    and more headers.
+    """
 
     body: Any = ""
     kind: str = "text/html; charset=utf-8"
@@ -94,7 +96,13 @@ def web_site(pages: Mapping[str, Page]) -> Iterator[Site]:
             self._send(site.answer(request))
 
         def _send(self, sent: Sent) -> None:
-            body = sent.body if isinstance(sent.body, bytes) else sent.body.encode() if isinstance(sent.body, str) else None
+            body = (
+                sent.body
+                if isinstance(sent.body, bytes)
+                else sent.body.encode()
+                if isinstance(sent.body, str)
+                else None
+            )
             kind = sent.kind if body is not None else "application/json"
             body = json.dumps(sent.body).encode() if body is None else body
             self.send_response(sent.status)

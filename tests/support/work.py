@@ -1,4 +1,6 @@
-"""How much work something is, told without a clock: by the calls it makes, or by the processor time that this process alone has used."""
+"""How much work something is, told without a clock: by the calls it makes, or by the processor time that this
+process alone has used.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class TooMuchWork(AssertionError):
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions some work calls, those written in C included: the same number on a busy computer as on a quiet one."""
+    """How many functions some work calls, those written in C included: the same number on a busy computer as
+    on a quiet one.
+    """
     count = 0
 
     def hear(frame: FrameType, event: str, argument: Any) -> None:
@@ -32,9 +36,11 @@ def calls(work: Callable[[], object]) -> int:
 
 @contextmanager
 def computing_at_most(seconds: float) -> Iterator[None]:
-    """Raise TooMuchWork in a block that computes longer; time in which others had the processor does not count.
+    """Raise TooMuchWork in a block that computes longer; time in which others had the processor does not
+    count.
 
-    For what a count of calls does not see, such as a pattern that goes back and forth over a text. Choose a hundred times what it takes.
+    For what a count of calls does not see, such as a pattern that goes back and forth over a text. Choose a
+    hundred times what it takes.
     """
 
     def stop(*_: object) -> None:

@@ -14,7 +14,12 @@ def local_cluster(*, processes: bool) -> Iterator[Any]:
     """The cluster; its scheduler has an address on loopback either way."""
     distributed = pytest.importorskip("distributed")
     made = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", processes=processes, host="127.0.0.1", protocol="tcp://"
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        processes=processes,
+        host="127.0.0.1",
+        protocol="tcp://",
     )
     with made as cluster:
         yield cluster

@@ -1,6 +1,8 @@
-"""A program that writes to one graph beside others like it, and says in JSON what was acknowledged and what it read of its own meanwhile.
+"""A program that writes to one graph beside others like it, and says in JSON what was acknowledged and what
+it read of its own meanwhile.
 
-Run as: python writing_script.py KIND OPTIONS NAME WRITES, options in JSON. It begins when a line comes in, and opens its store before that.
+Run as: python writing_script.py KIND OPTIONS NAME WRITES, options in JSON. It begins when a line comes in,
+and opens its store before that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A graph for assistants, asked by the official client: over standard input and output, over HTTP on this computer, and in one process."""
+"""A graph for assistants, asked by the official client: over standard input and output, over HTTP on this
+computer, and in one process.
+"""
 
 import asyncio
 import json
@@ -39,7 +41,9 @@ async def looked_at(client):
 
 
 def is_answered(tools, found, wrong, node):
-    assert {name.replace("-", "_") for name in QUESTIONS} <= set(tools) and not {"add_node", "undo"} & set(tools)
+    assert {name.replace("-", "_") for name in QUESTIONS} <= set(tools) and not {"add_node", "undo"} & set(
+        tools
+    )
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     assert not found.is_error and found.structured_content["total"] == 3
     assert found.structured_content["rows"][0]["id"] == "cost_strategy:cache_repeated_work"
@@ -71,7 +75,14 @@ def test_an_assistant_asks_over_http_on_this_computer(file):
 @asynccontextmanager
 async def served(file, port):
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kgot_lab", "mcp", str(file), "--http", str(port), stderr=asyncio.subprocess.DEVNULL
+        sys.executable,
+        "-m",
+        "kgot_lab",
+        "mcp",
+        str(file),
+        "--http",
+        str(port),
+        stderr=asyncio.subprocess.DEVNULL,
     )
     try:
         for _ in range(int(AMPLE / 0.1)):
@@ -92,14 +103,19 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
     async def edit():
         editor = Editor(GRAPH, by="assistant")
         async with Client(graph_server(GRAPH, editor=editor)) as client:
-            added = await client.call_tool("add_node", {"id": "tool:x", "type": "tool", "properties": {"name": "X"}})
+            added = await client.call_tool(
+                "add_node", {"id": "tool:x", "type": "tool", "properties": {"name": "X"}}
+            )
             refused = await client.call_tool("add_node", {"id": "tool:y", "type": "tool"})
             found = await client.call_tool("find", {"words": "X", "limit": 500})
             undone = await client.call_tool("undo", {})
         return added, refused, found, undone, editor
 
     added, refused, found, undone, editor = asyncio.run(edit())
-    assert added.structured_content["said"] == "added node tool:x" and "no edge" in added.structured_content["broken"][0]
+    assert (
+        added.structured_content["said"] == "added node tool:x"
+        and "no edge" in added.structured_content["broken"][0]
+    )
     assert refused.is_error and "give it one" in refused.content[0].text
     assert undone.structured_content["said"] == "took back: added node tool:x" and editor.graph == GRAPH
     assert not found.is_error
@@ -108,13 +124,19 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
 def test_what_an_assistant_changes_is_kept_in_a_file_of_its_own(file, tmp_path):
     async def edit():
         server = StdioServerParameters(
-            command=sys.executable, args=["-m", "kgot_lab", "mcp", str(file), "--write", str(tmp_path / "new.json")]
+            command=sys.executable,
+            args=["-m", "kgot_lab", "mcp", str(file), "--write", str(tmp_path / "new.json")],
         )
         async with Client(stdio_client(server)) as client:
-            return await client.call_tool("change_node", {"id": "prompt_caching", "properties": {"name": "Caching of prompts"}})
+            return await client.call_tool(
+                "change_node", {"id": "prompt_caching", "properties": {"name": "Caching of prompts"}}
+            )
 
     assert not asyncio.run(edit()).is_error
-    assert read_graph(tmp_path / "new.json").node("technique:prompt_caching").properties["name"] == "Caching of prompts"
+    assert (
+        read_graph(tmp_path / "new.json").node("technique:prompt_caching").properties["name"]
+        == "Caching of prompts"
+    )
     assert read_graph(file) == GRAPH
 
 

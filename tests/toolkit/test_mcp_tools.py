@@ -1,4 +1,6 @@
-"""What a character knows, told to an assistant by the official client over standard input and output: nothing that is hidden."""
+"""What a character knows, told to an assistant by the official client over standard input and output: nothing
+that is hidden.
+"""
 
 import asyncio
 import sys
@@ -16,9 +18,15 @@ from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
 @pytest.fixture
 def town(tmp_path):
     """Ilse knows Odo, who guards the crypt; of the crypt she knows nothing."""
-    ilse, odo = npc.Entity("npc", "Ilse"), npc.Entity("npc", "Odo", {"secret_knowledge": "the crypt", "occupation": "sexton"})
+    ilse, odo = (
+        npc.Entity("npc", "Ilse"),
+        npc.Entity("npc", "Odo", {"secret_knowledge": "the crypt", "occupation": "sexton"}),
+    )
     crypt = npc.Entity("location", "Crypt")
-    ties = [npc.Relationship(ilse.id, odo.id, "KNOWS"), npc.Relationship(odo.id, crypt.id, "GUARDS", {"secret": True})]
+    ties = [
+        npc.Relationship(ilse.id, odo.id, "KNOWS"),
+        npc.Relationship(odo.id, crypt.id, "GUARDS", {"secret": True}),
+    ]
     with npc.open_world(tmp_path / "town.db") as world:
         world.add([ilse, odo, crypt, npc.Entity("npc", "Odo", {"occupation": "cook"})], ties)
     return tmp_path / "town.db"
@@ -26,7 +34,9 @@ def town(tmp_path):
 
 def asked_as(name, file, *calls):
     async def ask():
-        server = StdioServerParameters(command=sys.executable, args=["-m", "kgot_lab", "mcp", str(file), "--npc", name])
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "kgot_lab", "mcp", str(file), "--npc", name]
+        )
         async with Client(stdio_client(server)) as client:
             tools = (await client.list_tools()).tools
             return tools, [await client.call_tool("memory_query_entities", call) for call in calls]
@@ -38,7 +48,11 @@ def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
     (tool,), (all_of_it, near, hidden, absent) = asked_as(
         "Ilse", town, {}, {"near": "Odo", "type": "npc"}, {"name": "crypt"}, {"name": "nowhere"}
     )
-    assert tool.annotations.read_only_hint and set(tool.input_schema["properties"]) == {"name", "type", "near"}
+    assert tool.annotations.read_only_hint and set(tool.input_schema["properties"]) == {
+        "name",
+        "type",
+        "near",
+    }
     text = all_of_it.content[0].text
     assert "Ilse KNOWS Odo" in text and '"sexton"' in text and text.startswith("<<<")
     assert "rypt" not in text and "secret" not in text and "Odo" in near.content[0].text

@@ -82,8 +82,15 @@ def test_what_is_asked_wrongly_is_told_in_a_line(line, said):
 
 
 def test_a_node_is_meant_by_its_id_its_name_or_the_end_of_its_id():
-    assert meant_node(GRAPH, A) == meant_node(GRAPH, "reduce_api_costs") == meant_node(GRAPH, "REDUCE API costs") == A
-    two = PropertyGraph.of([Node("a.run", ("function",), {"name": "run"}), Node("b.run", ("function",), {"name": "run"})])
+    assert (
+        meant_node(GRAPH, A)
+        == meant_node(GRAPH, "reduce_api_costs")
+        == meant_node(GRAPH, "REDUCE API costs")
+        == A
+    )
+    two = PropertyGraph.of(
+        [Node("a.run", ("function",), {"name": "run"}), Node("b.run", ("function",), {"name": "run"})]
+    )
     assert meant_node(two, "b.run()") == "b.run"
     with pytest.raises(BadInput, match=r"may mean a\.run, b\.run"):
         meant_node(two, "run")
@@ -91,7 +98,12 @@ def test_a_node_is_meant_by_its_id_its_name_or_the_end_of_its_id():
 
 def test_a_path_does_not_go_through_a_package_that_both_use():
     nodes = [Node(id, ("module",), {}) for id in "abc"] + [Node("package:os", ("package",), {})]
-    edges = [Edge("a", "imports", "package:os"), Edge("b", "imports", "package:os"), Edge("a", "imports", "c"), Edge("c", "imports", "b")]
+    edges = [
+        Edge("a", "imports", "package:os"),
+        Edge("b", "imports", "package:os"),
+        Edge("a", "imports", "c"),
+        Edge("c", "imports", "b"),
+    ]
     graph = PropertyGraph.of(nodes, edges)
     assert ask_by_name(graph, "trace", {"node": "a", "other": "b"}).ids == ["a", "c", "b"]
     assert ask_by_name(graph, "trace", {"node": "a", "other": "package:os"}).ids == ["a", "package:os"]
@@ -148,7 +160,9 @@ def test_each_of_the_89_flags_is_where_the_table_says():
 
 
 def test_the_table_of_flags_in_the_documentation_is_the_programs():
-    assert flag_table() in DOCS.read_text(encoding="utf-8"), "put kgot_lab.toolkit.flags.flag_table() between the marks in docs/query.md"
+    assert flag_table() in DOCS.read_text(encoding="utf-8"), (
+        "put kgot_lab.toolkit.flags.flag_table() between the marks in docs/query.md"
+    )
 
 
 def test_a_search_ranks_several_graphs_together():

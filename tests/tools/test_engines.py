@@ -1,4 +1,6 @@
-"""Search engines, Wikipedia and the archive, each against a real server that speaks as the service does, and a folder in their place."""
+"""Search engines, Wikipedia and the archive, each against a real server that speaks as the service does, and
+a folder in their place.
+"""
 
 import traceback
 
@@ -22,21 +24,51 @@ LAMP = WebHit("https://lights.example/grey", "Grey Point", "Its lamp & lens, lit
 
 def serpapi(request: Seen) -> Sent:
     if request.query.get("api_key") != KEY:
-        return Sent({"error": f"Invalid API key {request.query.get('api_key')}. Your API key should be here: https://…"}, status=401)
+        return Sent(
+            {
+                "error": f"Invalid API key {request.query.get('api_key')}. Your API key should be here: https://…"
+            },
+            status=401,
+        )
     if request.query["q"] == "nothing":
-        return Sent({"search_metadata": {"status": "Success"}, "error": "Google hasn't returned any results for this query."})
+        return Sent(
+            {
+                "search_metadata": {"status": "Success"},
+                "error": "Google hasn't returned any results for this query.",
+            }
+        )
     if request.query["q"] == "broken":
         return Sent({"search_metadata": {"status": "Error"}, "error": f"no results for {KEY}"})
     odd = [{"title": "no link"}, "not a result", {"link": "javascript:alert(1)", "title": "x"}]
     return Sent(
-        {"organic_results": [*odd, {"position": 1, "title": LAMP.title, "link": LAMP.address, "snippet": LAMP.words, "date": LAMP.date}]}
+        {
+            "organic_results": [
+                *odd,
+                {
+                    "position": 1,
+                    "title": LAMP.title,
+                    "link": LAMP.address,
+                    "snippet": LAMP.words,
+                    "date": LAMP.date,
+                },
+            ]
+        }
     )
 
 
 def tavily(request: Seen) -> Sent:
     if request.headers.get("authorization") != f"Bearer {KEY}":
-        return Sent({"detail": {"error": f"Unauthorized: {request.headers.get('authorization')} is no valid key"}}, status=401)
-    result = {"title": LAMP.title, "url": LAMP.address, "content": LAMP.words, "score": 0.9, "published_date": LAMP.date}
+        return Sent(
+            {"detail": {"error": f"Unauthorized: {request.headers.get('authorization')} is no valid key"}},
+            status=401,
+        )
+    result = {
+        "title": LAMP.title,
+        "url": LAMP.address,
+        "content": LAMP.words,
+        "score": 0.9,
+        "published_date": LAMP.date,
+    }
     found = [] if request.body["query"] == "nothing" else [result]
     return Sent({"query": request.body["query"], "results": found, "response_time": 0.1})
 
@@ -44,12 +76,25 @@ def tavily(request: Seen) -> Sent:
 def brave(request: Seen) -> Sent:
     if request.headers.get("x-subscription-token") != KEY:
         detail = f"The provided subscription token {request.headers.get('x-subscription-token')} is invalid."
-        return Sent({"type": "ErrorResponse", "error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": detail, "status": 422}}, status=422)
+        return Sent(
+            {
+                "type": "ErrorResponse",
+                "error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": detail, "status": 422},
+            },
+            status=422,
+        )
     if request.query["q"] == "nothing":
         return Sent({"type": "search", "query": {}})
     words = "Its <strong>lamp</strong> &amp; lens, lit in 1871"
     return Sent(
-        {"type": "search", "web": {"results": [{"title": LAMP.title, "url": LAMP.address, "description": words, "page_age": LAMP.date}]}}
+        {
+            "type": "search",
+            "web": {
+                "results": [
+                    {"title": LAMP.title, "url": LAMP.address, "description": words, "page_age": LAMP.date}
+                ]
+            },
+        }
     )
 
 
@@ -84,23 +129,36 @@ def test_a_year_is_asked_for_as_the_service_takes_it(engine, service, filter):
 def test_a_key_is_in_no_error_and_no_repr(engine, service):
     wrong = "wr0ng/key+that=is"
     with web_site(
-        {"/search": service, "/odd": Sent("<h1>no JSON</h1>"), "/list": Sent([1]), "/busy": Sent({"detail": wrong}, status=429)}
+        {
+            "/search": service,
+            "/odd": Sent("<h1>no JSON</h1>"),
+            "/list": Sent([1]),
+            "/busy": Sent({"detail": wrong}, status=429),
+        }
     ) as site:
         asked = [engine(wrong, address=f"{site.url}/{path}") for path in ("search", "odd", "list", "busy")]
     asked.append(engine(wrong, address=f"{site.url}/search"))  # nobody is there any more
     for each in asked:
         with pytest.raises(ToolFailed) as caught:
             each.hits("lamp")
-        told = "".join(traceback.format_exception(caught.value)) + repr(each) + repr(each.__dict__.get("_api"))
+        told = (
+            "".join(traceback.format_exception(caught.value)) + repr(each) + repr(each.__dict__.get("_api"))
+        )
         assert wrong not in told and "wr0ng" not in told, told
 
 
 def test_what_an_engine_refuses_says_whether_trying_again_may_help():
-    busy = {"/429": Sent({"error": "slow down"}, status=429), "/401": Sent({"error": "no"}, status=401), "/500": Sent("oops", status=500)}
+    busy = {
+        "/429": Sent({"error": "slow down"}, status=429),
+        "/401": Sent({"error": "no"}, status=401),
+        "/500": Sent("oops", status=500),
+    }
     with web_site({**busy, "/serp": serpapi}) as site:
         outcomes = {}
         for path in busy:
-            with pytest.raises(ToolFailed, match=f"SerpAPI answered HTTP {path[1:]}: (slow down|no|oops)") as caught:
+            with pytest.raises(
+                ToolFailed, match=f"SerpAPI answered HTTP {path[1:]}: (slow down|no|oops)"
+            ) as caught:
                 SerpApi(KEY, address=site.url + path).hits("x")
             outcomes[path] = caught.value.again
         with pytest.raises(ToolFailed, match="SerpAPI: no results for …") as caught:
@@ -110,7 +168,11 @@ def test_what_an_engine_refuses_says_whether_trying_again_may_help():
 
 def test_the_engine_is_the_one_that_was_named_or_whose_key_there_is():
     both = {"BRAVE_API_KEY": KEY, "TAVILY_API_KEY": f" {KEY} "}
-    assert [web_engine(both).name, web_engine(both, "brave").name, web_engine({"SERPAPI_API_KEY": " "}).name] == ["Tavily", "Brave", "ddgs"]
+    assert [
+        web_engine(both).name,
+        web_engine(both, "brave").name,
+        web_engine({"SERPAPI_API_KEY": " "}).name,
+    ] == ["Tavily", "Brave", "ddgs"]
     with pytest.raises(BadInput, match="set the environment variable SERPAPI_API_KEY"):
         web_engine(both, "serpapi")
     with pytest.raises(UnknownName, match="unknown search engine 'bing'"):
@@ -131,7 +193,9 @@ def test_the_keyless_engine_reads_what_its_package_returns_and_adds_the_year_to_
         return [{"title": LAMP.title, "href": LAMP.address, "body": LAMP.words}]
 
     engine = Keyless(ask=ask)
-    assert engine.hits("lamp", 1999)[0].address == LAMP.address and asked == [("lamp 1999", {"max_results": 10})]
+    assert engine.hits("lamp", 1999)[0].address == LAMP.address and asked == [
+        ("lamp 1999", {"max_results": 10})
+    ]
     assert engine.hits("nothing") == ()
     with pytest.raises(ToolFailed, match="ddgs got no answer") as caught:
         engine.hits("busy")
@@ -144,7 +208,8 @@ def test_without_a_key_and_without_the_package_the_error_says_what_to_install(mo
         web_engine({})
 
 
-# --- a folder in place of the web -----------------------------------------------------------------------------------------------
+# --- a folder in place of the web
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -152,8 +217,12 @@ def folder(tmp_path):
     """A mirrored site with links, beside a file that belongs to nobody."""
     root = tmp_path / "mirror"
     (root / "lights").mkdir(parents=True)
-    (root / "index.html").write_text('<title>Home</title><a href="lights/">Lights</a> <a href="/notes.txt">Notes</a>')
-    (root / "lights" / "index.html").write_text('<title>Lights</title><p>Grey Point was lit in 1871.</p><a href="../a%20b.html">next</a>')
+    (root / "index.html").write_text(
+        '<title>Home</title><a href="lights/">Lights</a> <a href="/notes.txt">Notes</a>'
+    )
+    (root / "lights" / "index.html").write_text(
+        '<title>Lights</title><p>Grey Point was lit in 1871.</p><a href="../a%20b.html">next</a>'
+    )
     (root / "a b.html").write_text("<title>Spaces</title><p>A page with a space. Gulls nest here.</p>")
     (root / "notes.txt").write_text("Notes on gulls, 1999.")
     (root / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
@@ -167,14 +236,18 @@ def test_a_folder_is_searched_and_visited_as_a_site(folder):
     mirror = Mirror(folder)
     home = mirror.open_page("http://offline.invalid/")
     assert home.title == "Home" and "[Lights](http://offline.invalid/lights/)" in home.text
-    assert "[next](http://offline.invalid/a%20b.html)" in mirror.open_page("http://offline.invalid/lights/").text
+    assert (
+        "[next](http://offline.invalid/a%20b.html)" in mirror.open_page("http://offline.invalid/lights/").text
+    )
     assert mirror.open_page("http://offline.invalid/lights").title == "Lights"
     assert mirror.open_page("http://offline.invalid/a%20b.html").title == "Spaces"
     (best, *_) = mirror.hits("When was Grey Point lit?")
-    assert best == WebHit("http://offline.invalid/lights/", "Lights", best.words) and "lit in 1871" in best.words
-    assert {hit.title for hit in mirror.hits("gulls")} == {"Spaces", "notes.txt"} and [hit.title for hit in mirror.hits("gulls", 1999)] == [
-        "notes.txt"
-    ]
+    assert (
+        best == WebHit("http://offline.invalid/lights/", "Lights", best.words) and "lit in 1871" in best.words
+    )
+    assert {hit.title for hit in mirror.hits("gulls")} == {"Spaces", "notes.txt"} and [
+        hit.title for hit in mirror.hits("gulls", 1999)
+    ] == ["notes.txt"]
     assert mirror.hits("zebra") == ()
 
 
@@ -185,7 +258,9 @@ def test_a_folder_is_searched_and_visited_as_a_site(folder):
 def test_nothing_outside_the_folder_is_read(folder, address):
     with pytest.raises(ToolFailed, match="there is no page"):
         Mirror(folder).open_page(f"http://offline.invalid/{address}")
-    assert not any("secret" in hit.words or "hidden" in hit.words for hit in Mirror(folder).hits("secret hidden gulls"))
+    assert not any(
+        "secret" in hit.words or "hidden" in hit.words for hit in Mirror(folder).hits("secret hidden gulls")
+    )
 
 
 def test_what_is_not_on_the_mirrored_site_is_refused_without_a_look(folder):
@@ -199,16 +274,25 @@ def test_what_is_not_on_the_mirrored_site_is_refused_without_a_look(folder):
 
 
 def test_a_folder_of_hosts_serves_each_of_them(tmp_path):
-    for name, text in {"a.example/index.html": '<a href="https://b.example/x?id=2">x</a>', "b.example/x?id=2": "<html><p>two</p>"}.items():
+    for name, text in {
+        "a.example/index.html": '<a href="https://b.example/x?id=2">x</a>',
+        "b.example/x?id=2": "<html><p>two</p>",
+    }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     mirror = Mirror(tmp_path)
     assert "(https://b.example/x?id=2)" in mirror.open_page("http://a.example/").text
-    assert mirror.open_page("https://b.example/x?id=2").text == "two" and repr(mirror).endswith("2 pages at its hosts>")
+    assert mirror.open_page("https://b.example/x?id=2").text == "two" and repr(mirror).endswith(
+        "2 pages at its hosts>"
+    )
 
 
 def test_a_mirror_is_a_folder_with_pages(tmp_path):
-    for wrong, message in ((tmp_path / "gone", "not a folder"), (tmp_path, "holds no files"), (3, "named by its path")):
+    for wrong, message in (
+        (tmp_path / "gone", "not a folder"),
+        (tmp_path, "holds no files"),
+        (3, "named by its path"),
+    ):
         with pytest.raises(BadInput, match=message):
             Mirror(wrong)
     (tmp_path / "a.txt").write_text("x")
@@ -217,12 +301,13 @@ def test_a_mirror_is_a_folder_with_pages(tmp_path):
     assert WebAccess(Mirror(tmp_path), Mirror(tmp_path).open_page).encyclopedia is None
 
 
-# --- Wikipedia ------------------------------------------------------------------------------------------------------------------
+# --- Wikipedia
+# ------------------------------------------------------------------------------------------------------------------
 
-TABLE = "<table class='wikitable'><tr><th>Year</th><th>Lamp</th></tr><tr><td>1871</td><td>oil</td></tr></table>"
-EDITING = (
-    '<h2>Lamp<span class="mw-editsection">[edit]</span></h2><p>Lit<sup class="reference">[1]</sup> in <a href="/wiki/1871">1871</a>.</p>'
+TABLE = (
+    "<table class='wikitable'><tr><th>Year</th><th>Lamp</th></tr><tr><td>1871</td><td>oil</td></tr></table>"
 )
+EDITING = '<h2>Lamp<span class="mw-editsection">[edit]</span></h2><p>Lit<sup class="reference">[1]</sup> in <a href="/wiki/1871">1871</a>.</p>'
 ARTICLES = {
     "Grey Point": [
         Version(10, "2018-01-01T00:00:00Z", "<p>Nothing is known.</p>"),
@@ -245,16 +330,21 @@ def test_an_article_is_read_with_its_tables_and_without_what_is_for_editors(wiki
     assert result.text == (
         "# Grey Point\n\n## Lamp\n\nLit in [1871](https://wiki.example/wiki/1871).\n\n| Year | Lamp |\n| --- | --- |\n| 1871 | oil |"
     )
-    assert [(source.id, source.title) for source in result.sources] == [("https://wiki.example/wiki/Grey_Point", "Grey Point")]
+    assert [(source.id, source.title) for source in result.sources] == [
+        ("https://wiki.example/wiki/Grey_Point", "Grey Point")
+    ]
     assert sought_by(wiki) == "article" and wiki.arguments["required"] == ["article"]
 
 
 @pytest.mark.parametrize(
-    ("day", "text"), [("2019-07-04", "lit in 1870"), ("2019-07-03", "Nothing is known"), ("2023-12-31", "lit in 1870")]
+    ("day", "text"),
+    [("2019-07-04", "lit in 1870"), ("2019-07-03", "Nothing is known"), ("2023-12-31", "lit in 1870")],
 )
 def test_an_article_is_read_as_it_was_on_a_day(wiki, day, text):
     result = wiki(article="Grey Point", date=day)
-    assert text in result.text and result.sources[0].id.startswith("https://wiki.example/wiki/Grey_Point?oldid=")
+    assert text in result.text and result.sources[0].id.startswith(
+        "https://wiki.example/wiki/Grey_Point?oldid="
+    )
 
 
 @pytest.mark.parametrize(
@@ -262,7 +352,10 @@ def test_an_article_is_read_as_it_was_on_a_day(wiki, day, text):
     [
         ({"article": "Blue Point"}, r"no article 'Blue Point'; there are: Grey Point"),
         ({"article": "Zzz"}, r"no article 'Zzz'$"),
-        ({"article": "Mercury"}, r"'Mercury' has several meanings; ask for one of them: Mercury \(planet\); Mercury \(god\)"),
+        (
+            {"article": "Mercury"},
+            r"'Mercury' has several meanings; ask for one of them: Mercury \(planet\); Mercury \(god\)",
+        ),
         ({"article": "Grey Point", "date": "2017-01-01"}, "did not exist yet on 2017-01-01"),
         ({"article": "Grey Point", "date": "4 July"}, "written YYYY-MM-DD"),
         ({"article": "Grey|Point#x"}, "no article"),
@@ -275,12 +368,16 @@ def test_what_is_not_there_says_what_to_do(wiki, arguments, message):
 
 def test_a_busy_wiki_may_be_asked_again():
     busy = Sent({"error": {"code": "maxlag", "info": "Waiting for a database."}})
-    with web_site({"/api": busy}) as site, pytest.raises(ToolFailed, match="Wikipedia: Waiting for a database") as caught:
+    with (
+        web_site({"/api": busy}) as site,
+        pytest.raises(ToolFailed, match="Wikipedia: Waiting for a database") as caught,
+    ):
         Wikipedia(address=f"{site.url}/api").article("Grey Point")
     assert caught.value.again
 
 
-# --- the archive and videos -----------------------------------------------------------------------------------------------------
+# --- the archive and videos
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_the_archive_finds_the_copy_nearest_to_a_day():
@@ -335,11 +432,17 @@ def test_a_transcript_is_read_with_times_in_english_where_there_is_one():
             }
             for code in ("de", "en")
         ]
-        return Sent({"playabilityStatus": {"status": "OK"}, "captions": {"playerCaptionsTracklistRenderer": {"captionTracks": tracks}}})
+        return Sent(
+            {
+                "playabilityStatus": {"status": "OK"},
+                "captions": {"playerCaptionsTracklistRenderer": {"captionTracks": tracks}},
+            }
+        )
 
     def captions(request: Seen) -> Sent:
         return Sent(
-            '<transcript><text start="3.5" dur="2">The lamp</text><text start="65" dur="1">was lit.</text></transcript>', "text/xml"
+            '<transcript><text start="3.5" dur="2">The lamp</text><text start="65" dur="1">was lit.</text></transcript>',
+            "text/xml",
         )
 
     class Near(requests.Session):
@@ -348,7 +451,11 @@ def test_a_transcript_is_read_with_times_in_english_where_there_is_one():
         def request(self, method, url, *args, **kwargs):
             return super().request(method, url.replace("https://www.youtube.com", site.url), *args, **kwargs)
 
-    pages = {"/watch": Sent('<script>{"INNERTUBE_API_KEY":"abc"}</script>'), "/youtubei/v1/player": player, "/captions": captions}
+    pages = {
+        "/watch": Sent('<script>{"INNERTUBE_API_KEY":"abc"}</script>'),
+        "/youtubei/v1/player": player,
+        "/captions": captions,
+    }
     with web_site(pages) as site, Near() as session:
         page = transcript_page("abcdefghijk", session=session)
         assert page.text == "[0:03] The lamp\n[1:05] was lit." and page.remark == "in en"
@@ -358,7 +465,9 @@ def test_a_transcript_is_read_with_times_in_english_where_there_is_one():
             transcript_page("abcdefghijk", session=session, most_bytes=100)
         assert not caught.value.again
     with web_site({"/watch": Sent("<p>.</p>", endless=True)}) as site, Near() as session:
-        with pytest.raises(ToolFailed, match=r"did not hand out the transcript of abcdefghijk \(ReadTimeout\)") as caught:
+        with pytest.raises(
+            ToolFailed, match=r"did not hand out the transcript of abcdefghijk \(ReadTimeout\)"
+        ) as caught:
             transcript_page("abcdefghijk", session=session, seconds=0.3, most_bytes=10**12)
         assert caught.value.again
     with Near() as session, pytest.raises(ToolFailed, match="did not hand out the transcript") as caught:

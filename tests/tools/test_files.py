@@ -1,4 +1,6 @@
-"""The tools for files: reading any kind, asking about one, unpacking, looking at pictures, writing down speech."""
+"""The tools for files: reading any kind, asking about one, unpacking, looking at pictures, writing down
+speech.
+"""
 
 import base64
 import gc
@@ -24,7 +26,9 @@ from kgot_lab.tools.web.fetching import Manners, PoliteWeb
 from kgot_lab.types import Prompt, Reply
 
 pytest.importorskip("markitdown")
-PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def workbook() -> bytes:
@@ -66,7 +70,8 @@ def shelf(tmp_path):
     return FileShelf([tmp_path / "files" / name for name in files], unpack_into=tmp_path / "unpacked")
 
 
-# --- inspect_file -----------------------------------------------------------------------------------------------------------------
+# --- inspect_file
+# -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,9 @@ def test_a_question_is_answered_from_the_first_tokens_of_the_file(shelf):
 def test_without_a_model_there_is_no_question_to_ask(shelf):
     assert list(inspect_file(shelf).arguments["properties"]) == ["file"]
     tool = inspect_file(shelf, Scripted([" "]))
-    assert tool.arguments["required"] == ["file"] and tool(file="notes.txt", question=" ").text == "Lit in 1871."
+    assert (
+        tool.arguments["required"] == ["file"] and tool(file="notes.txt", question=" ").text == "Lit in 1871."
+    )
     with pytest.raises(ToolFailed, match="said nothing") as caught:
         tool(file="notes.txt", question="x")
     assert len(caught.value.usage) == 1
@@ -131,7 +138,8 @@ def test_the_tool_names_its_files_in_one_line(tmp_path):
     assert "\n" not in about and about.endswith("49 .txt and 10 more.")
 
 
-# --- the shelf and zip files --------------------------------------------------------------------------------------------------------
+# --- the shelf and zip files
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_what_was_in_a_zip_file_is_read_by_its_name_and_zip_files_in_it_too(shelf):
@@ -139,7 +147,10 @@ def test_what_was_in_a_zip_file_is_read_by_its_name_and_zip_files_in_it_too(shel
     assert unzip(file="more.zip").text == "more.zip holds 2 files:\nmore.zip/b.zip\nmore.zip/in/a.txt"
     assert unzip(file="more.zip").text == unzip(file="more.zip").text
     assert unzip(file="more.zip/b.zip").text == "more.zip/b.zip holds 1 file:\nmore.zip/b.zip/deep.txt"
-    assert (read(file="more.zip/in/a.txt").text, read(file="more.zip/b.zip/deep.txt").text) == ("inside", "deeper")
+    assert (read(file="more.zip/in/a.txt").text, read(file="more.zip/b.zip/deep.txt").text) == (
+        "inside",
+        "deeper",
+    )
 
 
 def test_zip_files_in_zip_files_end_somewhere(tmp_path):
@@ -155,7 +166,12 @@ def test_zip_files_in_zip_files_end_somewhere(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "message"), [("notes.txt", "not a zip file"), ("nothing.zip", "no file 'nothing.zip'"), ("../more.zip", "there is no file")]
+    ("file", "message"),
+    [
+        ("notes.txt", "not a zip file"),
+        ("nothing.zip", "no file 'nothing.zip'"),
+        ("../more.zip", "there is no file"),
+    ],
 )
 def test_what_is_no_zip_file_of_the_shelf_is_not_unpacked(shelf, file, message):
     with pytest.raises(ToolFailed, match=f"extract_zip: .*{message}"):
@@ -165,7 +181,11 @@ def test_what_is_no_zip_file_of_the_shelf_is_not_unpacked(shelf, file, message):
 def test_zip_files_together_may_fill_only_so_much(tmp_path):
     for name in ("a.zip", "b.zip"):
         (tmp_path / name).write_bytes(zip_of({"x.txt": bytes(600)}))
-    shelf = FileShelf([tmp_path / "a.zip", tmp_path / "b.zip"], unpack_into=tmp_path / "out", limits=UnpackLimits(total_bytes=1000))
+    shelf = FileShelf(
+        [tmp_path / "a.zip", tmp_path / "b.zip"],
+        unpack_into=tmp_path / "out",
+        limits=UnpackLimits(total_bytes=1000),
+    )
     assert shelf.unpack("a.zip") == ["a.zip/x.txt"]
     with pytest.raises(ToolFailed, match="unpacks to more than"):
         shelf.unpack("b.zip")
@@ -195,10 +215,16 @@ def test_what_an_earlier_shelf_unpacked_is_taken_up_while_it_is_what_the_zip_fil
         lambda: (unpacked / "y.txt").write_text("longer"),
         lambda: (unpacked / "more.txt").write_text("more"),
         lambda: (unpacked / "y.txt").rename(unpacked / "w.txt"),
-        lambda: ((tmp_path / "y").write_text("y"), (unpacked / "y.txt").unlink(), (unpacked / "y.txt").symlink_to(tmp_path / "y")),
+        lambda: (
+            (tmp_path / "y").write_text("y"),
+            (unpacked / "y.txt").unlink(),
+            (unpacked / "y.txt").symlink_to(tmp_path / "y"),
+        ),
     ):
         harm()
-        with pytest.raises(ToolFailed, match=r"is there already and holds something else than a\.zip; remove it"):
+        with pytest.raises(
+            ToolFailed, match=r"is there already and holds something else than a\.zip; remove it"
+        ):
             again()
         shutil.rmtree(unpacked)
         again()
@@ -211,7 +237,11 @@ def test_a_folder_is_a_shelf_of_its_visible_files(tmp_path):
     (tmp_path / "in" / "link.txt").symlink_to(tmp_path / "secret.txt")
     assert FileShelf(tmp_path).names == ["a.txt", "in/b.txt", "secret.txt"]
     assert inspect_file(FileShelf(tmp_path / "in"))(file="b.txt").text == "in/b.txt"
-    for wrong, message in ((tmp_path / "gone", "not a folder"), ([], "must be files"), ([3], "a list of paths")):
+    for wrong, message in (
+        (tmp_path / "gone", "not a folder"),
+        ([], "must be files"),
+        ([3], "a list of paths"),
+    ):
         with pytest.raises(BadInput, match=message):
             FileShelf(wrong)
     (tmp_path / "empty").mkdir()
@@ -227,14 +257,17 @@ def test_a_zip_file_that_means_harm_is_a_failure_of_the_tool(tmp_path):
     assert shelf.names == ["bad.zip"]
 
 
-# --- pictures and speech --------------------------------------------------------------------------------------------------------------
+# --- pictures and speech
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_question_about_a_picture_goes_to_a_model_that_sees_with_the_picture(shelf):
     llm = Scripted(["A lamp."])
     result = image_question(llm, shelf)(image="photo.png", question="What is it?")
     (_, message) = llm.asked[0].messages
-    assert message.text == "What is it?" and message.images == (f"data:image/png;base64,{base64.b64encode(PNG).decode()}",)
+    assert message.text == "What is it?" and message.images == (
+        f"data:image/png;base64,{base64.b64encode(PNG).decode()}",
+    )
     assert result.text == "A lamp." and len(result.usage) == 1 and result.sources[0].id == "photo.png"
 
 
@@ -246,9 +279,14 @@ def test_a_picture_of_the_web_is_fetched_with_the_same_manners(shelf):
         with pytest.raises(ToolFailed, match="image_question: HTTP 404"):
             tool(image=f"{site.url}/none.png", question="What?")
         with pytest.raises(ToolFailed, match="private address"):
-            image_question(Scripted([]), shelf, fetch=PoliteWeb().fetch)(image=f"{site.url}/lamp.png", question="What?")
+            image_question(Scripted([]), shelf, fetch=PoliteWeb().fetch)(
+                image=f"{site.url}/lamp.png", question="What?"
+            )
         alone = image_question(Scripted(["A lamp."]), None, fetch=fetch)
-        assert alone(image=f"{site.url}/lamp.png", question="What?").text == "A lamp." and "Files" not in alone.description
+        assert (
+            alone(image=f"{site.url}/lamp.png", question="What?").text == "A lamp."
+            and "Files" not in alone.description
+        )
         with pytest.raises(ToolFailed, match="not the address of a picture on the web"):
             alone(image="lamp.png", question="What?")
     with pytest.raises(ToolFailed, match="there is no file"):
@@ -264,7 +302,9 @@ def test_what_is_no_picture_is_not_sent(shelf, file):
 
 
 def test_pictures_are_known_by_their_bytes():
-    kinds = [data_url(data, "x")[:16] for data in (b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\x00\x00\x00\x00WEBPVP8 ")]
+    kinds = [
+        data_url(data, "x")[:16] for data in (b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\x00\x00\x00\x00WEBPVP8 ")
+    ]
     assert kinds == ["data:image/jpeg;", "data:image/gif;b", "data:image/webp;"]
     with pytest.raises(ToolFailed, match="larger than 20 MB"):
         data_url(b"GIF89a" + bytes(20_000_000), "x")
@@ -273,7 +313,11 @@ def test_pictures_are_known_by_their_bytes():
 @pytest.mark.parametrize(
     ("sent", "message", "again"),
     [
-        (Sent({"error": {"message": "key s3cret-key is wrong"}}, status=401), "HTTP 401: .*key … is wrong", False),
+        (
+            Sent({"error": {"message": "key s3cret-key is wrong"}}, status=401),
+            "HTTP 401: .*key … is wrong",
+            False,
+        ),
         (Sent({"error": {"message": "slow"}}, status=429), "HTTP 429", True),
         (Sent({"text": "  "}), "nothing is said", False),
     ],
@@ -289,7 +333,9 @@ def test_speech_that_cannot_be_written_down_says_why_without_the_key(shelf, sent
 def test_speech_goes_to_openai_wherever_the_environment_points(shelf, monkeypatch):
     with web_site({"/v1/audio/transcriptions": Sent({"text": "caught"})}) as site:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{site.url}/v1")
-        monkeypatch.setenv("HTTPS_PROXY", site.url)  # so that nothing leaves this computer: the site is no proxy
+        monkeypatch.setenv(
+            "HTTPS_PROXY", site.url
+        )  # so that nothing leaves this computer: the site is no proxy
         with pytest.raises(ToolFailed, match="cannot be reached"):
             inspect_file(shelf, transcribe=Transcriber("key"))(file="talk.mp3")
         assert not any("transcriptions" in request.path for request in site.seen)
@@ -316,14 +362,18 @@ def wav(path, seconds):
 
 def heard(seconds, text="The lamp was lit."):
     """What a service answers that says how long it listened."""
-    return {"/v1/audio/transcriptions": Sent({"text": text, "usage": {"type": "duration", "seconds": seconds}})}
+    return {
+        "/v1/audio/transcriptions": Sent({"text": text, "usage": {"type": "duration", "seconds": seconds}})
+    }
 
 
 def test_speech_is_paid_for_by_the_minute_the_service_tells_and_of_the_budget_of_the_models(tmp_path):
     spending = Spending(Budget(dollars=1))
     with web_site(heard(90)) as site:
         transcribe = Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending)
-        result = inspect_file(FileShelf([wav(tmp_path / "talk.wav", 120)]), transcribe=transcribe)(file="talk.wav")
+        result = inspect_file(FileShelf([wav(tmp_path / "talk.wav", 120)]), transcribe=transcribe)(
+            file="talk.wav"
+        )
     assert [usage.cost for usage in result.usage] == [pytest.approx(0.009)] and result.usage[0].seconds > 0
     assert spending.spent.cost == pytest.approx(0.009) and spending.calls == 1 and spending.spent.seconds > 0
 
@@ -332,7 +382,9 @@ def test_a_recording_that_could_pass_the_budget_is_not_sent_and_other_tools_go_o
     spending = Spending(Budget(dollars=0.01))
     with web_site(heard(120)) as site:
         transcribe = Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending)
-        with pytest.raises(ToolFailed, match=r"talk\.wav is not written down: 0 of 0\.01 dollars are spent and .* 0\.012") as caught:
+        with pytest.raises(
+            ToolFailed, match=r"talk\.wav is not written down: 0 of 0\.01 dollars are spent and .* 0\.012"
+        ) as caught:
             transcribe(wav(tmp_path / "talk.wav", 120))
         assert not caught.value.again and site.seen == [] and spending.calls == 0
         assert transcribe(wav(tmp_path / "short.wav", 60)).text == "The lamp was lit."
@@ -358,7 +410,9 @@ def test_a_price_that_is_not_known_is_refused_where_dollars_are_limited():
     assert Transcriber("key", spending=dollars).price == 0.006
     assert Transcriber("key", model="other", spending=Spending(Budget(calls=1))).price is None
     for unknown in ({"model": "other"}, {"address": "http://127.0.0.1:9/v1"}):
-        with pytest.raises(BadInput, match="charges for writing down speech is not known, so dollars cannot be limited"):
+        with pytest.raises(
+            BadInput, match="charges for writing down speech is not known, so dollars cannot be limited"
+        ):
             Transcriber("key", **unknown, spending=dollars)
 
 
@@ -372,7 +426,8 @@ def test_how_long_a_recording_can_be_is_said_by_its_head_or_reckoned_from_its_by
 def test_a_missing_converter_is_named(shelf, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "markitdown", None)
     with pytest.raises(
-        ToolFailed, match=r"lamps\.xlsx: this needs markitdown, which reads \.xlsx files: pip install 'kgot_lab\[lab\]'"
+        ToolFailed,
+        match=r"lamps\.xlsx: this needs markitdown, which reads \.xlsx files: pip install 'kgot_lab\[lab\]'",
     ) as caught:
         inspect_file(shelf)(file="lamps.xlsx")
     assert isinstance(caught.value.__cause__, NotInstalled)

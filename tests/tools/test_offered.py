@@ -1,4 +1,6 @@
-"""Which tools are offered with what is at hand, and which are not and why; tools of other packages come in by an entry point."""
+"""Which tools are offered with what is at hand, and which are not and why; tools of other packages come in by
+an entry point.
+"""
 
 import sys
 from contextlib import closing
@@ -52,15 +54,28 @@ def test_with_nothing_at_hand_nothing_is_offered_and_each_tool_says_what_it_need
         "llm_query": "no model is given",
         "python": "no sandbox to run Python in is given",
     }
-    assert repr(offered).startswith("<Offered: none>\n  not search: there are no documents to search; give some (--documents DIR)\n")
+    assert repr(offered).startswith(
+        "<Offered: none>\n  not search: there are no documents to search; give some (--documents DIR)\n"
+    )
 
 
 def test_with_everything_at_hand_every_tool_is_offered(attached, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     have = {"llm": LLM, "vision": LLM, "computer": Adder(), "web": True, "unpack_into": tmp_path / "out"}
     with pytest.warns(UserWarning, match="by words alone"):
-        offered = offered_tools(AtHand([Document("d", "text")], attached, **have, environment={"BRAVE_API_KEY": "key"}), others=())
-    every = ["search", "inspect_file", "extract_zip", "image_question", "ask_search_agent", "wikipedia", "llm_query", "python"]
+        offered = offered_tools(
+            AtHand([Document("d", "text")], attached, **have, environment={"BRAVE_API_KEY": "key"}), others=()
+        )
+    every = [
+        "search",
+        "inspect_file",
+        "extract_zip",
+        "image_question",
+        "ask_search_agent",
+        "wikipedia",
+        "llm_query",
+        "python",
+    ]
     assert names(offered) == every and offered.missing == ()
     assert all(tool.description and tool.arguments["required"] for tool in offered.tools)
     assert "key" not in repr(AtHand(environment={"BRAVE_API_KEY": "key"}))
@@ -79,21 +94,33 @@ def test_the_web_is_not_asked_unless_it_is_allowed_but_a_folder_can_stand_in_for
 
 def test_a_missing_key_or_package_is_named(monkeypatch):
     keyless = offered_tools(AtHand(llm=LLM, web=True, engine="serpapi", environment={}), others=())
-    assert reasons(keyless)["ask_search_agent"] == "the search engine serpapi needs a key: set the environment variable SERPAPI_API_KEY"
+    assert (
+        reasons(keyless)["ask_search_agent"]
+        == "the search engine serpapi needs a key: set the environment variable SERPAPI_API_KEY"
+    )
     monkeypatch.setitem(sys.modules, "ddgs", None)
     assert (
         "ddgs: pip install 'kgot_lab[web]'"
         in reasons(offered_tools(AtHand(llm=LLM, web=True, environment={}), others=()))["ask_search_agent"]
     )
     monkeypatch.setitem(sys.modules, "httpx", None)
-    assert "httpx: pip install 'kgot_lab[web]'" in reasons(offered_tools(AtHand(web=True, environment={}), others=()))["wikipedia"]
+    assert (
+        "httpx: pip install 'kgot_lab[web]'"
+        in reasons(offered_tools(AtHand(web=True, environment={}), others=()))["wikipedia"]
+    )
 
 
 def test_a_zip_file_needs_no_more_than_itself_and_a_wrong_path_is_the_callers_mistake(attached, tmp_path):
     offered = offered_tools(AtHand(attachments=attached), others=())
     read, unzip = offered.tools
-    assert unzip(file="b.zip").text == "b.zip holds 1 file:\nb.zip/x.txt" and read(file="b.zip/x.txt").text == "x"
-    assert reasons(offered_tools(AtHand(attachments=attached[:1]), others=()))["extract_zip"] == "no zip file is attached"
+    assert (
+        unzip(file="b.zip").text == "b.zip holds 1 file:\nb.zip/x.txt"
+        and read(file="b.zip/x.txt").text == "x"
+    )
+    assert (
+        reasons(offered_tools(AtHand(attachments=attached[:1]), others=()))["extract_zip"]
+        == "no zip file is attached"
+    )
     with pytest.raises(BadInput, match="not there"):
         offered_tools(AtHand(attachments=[tmp_path / "gone.txt"]), others=())
 
@@ -120,7 +147,9 @@ def test_speech_to_text_is_not_offered_where_dollars_are_limited_and_its_price_i
 
 def test_speech_goes_out_only_where_the_web_may_be_asked(tmp_path):
     (tmp_path / "talk.mp3").write_bytes(b"ID3 sound")
-    (read,) = offered_tools(AtHand(attachments=[tmp_path / "talk.mp3"], environment={"OPENAI_API_KEY": "key"}), others=()).tools
+    (read,) = offered_tools(
+        AtHand(attachments=[tmp_path / "talk.mp3"], environment={"OPENAI_API_KEY": "key"}), others=()
+    ).tools
     with pytest.raises(ToolFailed, match=r"OPENAI_API_KEY is set and the web may be asked \(--web\)"):
         read(file="talk.mp3")
 
@@ -128,14 +157,17 @@ def test_speech_goes_out_only_where_the_web_may_be_asked(tmp_path):
 def test_python_is_offered_where_a_sandbox_opens_and_else_the_reason_is_told(monkeypatch):
     with closing(Calculator()) as computer:
         offered = offered_tools(AtHand(computer=computer), others=())
-        assert names(offered) == ["python"] or "no sandbox works on this machine" in reasons(offered)["python"]
+        assert (
+            names(offered) == ["python"] or "no sandbox works on this machine" in reasons(offered)["python"]
+        )
     monkeypatch.setattr("kgot_lab.sandbox.KINDS", {})
     nowhere = offered_tools(AtHand(computer=Calculator()), others=())
     assert names(nowhere) == [] and reasons(nowhere)["python"].startswith("no sandbox works on this machine")
     assert "apt install bubblewrap" in reasons(nowhere)["python"]
 
 
-# --- other packages ---------------------------------------------------------------------------------------------------------------
+# --- other packages
+# ---------------------------------------------------------------------------------------------------------------
 
 PLUGIN = '''
 from kgot_lab.errors import BadInput
@@ -187,7 +219,9 @@ ENTRIES = ["tides = lab_tides:Tides", "echo = lab_tides:echo", "again = lab_tide
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A package with tools, installed as pip does it: a module, and beside it a folder that says what it offers."""
+    """A package with tools, installed as pip does it: a module, and beside it a folder that says what it
+    offers.
+    """
     (tmp_path / "lab_tides.py").write_text(PLUGIN)
     about = tmp_path / "lab_tides-1.0.dist-info"
     about.mkdir()
@@ -201,7 +235,10 @@ def installed(tmp_path, monkeypatch):
 def test_a_tool_is_added_by_one_class_and_an_entry_point(installed):
     offered = offered_tools(AtHand(llm=LLM, environment={"TIDES_KEY": "x"}))
     assert names(offered) == ["llm_query", "tides", "echo"]
-    assert next(tool for tool in offered.tools if tool.name == "tides")(port="Oslo").text == "high at noon in Oslo"
+    assert (
+        next(tool for tool in offered.tools if tool.name == "tides")(port="Oslo").text
+        == "high at noon in Oslo"
+    )
 
 
 def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_nothing(installed):
@@ -214,9 +251,15 @@ def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_
 
 
 def test_nothing_of_another_package_is_loaded_before_tools_are_asked_for(installed):
-    assert {entry.name for entry in entry_points(group=ENTRY_POINTS)} >= {"tides", "broken"} and "lab_tides" not in sys.modules
+    assert {entry.name for entry in entry_points(group=ENTRY_POINTS)} >= {
+        "tides",
+        "broken",
+    } and "lab_tides" not in sys.modules
 
 
 def test_the_key_that_a_failing_tool_of_another_package_shows_is_not_told(installed):
     why = reasons(offered_tools(AtHand(llm=LLM, environment={"TOLD_API_KEY": "zx81-spectrum-key"})))
-    assert why["told"].endswith("(RuntimeError: 401 for header Bearer …)") and why["refused"] == "401 for header Bearer …"
+    assert (
+        why["told"].endswith("(RuntimeError: 401 for header Bearer …)")
+        and why["refused"] == "401 for header Bearer …"
+    )

@@ -41,7 +41,9 @@ class FrontPage:
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
         self.years.append(year)
-        return (WebHit(f"{self.url}/", "Lighthouses", "All about lighthouses"),) if "lighthouse" in query else ()
+        return (
+            (WebHit(f"{self.url}/", "Lighthouses", "All about lighthouses"),) if "lighthouse" in query else ()
+        )
 
 
 @pytest.fixture
@@ -66,7 +68,9 @@ def last(prompt: Prompt) -> str:
 
 
 def follow(*wanted: str):
-    """A model that searches, then opens the link with each of these texts, then says what stands on the last page."""
+    """A model that searches, then opens the link with each of these texts, then says what stands on the last
+    page.
+    """
     steps = iter(wanted)
 
     def reply(prompt: Prompt) -> str:
@@ -89,8 +93,12 @@ def test_the_agent_finds_an_answer_three_clicks_deep_and_names_the_pages_it_read
     result = ask_search_agent(llm, reach)(query="Who lit the lamp of Grey Point lighthouse, and when?")
     assert result.text.startswith("Ines Marlow, 1871\n\nPages read:\n- Lighthouses: ")
     assert [source.id.removeprefix(site.url) for source in result.sources] == list(PAGES)
-    assert result.sources[-1].title == "Grey Point" and "lit in 1871 by Ines Marlow" in result.sources[-1].text
-    assert len(result.usage) == 6 and all(isinstance(each, Usage) and each.prompt_tokens for each in result.usage)
+    assert (
+        result.sources[-1].title == "Grey Point" and "lit in 1871 by Ines Marlow" in result.sources[-1].text
+    )
+    assert len(result.usage) == 6 and all(
+        isinstance(each, Usage) and each.prompt_tokens for each in result.usage
+    )
 
 
 def test_the_tool_is_one_that_finds_by_its_query(reach):
@@ -125,7 +133,9 @@ def test_a_year_reaches_the_engine_and_a_bad_one_does_not(reach):
     ])  # fmt: skip
     ask_search_agent(llm, reach)(query="x")
     assert reach.engine.years == [1999, None, None]
-    assert "a year is four digits" in last(llm.asked[2]) and "nothing was found; search for fewer or other words" in last(llm.asked[3])
+    assert "a year is four digits" in last(
+        llm.asked[2]
+    ) and "nothing was found; search for fewer or other words" in last(llm.asked[3])
 
 
 def test_a_summary_reads_the_whole_page_and_counts_it_as_read(reach, site):
@@ -138,13 +148,19 @@ def test_a_summary_reads_the_whole_page_and_counts_it_as_read(reach, site):
 
 
 def test_after_the_last_turn_the_agent_answers_from_what_it_found(reach):
-    said = [move("web_search", query="lighthouse"), move("web_search", query="gulls"), '{"found": true, "answer": "by coast"}']
+    said = [
+        move("web_search", query="lighthouse"),
+        move("web_search", query="gulls"),
+        '{"found": true, "answer": "by coast"}',
+    ]
     llm = Scripted(said)
     assert ask_search_agent(llm, reach, stamina=Stamina(turns=2))(query="x").text == "by coast"
     assert "That was the last turn" in last(llm.asked[2])
 
 
-@pytest.mark.parametrize("end", ['{"found": false, "answer": "no"}', '{"found": true, "answer": " "}', "I do not know"])
+@pytest.mark.parametrize(
+    "end", ['{"found": false, "answer": "no"}', '{"found": true, "answer": " "}', "I do not know"]
+)
 def test_a_search_that_finds_nothing_fails_and_still_tells_its_cost(reach, end):
     llm = Scripted([move("web_search", query="gulls"), end])
     with pytest.raises(ToolFailed, match=r"ask_search_agent: (nothing that answers it|no answer)") as caught:
@@ -153,7 +169,9 @@ def test_a_search_that_finds_nothing_fails_and_still_tells_its_cost(reach, end):
 
 
 def test_a_reply_that_is_no_move_is_asked_again_and_costs_a_turn_if_it_stays_so(reach):
-    llm = Scripted(["what?", move("web_search", query="lighthouse"), "what?", "still what?", move("answer", text="x")])
+    llm = Scripted(
+        ["what?", move("web_search", query="lighthouse"), "what?", "still what?", move("answer", text="x")]
+    )
     assert len(ask_search_agent(llm, reach)(query="x").usage) == 5
     assert "That is not a move" in last(llm.asked[4])
 
@@ -162,7 +180,9 @@ def test_a_model_that_cannot_answer_ends_the_search_with_its_own_error(reach):
     llm = Scripted([move("web_search", query="lighthouse")])
     with pytest.raises(LLMError, match="no reply left") as caught:
         ask_search_agent(llm, reach)(query="x")
-    assert caught.value.spent == Usage(caught.value.spent.prompt_tokens, len(move("web_search", query="lighthouse").split()))
+    assert caught.value.spent == Usage(
+        caught.value.spent.prompt_tokens, len(move("web_search", query="lighthouse").split())
+    )
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
@@ -171,8 +191,14 @@ def test_a_markdown_link_as_an_address_is_a_failed_move_whose_cost_is_kept(tmp_p
     mirror = Mirror(tmp_path)
     llm = Scripted([move("visit", address="[Ada](https://x.org/a)"), move("answer", text="none")])
     with closing(PoliteWeb()) as web:
-        result = ask_search_agent(llm, WebAccess(mirror, mirror.open_page if mirrored else page_opener(web)))(query="x")
-    assert "The move failed." in last(llm.asked[1]) and "is not an address" in last(llm.asked[1]) and len(result.usage) == 2
+        result = ask_search_agent(llm, WebAccess(mirror, mirror.open_page if mirrored else page_opener(web)))(
+            query="x"
+        )
+    assert (
+        "The move failed." in last(llm.asked[1])
+        and "is not an address" in last(llm.asked[1])
+        and len(result.usage) == 2
+    )
 
 
 def test_whatever_breaks_in_a_move_is_a_failed_move_and_the_search_goes_on(tmp_path):
@@ -182,19 +208,28 @@ def test_whatever_breaks_in_a_move_is_a_failed_move_and_the_search_goes_on(tmp_p
     (tmp_path / "ada.html").write_text("<p>Ada Lovelace</p>")
     llm = Scripted([move("visit", address="https://x.org/a"), move("answer", text="none")])
     assert len(ask_search_agent(llm, WebAccess(Mirror(tmp_path), broken))(query="x").usage) == 2
-    assert "The move failed." in last(llm.asked[1]) and "RecursionError: a page too deep" in last(llm.asked[1])
+    assert "The move failed." in last(llm.asked[1]) and "RecursionError: a page too deep" in last(
+        llm.asked[1]
+    )
 
 
 def test_what_was_found_long_ago_is_left_out_of_the_prompt(reach, site):
     visit = move("visit", address=f"{site.url}/coasts/north.html")
     llm = Scripted([visit, visit, visit, visit, move("answer", text="x")])
     ask_search_agent(llm, reach, stamina=Stamina(remembered=2_700))(query="x")
-    assert [message.text.count("Rocks and gulls.") > 0 for message in llm.asked[4].messages[3::2]] == [False, False, True, True]
+    assert [message.text.count("Rocks and gulls.") > 0 for message in llm.asked[4].messages[3::2]] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     assert all(sum(len(message.text) for message in prompt.messages) < 14_000 for prompt in llm.asked)
 
 
 def test_the_loop_asks_the_agent_and_its_pages_and_costs_are_in_the_trace(tmp_path):
-    (tmp_path / "ada.html").write_text("<title>Ada Lovelace</title><p>Ada Lovelace was born in London in 1815.</p>")
+    (tmp_path / "ada.html").write_text(
+        "<title>Ada Lovelace</title><p>Ada Lovelace was born in London in 1815.</p>"
+    )
     mirror = Mirror(tmp_path)
     visit = move("visit", address="http://offline.invalid/ada.html")
     inner = Scripted([move("web_search", query="Ada Lovelace"), visit, move("answer", text="London")])
@@ -204,6 +239,10 @@ def test_the_loop_asks_the_agent_and_its_pages_and_costs_are_in_the_trace(tmp_pa
     made = lab.ask("Where was Ada Lovelace born?", agent, outer, preset=FEW)
     assert made.answer == "London"
     returned = next(event for event in made.events if isinstance(event, ToolReturned))
-    assert [source.id for source in returned.sources] == ["http://offline.invalid/ada.html"] and not returned.failed
-    inside = [event for event in made.events if isinstance(event, Asked) and event.role == "inside ask_search_agent"]
+    assert [source.id for source in returned.sources] == [
+        "http://offline.invalid/ada.html"
+    ] and not returned.failed
+    inside = [
+        event for event in made.events if isinstance(event, Asked) and event.role == "inside ask_search_agent"
+    ]
     assert len(inside) == 3 and Usage.total(event.usage for event in inside).prompt_tokens > 500

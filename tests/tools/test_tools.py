@@ -46,7 +46,12 @@ class Parrot:
 
 def every_tool(tmp_path) -> list[Tool]:
     (tmp_path / "a.txt").write_text("text")
-    return [search(DOCUMENTS, bm25(DOCUMENTS)), python(Printer()), ask_model(Parrot()), read_attachment([tmp_path / "a.txt"])]
+    return [
+        search(DOCUMENTS, bm25(DOCUMENTS)),
+        python(Printer()),
+        ask_model(Parrot()),
+        read_attachment([tmp_path / "a.txt"]),
+    ]
 
 
 def test_every_tool_describes_itself_in_one_line_with_a_schema(tmp_path):
@@ -55,7 +60,10 @@ def test_every_tool_describes_itself_in_one_line_with_a_schema(tmp_path):
     for tool in tools:
         assert "\n" not in tool.description and tool.description.endswith(".")
         assert tool.arguments["required"] == list(tool.arguments["properties"])
-        assert all(entry["description"] and entry["type"] == "string" for entry in tool.arguments["properties"].values())
+        assert all(
+            entry["description"] and entry["type"] == "string"
+            for entry in tool.arguments["properties"].values()
+        )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,9 @@ def test_wrong_arguments_are_refused_and_the_right_ones_named(tmp_path, argument
     for tool in every_tool(tmp_path):
         with pytest.raises(ToolFailed, match=message) as caught:
             tool(**arguments)
-        assert tool.name in str(caught.value) and next(iter(tool.arguments["properties"])) in str(caught.value)
+        assert tool.name in str(caught.value) and next(iter(tool.arguments["properties"])) in str(
+            caught.value
+        )
 
 
 def test_an_argument_may_be_called_what_it_likes():
@@ -84,8 +94,16 @@ def test_an_argument_may_be_called_what_it_likes():
 
 def test_an_argument_that_may_be_left_out_is_passed_on_only_where_it_says_something():
     tool = TextTool("echo", "Echoes.", {"a": "x"}, lambda **given: Result(str(given)), may={"b": "y"})
-    assert [tool(a="1", b=b).text for b in ("2", " ", None)] == ["{'a': '1', 'b': '2'}", "{'a': '1'}", "{'a': '1'}"]
-    assert (tool(a=1).text, tool.arguments["required"], list(tool.arguments["properties"])) == ("{'a': '1'}", ["a"], ["a", "b"])
+    assert [tool(a="1", b=b).text for b in ("2", " ", None)] == [
+        "{'a': '1', 'b': '2'}",
+        "{'a': '1'}",
+        "{'a': '1'}",
+    ]
+    assert (tool(a=1).text, tool.arguments["required"], list(tool.arguments["properties"])) == (
+        "{'a': '1'}",
+        ["a"],
+        ["a", "b"],
+    )
     assert repr(tool) == "<tool echo(a, [b])>"
     with pytest.raises(ToolFailed, match="a is missing, b must be a text; it expects: a, b"):
         tool(b=["2"])
@@ -98,12 +116,17 @@ def test_a_failure_says_whether_trying_again_may_help_and_what_it_cost():
 
 def test_search_returns_whole_passages_with_titles_and_their_documents():
     result = search(DOCUMENTS, bm25(DOCUMENTS), k=2)(query="capital of Norway")
-    assert result.text == "[1] Oslo: Oslo is the capital of Norway. It lies on a fjord.\n[2] Rome: Rome is the capital of Italy."
+    assert (
+        result.text
+        == "[1] Oslo: Oslo is the capital of Norway. It lies on a fjord.\n[2] Rome: Rome is the capital of Italy."
+    )
     assert [document.id for document in result.sources] == ["oslo", "rome"]
 
 
 def test_search_returns_at_most_k_and_ignores_what_is_not_a_document():
-    everything = Stage("all", lambda ranking: Ranking(ranking.query, tuple(Hit(id, 1) for id in ("ghost", "rome", "oslo"))))
+    everything = Stage(
+        "all", lambda ranking: Ranking(ranking.query, tuple(Hit(id, 1) for id in ("ghost", "rome", "oslo")))
+    )
     assert [d.id for d in search(DOCUMENTS, everything, k=2)(query="x").sources] == ["rome"]
     with pytest.raises(BadInput, match="k must be 1"):
         search(DOCUMENTS, everything, k=0)
@@ -135,7 +158,10 @@ def test_python_returns_what_was_printed():
     assert python(Printer())(code="```python\nprint(1)\n```").text == "1"
 
 
-@pytest.mark.parametrize(("code", "message"), [("boom", "python: NameError: name 'boom'"), ("x = 1", "printed nothing; print the result")])
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [("boom", "python: NameError: name 'boom'"), ("x = 1", "printed nothing; print the result")],
+)
 def test_python_that_fails_or_prints_nothing_is_a_tool_failure(code, message):
     with pytest.raises(ToolFailed, match=message):
         python(Printer())(code=code)
@@ -169,7 +195,17 @@ def test_an_attachment_is_read_by_its_bare_name(tmp_path):
     assert tool.description == "Returns the text of an attached file. Attached: report.html."
 
 
-ELSEWHERE = ["secret.txt", "../secret.txt", "./a.txt", "in/a.txt", "{tmp}/in/a.txt", "/etc/passwd", "a.txt\x00", "A.TXT", "~"]
+ELSEWHERE = [
+    "secret.txt",
+    "../secret.txt",
+    "./a.txt",
+    "in/a.txt",
+    "{tmp}/in/a.txt",
+    "/etc/passwd",
+    "a.txt\x00",
+    "A.TXT",
+    "~",
+]
 
 
 @pytest.mark.parametrize("file", ELSEWHERE)

@@ -89,7 +89,9 @@ def site():
 
 @pytest.fixture
 def web(site):
-    reader = PoliteWeb(Manners(private_hosts={site.host}, seconds=60, most_bytes=200_000), sleep=lambda _: None)
+    reader = PoliteWeb(
+        Manners(private_hosts={site.host}, seconds=60, most_bytes=200_000), sleep=lambda _: None
+    )
     yield reader
     reader.close()
 
@@ -99,7 +101,8 @@ def read(site, web):
     return lambda path: page_of(web.fetch(site.url + path))
 
 
-# --- manners ----------------------------------------------------------------------------------------------------------------
+# --- manners
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_redirects_are_followed_to_the_page_and_its_own_address(site, read):
@@ -128,7 +131,10 @@ def test_what_robots_txt_allows_is_read_and_robots_txt_is_asked_for_once(site, w
 
 
 def test_a_site_without_robots_txt_may_be_read_and_one_whose_robots_txt_fails_may_not():
-    with web_site({"/a": "<p>a</p>"}) as free, web_site({"/robots.txt": Sent(status=500), "/a": "<p>a</p>"}) as broken:
+    with (
+        web_site({"/a": "<p>a</p>"}) as free,
+        web_site({"/robots.txt": Sent(status=500), "/a": "<p>a</p>"}) as broken,
+    ):
         web = PoliteWeb(Manners(private_hosts={free.host, broken.host}), sleep=lambda _: None)
         assert page_of(web.fetch(f"{free.url}/a")).text == "a"
         with pytest.raises(ToolFailed, match="HTTP 500") as caught:
@@ -138,7 +144,9 @@ def test_a_site_without_robots_txt_may_be_read_and_one_whose_robots_txt_fails_ma
 
 def test_the_project_names_itself(site, read):
     read("/plain")
-    assert {request.headers["user-agent"] for request in site.seen} == {USER_AGENT} and USER_AGENT.startswith("kgot_lab/")
+    assert {request.headers["user-agent"] for request in site.seen} == {USER_AGENT} and USER_AGENT.startswith(
+        "kgot_lab/"
+    )
 
 
 def test_a_cookie_is_not_kept():
@@ -217,7 +225,10 @@ def test_what_nobody_holds_any_more_is_closed():
 def test_a_service_that_sends_without_end_is_left(monkeypatch, most, seconds, message, again):
     monkeypatch.setattr("kgot_lab.tools.web.json_api._MOST_BYTES", most)
     page = Sent('{"a": 1}', "application/json", endless=True)
-    with web_site({"/api": page}) as site, pytest.raises(ToolFailed, match=f"the service {message}") as caught:
+    with (
+        web_site({"/api": page}) as site,
+        pytest.raises(ToolFailed, match=f"the service {message}") as caught,
+    ):
         JsonApi("the service", f"{site.url}/api", seconds=seconds).get({})
     assert caught.value.again == again
 
@@ -238,7 +249,8 @@ def test_a_connection_that_is_refused_may_be_tried_again(site):
     assert caught.value.again
 
 
-# --- size and kind ----------------------------------------------------------------------------------------------------------
+# --- size and kind
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_of_a_page_without_end_the_beginning_is_read_and_the_page_says_so(read):
@@ -252,7 +264,9 @@ def test_a_page_of_more_markup_than_can_be_read_soon_is_cut(monkeypatch):
     assert len(page.text) < 1000 and page.remark.startswith("only the first")
 
 
-@pytest.mark.parametrize(("path", "message"), [("/huge.bin", "larger than 0.2 MB"), ("/declared-huge.pdf", "a file of 900 MB")])
+@pytest.mark.parametrize(
+    ("path", "message"), [("/huge.bin", "larger than 0.2 MB"), ("/declared-huge.pdf", "a file of 900 MB")]
+)
 def test_a_file_that_is_too_large_is_left(read, path, message):
     with pytest.raises(ToolFailed, match=message):
         read(path)
@@ -286,7 +300,12 @@ def test_pages_are_read_as_a_reader_sees_them(read, path, text):
 
 def test_links_come_out_whole_and_those_that_lead_to_no_page_come_out_as_text(site, read):
     text = read("/deep/links.html").text
-    for link in (f"[near]({site.url}/deep/near.html)", f"[up]({site.url}/up.html?a=b#c)", "[else](http://else.example/y)", "a lamp"):
+    for link in (
+        f"[near]({site.url}/deep/near.html)",
+        f"[up]({site.url}/up.html?a=b#c)",
+        "[else](http://else.example/y)",
+        "a lamp",
+    ):
         assert link in text
     assert not any(scheme in text for scheme in ("javascript:", "mailto:", "data:", "[bad"))
     assert read("/based").text == "[x](https://base.example/dir/x.html)"
@@ -299,7 +318,8 @@ def test_frames_and_page_made_redirects_become_links(site, read):
     assert read("/refresh").text == f"Moved.\n\n[This page leads on to]({site.url}/plain)"
 
 
-# --- private addresses --------------------------------------------------------------------------------------------------------
+# --- private addresses
+# --------------------------------------------------------------------------------------------------------
 
 PRIVATE = [
     "127.0.0.1", "127.1.2.3", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1", "::1", "::",
@@ -312,7 +332,9 @@ def test_a_private_number_is_known_in_every_spelling(ip):
     assert not is_public(ip)
 
 
-@pytest.mark.parametrize("ip", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize(
+    "ip", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"]
+)
 def test_a_public_number_is_public(ip):
     assert is_public(ip) and ipaddress.ip_address(ip)
 
@@ -353,7 +375,9 @@ def test_a_private_site_is_reached_only_where_its_host_and_port_were_named(site)
         assert len(site.seen) == before, "a redirect from an allowed host to a private one is not followed"
 
 
-def test_a_name_that_changes_its_number_between_two_look_ups_is_connected_to_where_it_was_checked(site, monkeypatch):
+def test_a_name_that_changes_its_number_between_two_look_ups_is_connected_to_where_it_was_checked(
+    site, monkeypatch
+):
     port = int(site.host.rpartition(":")[2])
     answers = iter(["127.0.0.1", "127.0.0.2", "127.0.0.2"])
     asked = []
@@ -411,18 +435,25 @@ def test_a_certificate_is_checked_for_the_name_and_not_for_the_number(tmp_path, 
         server.server_close()
 
 
-# --- the browser ----------------------------------------------------------------------------------------------------------------
+# --- the browser
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_screens_joined_are_the_text_and_end_where_words_do():
     text = "\n\n".join(f"Paragraph {number} " + "word " * 40 for number in range(100))
     parts = screens(text, 1000)
-    assert "".join(parts) == text and all(len(part) <= 1000 for part in parts) and all(part[-1].isspace() for part in parts[:-1])
+    assert (
+        "".join(parts) == text
+        and all(len(part) <= 1000 for part in parts)
+        and all(part[-1].isspace() for part in parts[:-1])
+    )
     assert screens("x" * 2500, 1000) == ["x" * 1000, "x" * 1000, "x" * 500] and screens("") == [""]
 
 
 def test_a_text_is_found_across_the_end_of_a_screen_and_through_emphasis():
-    page = WebPage("https://a.example/", "A", "word " * 199 + "the **Grey\nPoint** lamp " + "word " * 300 + "grey point")
+    page = WebPage(
+        "https://a.example/", "A", "word " * 199 + "the **Grey\nPoint** lamp " + "word " * 300 + "grey point"
+    )
     browser = Browser(lambda address: page, 1000)
     browser.visit("a.example")
     assert browser.find("the grey point lamp").number == 1
@@ -435,6 +466,12 @@ def test_a_text_is_found_across_the_end_of_a_screen_and_through_emphasis():
 
 def test_without_a_page_every_move_says_so():
     browser = Browser(lambda address: WebPage(address, "", ""))
-    for move in (browser.page_down, browser.page_up, browser.back, browser.find_next, lambda: browser.find("x")):
+    for move in (
+        browser.page_down,
+        browser.page_up,
+        browser.back,
+        browser.find_next,
+        lambda: browser.find("x"),
+    ):
         with pytest.raises(ToolFailed, match=r"no page|nothing was sought|end of the page|beginning"):
             move()

@@ -1,4 +1,6 @@
-"""A run that began with a graph, in every view: its graph is there from the first event on, and what a write changes of it is marked."""
+"""A run that began with a graph, in every view: its graph is there from the first event on, and what a write
+changes of it is marked.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from kgot_lab.loop.trace import Trace
 
 BORN = lab.Edge("Ada", "born in", "London")
 BEGUN = lab.PropertyGraph.of([lab.Node("Ada"), lab.Node("London")], [BORN])
-CHANGED = lab.Diff(added_nodes=(lab.Node("Babbage"),), changed_edges=((BORN, lab.Edge("Ada", "born in", "London", {"year": 1815})),))
+CHANGED = lab.Diff(
+    added_nodes=(lab.Node("Babbage"),),
+    changed_edges=((BORN, lab.Edge("Ada", "born in", "London", {"year": 1815})),),
+)
 
 
 @pytest.fixture
@@ -34,4 +39,6 @@ def test_the_page_and_the_graph_in_the_end_begin_there(run, tmp_path):
     lab.html(run).save(tmp_path / "run.html")
     page = (tmp_path / "run.html").read_text()
     assert "Babbage" in page and "London" in page
-    assert len(lab.graph_after(run.events)) == 3 and lab.graph_after(run.events).edges[0].properties == {"year": 1815}
+    assert len(lab.graph_after(run.events)) == 3 and lab.graph_after(run.events).edges[0].properties == {
+        "year": 1815
+    }

@@ -1,4 +1,6 @@
-"""Notebooks as a course: a front page that says what is in them, and pages that live without Python and let nothing else run."""
+"""Notebooks as a course: a front page that says what is in them, and pages that live without Python and let
+nothing else run.
+"""
 
 import json
 import re
@@ -29,7 +31,9 @@ More.
 - another.
 
 **Time:** 7 minutes."""
-GRAPH = "import kgot_lab as lab\nlab.show(lab.PropertyGraph.from_triples([('</script><b>Ada', 'knows', 'Bob')]))"
+GRAPH = (
+    "import kgot_lab as lab\nlab.show(lab.PropertyGraph.from_triples([('</script><b>Ada', 'knows', 'Bob')]))"
+)
 GROUPS = "lab.show([(f'a {n // 30}', 'has', f'b {n}') for n in range(180)], most=20)"
 CHECKED = f"import kgot_lab as lab\nanswer = ...\nlab.exercise(answer, {sealed('two words')!r}, hint='look <again>')"
 WORKED_OUT = "answer = ...\nlab.exercise(answer, 1 + 1)"
@@ -39,9 +43,20 @@ def notebook(folder, name, *sources):
     """A notebook whose first cell is text and whose others are code, never run."""
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": sources[0]}]
     for number, source in enumerate(sources[1:]):
-        cells.append({"cell_type": "code", "id": f"c{number}", "metadata": {}, "source": source, "execution_count": None, "outputs": []})
+        cells.append(
+            {
+                "cell_type": "code",
+                "id": f"c{number}",
+                "metadata": {},
+                "source": source,
+                "execution_count": None,
+                "outputs": [],
+            }
+        )
     path = folder / name
-    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}), encoding="utf-8"
+    )
     return path
 
 
@@ -57,7 +72,15 @@ def policy_of(page):
 def site(tmp_path_factory):
     """A course of two notebooks, run and alive."""
     folder = tmp_path_factory.mktemp("course")
-    one = notebook(folder, "1 one.ipynb", OPENING + "\n[two](2.ipynb) [file](../data.txt)", GRAPH, CHECKED, WORKED_OUT, GROUPS)
+    one = notebook(
+        folder,
+        "1 one.ipynb",
+        OPENING + "\n[two](2.ipynb) [file](../data.txt)",
+        GRAPH,
+        CHECKED,
+        WORKED_OUT,
+        GROUPS,
+    )
     two = notebook(folder, "2.ipynb", "Without a heading.", "1 + 1")
     said = []
     pages = write_course([one, two], folder / "site", live=True, title="A <course>", tell=said.append)
@@ -77,18 +100,32 @@ def test_a_notebook_says_what_it_is_about(tmp_path):
 def test_the_front_page_leads_to_every_page_in_order_and_says_what_one_will_see(site):
     page = site["index.html"]
     assert [link["href"] for link in found(page, "a")] == ["1%20one.html", "2.html"]
-    assert "Does it help?" in page and "People say &lt;b&gt;so&lt;/b&gt;. Is it true?" in page and "7 min" in page
+    assert (
+        "Does it help?" in page
+        and "People say &lt;b&gt;so&lt;/b&gt;. Is it true?" in page
+        and "7 min" in page
+    )
     assert "<li>one thing</li><li>another</li>" in page and "<title>A &lt;course&gt;</title>" in page
     assert "2 notebooks, about 7 minutes in all." in page and references(page) == ()
 
 
 def test_a_page_runs_the_shared_script_and_no_other_and_fetches_nothing_else(site):
     page = site["1 one.html"]
-    assert policy_of(page).split("; ")[:3] == ["default-src 'none'", "style-src 'self' file: 'unsafe-inline'", "script-src 'self' file:"]
+    assert policy_of(page).split("; ")[:3] == [
+        "default-src 'none'",
+        "style-src 'self' file: 'unsafe-inline'",
+        "script-src 'self' file:",
+    ]
     assert references(page, beside=True) == (SHARED_STYLE, SHARED_SCRIPT)
     told = [script.get("src", script.get("type")) for script in found(page, "script")]
     assert told == ["application/json", "application/json", "application/json", SHARED_SCRIPT]
-    assert {path.name for path in site["folder"].iterdir()} == {"index.html", "1 one.html", "2.html", SHARED_STYLE, SHARED_SCRIPT}
+    assert {path.name for path in site["folder"].iterdir()} == {
+        "index.html",
+        "1 one.html",
+        "2.html",
+        SHARED_STYLE,
+        SHARED_SCRIPT,
+    }
 
 
 def test_a_page_without_a_live_view_runs_no_script(site):
@@ -98,7 +135,11 @@ def test_a_page_without_a_live_view_runs_no_script(site):
 def test_a_live_view_stands_after_the_picture_it_replaces_and_its_data_stay_data(site):
     page = site["1 one.html"]
     key = re.search(r'data-picture="([^"]+)"', page)[1]
-    data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
+    data = [
+        json.loads(tag.content)
+        for tag in tags(page, svg_is_markup=False)
+        if dict(tag.attributes).get("type") == "application/json"
+    ]
     assert (
         data[0]["stands_for"] == key
         and data[0]["view"] == "graph"
@@ -109,14 +150,27 @@ def test_a_live_view_stands_after_the_picture_it_replaces_and_its_data_stay_data
 
 def test_a_sealed_answer_is_checked_on_the_page_and_any_other_says_that_it_needs_python(site):
     page = site["1 one.html"]
-    data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
-    assert data[1] == {"view": "answer", "seal": sealed("two words"), "hint": "look <again>", "stands_for": "exercise-2"}
+    data = [
+        json.loads(tag.content)
+        for tag in tags(page, svg_is_markup=False)
+        if dict(tag.attributes).get("type") == "application/json"
+    ]
+    assert data[1] == {
+        "view": "answer",
+        "seal": sealed("two words"),
+        "hint": "look <again>",
+        "stands_for": "exercise-2",
+    }
     assert page.count("open the notebook in Jupyter to check yours") == 1
 
 
 def test_groups_open_on_a_page(site):
     page = site["1 one.html"]
-    data = [json.loads(tag.content) for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json"]
+    data = [
+        json.loads(tag.content)
+        for tag in tags(page, svg_is_markup=False)
+        if dict(tag.attributes).get("type") == "application/json"
+    ]
     groups = [node["id"] for node in data[2]["nodes"] if node.get("community")]
     assert len(groups) == 6 and set(data[2]["opens"]) == set(groups)
     inside = data[2]["kept"][data[2]["opens"][groups[0]]]
@@ -126,13 +180,24 @@ def test_groups_open_on_a_page(site):
 
 def test_links_lead_to_pages_beside_and_to_no_file_that_stays_behind(site):
     links = [link for link in found(site["1 one.html"], "a") if "anchor-link" not in link.get("class", "")]
-    assert [link.get("href") for link in links] == ["index.html", "2.html", None, "2.html", None, "index.html", "2.html"]
+    assert [link.get("href") for link in links] == [
+        "index.html",
+        "2.html",
+        None,
+        "2.html",
+        None,
+        "index.html",
+        "2.html",
+    ]
     assert "a file beside the notebook: ../data.txt" in [link.get("title") for link in links]
 
 
 def test_a_notebook_that_fails_is_named_and_nothing_is_written(tmp_path):
     bad = notebook(tmp_path, "bad.ipynb", "# Bad", "raise ValueError('no such thing')")
-    with pytest.raises(BadInput, match=r"bad\.ipynb does not run from its beginning: cell \d \(.*\): ValueError: no such thing"):
+    with pytest.raises(
+        BadInput,
+        match=r"bad\.ipynb does not run from its beginning: cell \d \(.*\): ValueError: no such thing",
+    ):
         write_course([bad], tmp_path / "site", live=True)
     assert not (tmp_path / "site").exists()
 
@@ -144,8 +209,13 @@ def test_a_course_needs_notebooks_and_none_takes_the_name_of_the_front_page(tmp_
         write_course([notebook(tmp_path, "index.ipynb", "# One")], tmp_path / "site")
 
 
-@pytest.mark.parametrize(("last", "into", "said"), [("none.ipynb", "site", "No such file"), ("one.ipynb", "one.ipynb", "which is a file")])
-def test_a_missing_notebook_or_a_file_in_the_place_of_the_folder_is_told_before_anything_runs(tmp_path, last, into, said):
+@pytest.mark.parametrize(
+    ("last", "into", "said"),
+    [("none.ipynb", "site", "No such file"), ("one.ipynb", "one.ipynb", "which is a file")],
+)
+def test_a_missing_notebook_or_a_file_in_the_place_of_the_folder_is_told_before_anything_runs(
+    tmp_path, last, into, said
+):
     ran = []
     one = notebook(tmp_path, "one.ipynb", OPENING, "1 + 1")
     with pytest.raises(BadInput, match=said):

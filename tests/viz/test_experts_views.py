@@ -1,4 +1,6 @@
-"""Looking at a talk with an expert: as Python hears it, as text on paper, and as steps; what graphs and models say stays text."""
+"""Looking at a talk with an expert: as Python hears it, as text on paper, and as steps; what graphs and
+models say stays text.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +29,34 @@ TITLES = [
 def graph_with(words=""):
     return lab.PropertyGraph.of(
         [
-            Node("cache", (f"technique{words}",), {"name": f"Prompt caching{words}", "description": f"Keep the beginning{words}"}),
+            Node(
+                "cache",
+                (f"technique{words}",),
+                {"name": f"Prompt caching{words}", "description": f"Keep the beginning{words}"},
+            ),
             Node("cost", ("goal",), {"name": f"Reduce costs{words}"}),
-            Node("stale", ("limitation",), {"name": f"Stale answers{words}", "description": "What changed is not seen."}),
+            Node(
+                "stale",
+                ("limitation",),
+                {"name": f"Stale answers{words}", "description": "What changed is not seen."},
+            ),
             Node("hint", ("workaround",), {"name": "Short lifetime"}),
             Node("alone", ("goal",), {"name": "Alone"}),
         ],
-        [Edge("cache", f"enables{words}", "cost"), Edge("cache", "has_limitation", "stale"), Edge("stale", "has_workaround", "hint")],
+        [
+            Edge("cache", f"enables{words}", "cost"),
+            Edge("cache", "has_limitation", "stale"),
+            Edge("stale", "has_workaround", "hint"),
+        ],
     )
 
 
 @pytest.fixture
 def talk():
     return lab.expert(
-        graph_with(EVIL), model=Scripted([ANSWER, "Second."]), persona={"name": EVIL[:90].replace("\x00", ""), "greeting": "Ask."}
+        graph_with(EVIL),
+        model=Scripted([ANSWER, "Second."]),
+        persona={"name": EVIL[:90].replace("\x00", ""), "greeting": "Ask."},
     )
 
 
@@ -90,7 +106,10 @@ def test_a_question_from_the_browser_is_answered_in_pieces_after_the_steps(talk)
     assert "".join(each["piece"] for each in pieces).startswith("Use it [Source: graph:cache]\nor")
     (turn,) = last["turns"]
     assert (last["first"], last["wrong"], last["ended"]) == (0, "", True)
-    assert turn["answer"].count("data-card=") == 1 and "<s>graph:The &lt;b&gt;moon&lt;/b&gt;</s>" in turn["answer"]
+    assert (
+        turn["answer"].count("data-card=") == 1
+        and "<s>graph:The &lt;b&gt;moon&lt;/b&gt;</s>" in turn["answer"]
+    )
     assert [title for title, _ in turn["steps"]] == TITLES and len(turn["cards"]) == 1
     assert talk.turns[0].question == QUESTION and view.live.data["turns"] == last["turns"]
 
@@ -110,7 +129,9 @@ def test_what_is_refused_is_said_and_leaves_no_answer(talk):
     assert "blank" in heard.messages[-1]["wrong"] and heard.messages[-1]["turns"] == [] and talk.turns == ()
 
 
-@pytest.mark.parametrize(("error", "why"), [(KeyboardInterrupt(), "interrupted"), (ValueError("odd"), "ValueError: odd")])
+@pytest.mark.parametrize(
+    ("error", "why"), [(KeyboardInterrupt(), "interrupted"), (ValueError("odd"), "ValueError: odd")]
+)
 def test_a_model_that_breaks_or_is_interrupted_leaves_an_answer_that_was_broken_off(error, why):
     def broken(prompt):
         raise error
@@ -161,7 +182,10 @@ def test_an_answer_without_a_search_has_its_question_and_itself(talk):
     next(events)
     events.close()
     (turn,) = show_talk(talk).live.data["turns"]
-    assert [title for title, _ in turn["steps"]] == ["Question", "Answer and its citations"] and "broken off" in turn["answer"]
+    assert [title for title, _ in turn["steps"]] == [
+        "Question",
+        "Answer and its citations",
+    ] and "broken off" in turn["answer"]
 
 
 # --- parts ---
@@ -169,8 +193,16 @@ def test_an_answer_without_a_search_has_its_question_and_itself(talk):
 
 def test_a_card_names_type_description_edges_and_limitations_and_has_a_picture():
     known = lab.expert(graph_with(), model=Scripted([])).known
-    card = node_card(known, CitableNode("graph", "cache", "Prompt caching", "technique"), lambda picture: picture._repr_svg_())
-    for words in ("technique, graph:cache", "Keep the beginning", "Stale answers: What changed is not seen; what helps: Short lifetime"):
+    card = node_card(
+        known,
+        CitableNode("graph", "cache", "Prompt caching", "technique"),
+        lambda picture: picture._repr_svg_(),
+    )
+    for words in (
+        "technique, graph:cache",
+        "Keep the beginning",
+        "Stale answers: What changed is not seen; what helps: Short lifetime",
+    ):
         assert words in card
     assert "Prompt caching — enables → Reduce costs" in card and card.count("<svg") == 1
 
@@ -179,14 +211,20 @@ def test_a_node_alone_is_drawn_and_one_of_another_expert_is_named():
     known = lab.expert(graph_with(), model=Scripted([])).known
     picture, shown, around = node_picture(known.graph, "alone")
     assert (picture.nodes, shown, around) == (1, 0, 0)
-    card = node_card(known, CitableNode("elsewhere", "x", "Something", ""), lambda picture: picture._repr_svg_())
+    card = node_card(
+        known, CitableNode("elsewhere", "x", "Something", ""), lambda picture: picture._repr_svg_()
+    )
     assert "no graph of this expert" in card and "<svg" not in card
 
 
 def test_bars_have_a_part_for_each_lane_and_the_table_has_all(talk):
     thought = talk.ask(QUESTION).thought
     drawn = lane_bars(thought)
-    parts = sum(value > 0 for node in thought.nodes for value in (node.embedding, node.text, node.by_graph, node.intent))
+    parts = sum(
+        value > 0
+        for node in thought.nodes
+        for value in (node.embedding, node.text, node.by_graph, node.intent)
+    )
     assert drawn.svg.count("<rect") == 1 + 4 + parts and drawn.table().sheets[0].total == len(thought.nodes)
     empty = lane_bars(thought.model_copy(update={"nodes": []}))
     assert "Nothing was found." in empty.svg and "none was found" in empty.alt

@@ -1,4 +1,6 @@
-"""A graph exported as one HTML file: it stands alone, shows what a model wrote as text, and moves only when the reader moves it."""
+"""A graph exported as one HTML file: it stands alone, shows what a model wrote as text, and moves only when
+the reader moves it.
+"""
 
 import base64
 import functools
@@ -27,16 +29,27 @@ EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"
     "&amp;\x00\ud800\u202e<img src=//e.example onerror=alert(2)>"
 )
-ADA, BABBAGE = Node("Ada", ("Person",), {"name": "Ada Lovelace", "see": "href=https://e.example"}), Node("Babbage", ("Person",))
+ADA, BABBAGE = (
+    Node("Ada", ("Person",), {"name": "Ada Lovelace", "see": "href=https://e.example"}),
+    Node("Babbage", ("Person",)),
+)
 SMALL = PropertyGraph.of(
     [ADA, BABBAGE, Node("London", ("City",)), Node("bare")],
-    [Edge("Ada", "born in", "London"), Edge("Ada", "met", "Babbage", {"year": 1833}), Edge("Babbage", "admired", "Ada")],
+    [
+        Edge("Ada", "born in", "London"),
+        Edge("Ada", "met", "Babbage", {"year": 1833}),
+        Edge("Babbage", "admired", "Ada"),
+    ],
 )
-EVIL_GRAPH = PropertyGraph.of([Node(EVIL, (EVIL,), {EVIL: EVIL}), ADA], [Edge(EVIL, EVIL, "Ada", {EVIL: [EVIL]}, EVIL)])
+EVIL_GRAPH = PropertyGraph.of(
+    [Node(EVIL, (EVIL,), {EVIL: EVIL}), ADA], [Edge(EVIL, EVIL, "Ada", {EVIL: [EVIL]}, EVIL)]
+)
 
 
 def star(leaves: int) -> PropertyGraph:
-    return PropertyGraph.of((), (Edge("hub", "has", f"leaf {number}") for number in range(leaves)), dangling="add")
+    return PropertyGraph.of(
+        (), (Edge("hub", "has", f"leaf {number}") for number in range(leaves)), dangling="add"
+    )
 
 
 @functools.cache
@@ -46,7 +59,11 @@ def page_of(graph: PropertyGraph, title: str = "") -> str:
 
 def data_in(page: str) -> dict:
     """What the live view of a page draws."""
-    (text,) = (tag.content for tag in tags(page, svg_is_markup=False) if dict(tag.attributes).get("type") == "application/json")
+    (text,) = (
+        tag.content
+        for tag in tags(page, svg_is_markup=False)
+        if dict(tag.attributes).get("type") == "application/json"
+    )
     return json.loads(text)
 
 
@@ -54,14 +71,17 @@ def content_of(page: str, name: str) -> list[str]:
     return [tag.content for tag in tags(page, svg_is_markup=False) if tag.name == name]
 
 
-# --- the file ---------------------------------------------------------------------------------------------------------
+# --- the file
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_file_stands_alone(tmp_path):
     path = export(read_snapshot(bundled("kgot-snapshots/data_0.json")), tmp_path / "graph.html")
     text = path.read_text(encoding="utf-8")
     assert references(text, beside=True) == () == links(text)
-    assert text.startswith('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>') and list(tmp_path.iterdir()) == [path]
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>') and list(
+        tmp_path.iterdir()
+    ) == [path]
 
 
 def test_the_page_has_one_head_one_title_and_one_heading():
@@ -75,14 +95,22 @@ def test_only_the_script_of_the_page_may_run():
     page = page_of(SMALL)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#x27;", "'")
     data, script = content_of(page, "script")
-    assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
-    assert "default-src 'none'" in policy and "script-src 'unsafe" not in policy and json.loads(data)["view"] == "graph"
+    assert (
+        f"script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
+    )
+    assert (
+        "default-src 'none'" in policy
+        and "script-src 'unsafe" not in policy
+        and json.loads(data)["view"] == "graph"
+    )
 
 
 def test_the_page_draws_what_the_view_of_a_notebook_draws():
     view = show_graph(SMALL, height=600)
     assert view.picture.svg in page_of(SMALL)
-    assert data_in(page_of(SMALL)) == json.loads(json.dumps({**view.live.data, "stands_for": key_of(view.picture.svg)}))
+    assert data_in(page_of(SMALL)) == json.loads(
+        json.dumps({**view.live.data, "stands_for": key_of(view.picture.svg)})
+    )
 
 
 def test_the_tables_say_the_same():
@@ -104,8 +132,13 @@ def test_texts_of_the_graph_stay_text():
 
 def test_nodes_stand_where_the_caller_put_them():
     wanted = {"Ada": (0.25, 0.5), "Babbage": (0.75, 0.5), "London": (0.5, 0.9), "bare": (0.1, 0.1)}
-    place = {node["id"]: (node["x"], node["y"]) for node in data_in(export_page(SMALL, positions=wanted))["nodes"]}
-    assert place["Ada"][1] == place["Babbage"][1] < place["London"][1] and place["bare"][0] < place["Ada"][0] < place["Babbage"][0]
+    place = {
+        node["id"]: (node["x"], node["y"]) for node in data_in(export_page(SMALL, positions=wanted))["nodes"]
+    }
+    assert (
+        place["Ada"][1] == place["Babbage"][1] < place["London"][1]
+        and place["bare"][0] < place["Ada"][0] < place["Babbage"][0]
+    )
     again = export_page(SMALL, positions=svg(SMALL).positions)
     assert again != page_of(SMALL) and export_page(SMALL) == page_of(SMALL)
 
@@ -126,12 +159,15 @@ def test_a_place_where_no_page_can_be_written_is_refused(tmp_path):
 
 
 def test_a_page_that_would_fetch_is_refused(monkeypatch):
-    monkeypatch.setattr(sys.modules["kgot_lab.viz.export"], "EXPORT_STYLE", "body { background: url(//e.example/a.png) }")
+    monkeypatch.setattr(
+        sys.modules["kgot_lab.viz.export"], "EXPORT_STYLE", "body { background: url(//e.example/a.png) }"
+    )
     with pytest.raises(BadInput, match=r"would fetch //e\.example/a\.png"):
         export_page(SMALL)
 
 
-# --- in a browser -----------------------------------------------------------------------------------------------------
+# --- in a browser
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +194,9 @@ def opened(browser):
 
     def opening(path):
         page.goto(path.as_uri())
-        page.locator("[data-drawn]").wait_for()  # not wait_for_function, whose polling the page's policy forbids
+        page.locator(
+            "[data-drawn]"
+        ).wait_for()  # not wait_for_function, whose polling the page's policy forbids
         return page
 
     yield opening
@@ -168,7 +206,9 @@ def opened(browser):
 
 def drawing(page, asked):
     """What Cytoscape says of the drawing."""
-    return page.locator(".kl-canvas").evaluate(f"(canvas) => {{ const cy = canvas._cyreg.cy; return {asked}; }}")
+    return page.locator(".kl-canvas").evaluate(
+        f"(canvas) => {{ const cy = canvas._cyreg.cy; return {asked}; }}"
+    )
 
 
 def on_screen(page, id):
@@ -188,7 +228,11 @@ def test_every_node_and_edge_is_drawn_and_the_still_picture_gives_way(opened, tm
 
 def test_pointing_at_a_node_tells_its_facts_as_text(opened, tmp_path):
     page = opened(export(EVIL_GRAPH, tmp_path / "graph.html"))
-    (id,) = (node["id"] for node in data_in((tmp_path / "graph.html").read_text(encoding="utf-8"))["nodes"] if node["id"] != "Ada")
+    (id,) = (
+        node["id"]
+        for node in data_in((tmp_path / "graph.html").read_text(encoding="utf-8"))["nodes"]
+        if node["id"] != "Ada"
+    )
     x, y = on_screen(page, id)
     page.mouse.move(x - 50, y - 50)
     page.mouse.move(x, y, steps=4)
@@ -253,12 +297,17 @@ def test_without_scripts_the_still_picture_is_there(browser, tmp_path):
 def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
     page = export([("", "knows", "B"), ("A", "", "B")], tmp_path / "graph.html").read_text(encoding="utf-8")
     data = json.loads(page.split('type="application/json">')[1].split("</script>")[0])
-    assert ("(no name)", "(no name)") in {(node["text"], node["caption"]) for node in data["nodes"]} and page.count("(no name)") > 2
+    assert ("(no name)", "(no name)") in {
+        (node["text"], node["caption"]) for node in data["nodes"]
+    } and page.count("(no name)") > 2
     assert all(node["id"] for node in data["nodes"])
     assert {edge["source"] for edge in data["edges"]} <= {node["id"] for node in data["nodes"]}
 
 
 def test_a_page_makes_its_folders_whichever_way_it_is_written(tmp_path):
     run = load_run(bundled("traces/winter_storm.jsonl"))
-    written = export(SMALL, tmp_path / "a" / "b" / "graph.html"), html(run).save(tmp_path / "c" / "d" / "run.html")
+    written = (
+        export(SMALL, tmp_path / "a" / "b" / "graph.html"),
+        html(run).save(tmp_path / "c" / "d" / "run.html"),
+    )
     assert all(path.is_file() for path in written)

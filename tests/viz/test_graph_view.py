@@ -39,17 +39,28 @@ def drawn(view):
 
 @pytest.fixture(scope="module")
 def islands():
-    """Three hundred nodes in six dense groups, joined in a ring by single edges; the last two nodes stand apart."""
-    edges = [Edge(f"n{50 * g + i}", "near", f"n{50 * g + (i * 7 + k) % 50}") for g in range(6) for i in range(50) for k in (1, 2, 3)]
+    """Three hundred nodes in six dense groups, joined in a ring by single edges; the last two nodes stand
+    apart.
+    """
+    edges = [
+        Edge(f"n{50 * g + i}", "near", f"n{50 * g + (i * 7 + k) % 50}")
+        for g in range(6)
+        for i in range(50)
+        for k in (1, 2, 3)
+    ]
     ring = [Edge(f"n{50 * g}", "bridge", f"n{(50 * g + 50) % 300}") for g in range(6)]
     proper = {edge.identity: edge for edge in (*edges, *ring) if edge.source != edge.target}
     nodes = [Node(f"n{i}", ("Place",), {"name": f"Name {i}", "code": f"z{i}z"}) for i in range(300)]
-    return PropertyGraph.of([*nodes, Node("far 1"), Node("far 2")], [*proper.values(), Edge("far 1", "near", "far 2")])
+    return PropertyGraph.of(
+        [*nodes, Node("far 1"), Node("far 2")], [*proper.values(), Edge("far 1", "near", "far 2")]
+    )
 
 
 @pytest.fixture(scope="module")
 def shown(islands):
-    """The islands, of which at most forty things are drawn; laid out once, for what only reads it and for copies."""
+    """The islands, of which at most forty things are drawn; laid out once, for what only reads it and for
+    copies.
+    """
     return show_graph(islands, most=40)
 
 
@@ -71,9 +82,14 @@ def test_a_graph_that_is_too_large_is_drawn_as_groups_and_says_so(view):
 def test_a_search_looks_through_nodes_that_are_not_drawn_and_through_properties(view):
     assert "n123" not in drawn(view)
     answer = tell(view, find="z123z", turn=0)
-    assert answer["pick"] == view.picked == "n123" and answer["said"] == "1 of 1 that hold “z123z”: Name 123 (code: z123z)"
+    assert (
+        answer["pick"] == view.picked == "n123"
+        and answer["said"] == "1 of 1 that hold “z123z”: Name 123 (code: z123z)"
+    )
     assert "n123" in drawn(view)
-    assert tell(view, find="nothing like it") == {"said": "Nothing holds “nothing like it”: no name, no relation, no property"}
+    assert tell(view, find="nothing like it") == {
+        "said": "Nothing holds “nothing like it”: no name, no relation, no property"
+    }
 
 
 def test_the_same_search_again_goes_to_the_next_node_and_round(view):
@@ -87,21 +103,41 @@ def test_a_path_is_found_in_the_whole_graph_and_its_nodes_are_drawn(view, island
     way = answer["way"]
     assert way[0] == "n10" and way[-1] == "n160" and set(way) <= drawn(view)
     assert len(way) == len(nx.shortest_path(nx.Graph(islands.to_networkx()), "n10", "n160"))
-    assert answer["said"].count("near") + answer["said"].count("bridge") == len(links_of(islands, way)) == len(way) - 1
+    assert (
+        answer["said"].count("near") + answer["said"].count("bridge")
+        == len(links_of(islands, way))
+        == len(way) - 1
+    )
 
 
 def test_a_path_keeps_the_arrows_of_its_edges_and_goes_with_them_where_it_can():
-    told = [("ada", "knew", "charles"), ("ann", "mother of", "ada"), ("charles", "heard of", "ada"), ("ann", "wed", "george")]
-    family = PropertyGraph.of([Node(name) for name in ("ada", "ann", "charles", "george")], [Edge(*each) for each in told])
+    told = [
+        ("ada", "knew", "charles"),
+        ("ann", "mother of", "ada"),
+        ("charles", "heard of", "ada"),
+        ("ann", "wed", "george"),
+    ]
+    family = PropertyGraph.of(
+        [Node(name) for name in ("ada", "ann", "charles", "george")], [Edge(*each) for each in told]
+    )
     shown = show_graph(family)
-    assert tell(shown, path=["charles", "george"])["said"] == "Path: charles — heard of → ada ← mother of — ann — wed → george"
-    assert tell(shown, path=["george", "charles"])["said"] == "Path: george ← wed — ann — mother of → ada — knew → charles"
+    assert (
+        tell(shown, path=["charles", "george"])["said"]
+        == "Path: charles — heard of → ada ← mother of — ann — wed → george"
+    )
+    assert (
+        tell(shown, path=["george", "charles"])["said"]
+        == "Path: george ← wed — ann — mother of → ada — knew → charles"
+    )
 
 
 def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_which(view, islands):
     answer = tell(view, find="BRIDGE", turn=1)
     edge = answer["graph"]["edges"][answer["edge"]]
-    assert (edge["source"], edge["type"], edge["target"]) == ("n50", "bridge", "n100") and {"n50", "n100"} <= drawn(view)
+    assert (edge["source"], edge["type"], edge["target"]) == ("n50", "bridge", "n100") and {
+        "n50",
+        "n100",
+    } <= drawn(view)
     assert answer["said"] == "2 of 6 that hold “BRIDGE”: Name 50 — bridge → Name 100" and view.picked == ""
     story = "The engine was never built, though Babbage asked for money again and again, until the minister had enough of it."
     told = [Edge("ada", "wrote", "notes", {"sentence": story}), Edge("engine", "built of", "brass")]
@@ -113,8 +149,14 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
         "ada — wrote → notes (sentence: The engine was never built, though Babbage asked for money a…)",
     ]
     assert found.told(0).startswith("1 of 3 that hold “engine” (2 nodes, 1 relation): ")
-    assert holding_text(small, "minister").told(0).endswith("(sentence: …ey again and again, until the minister had enough of it.)")
-    assert "ada" in holding_text(small, "built").told(1) and holding_text(small, "built").told(0).endswith("engine — built of → brass")
+    assert (
+        holding_text(small, "minister")
+        .told(0)
+        .endswith("(sentence: …ey again and again, until the minister had enough of it.)")
+    )
+    assert "ada" in holding_text(small, "built").told(1) and holding_text(small, "built").told(0).endswith(
+        "engine — built of → brass"
+    )
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):
@@ -133,7 +175,10 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
     group = max(view.view.communities, key=lambda community: -community.hidden).id
     before = drawn(view)
     answer = tell(view, open=group)
-    assert drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before and answer["graph"]["inside"]
+    assert (
+        drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before
+        and answer["graph"]["inside"]
+    )
     assert answer["graph"]["note"].startswith("Inside “far 1, far 2 (2 nodes)”. ")
     tell(view, close="")
     assert drawn(view) == before and not view.live.data["inside"]
@@ -149,16 +194,28 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
     largest = max((each for each in view.view.communities if each.hidden), key=lambda each: each.hidden).id
     kept = data["kept"][data["opens"][largest]]
     assert {**tell(view, open=largest)["graph"], "opens": kept["opens"]} == {**kept, "arrows": True}
-    outside = [group for group in view.view.communities if group.hidden and view.view.whole.number(group.id) in view.view.whole.outside]
+    outside = [
+        group
+        for group in view.view.communities
+        if group.hidden and view.view.whole.number(group.id) in view.view.whole.outside
+    ]
     assert [kept["opens"][group.id] for group in outside if group.kind == EVERYTHING_ELSE] == [""]
-    assert all(kept["opens"][group.id] == data["opens"][group.id] for group in outside if group.kind != EVERYTHING_ELSE)
+    assert all(
+        kept["opens"][group.id] == data["opens"][group.id]
+        for group in outside
+        if group.kind != EVERYTHING_ELSE
+    )
 
 
 def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(view):
     sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.alone()["kept"].values()]
     some = kept_groups(view.view, view._told, {}, most=sizes[0] + sizes[1])
     assert 1 <= len(some["kept"]) <= 3 and "groups open; opening the others" in some["alone"]
-    assert kept_groups(view.view, view._told, {}, most=10) == {"opens": {}, "kept": {}, "alone": NOTHING_OPENS}
+    assert kept_groups(view.view, view._told, {}, most=10) == {
+        "opens": {},
+        "kept": {},
+        "alone": NOTHING_OPENS,
+    }
 
 
 def test_the_changes_of_a_write_are_drawn_first_and_what_is_hidden_is_counted(islands):
@@ -171,16 +228,31 @@ def test_the_changes_of_a_write_are_drawn_first_and_what_is_hidden_is_counted(is
 
 
 def test_nonsense_from_a_browser_is_ignored(view):
-    for message in ({}, {"picked": "nobody"}, {"open": "n1"}, {"close": "x"}, {"expand": 7}, {"path": ["n1"]}, {"find": None}):
+    for message in (
+        {},
+        {"picked": "nobody"},
+        {"open": "n1"},
+        {"close": "x"},
+        {"expand": 7},
+        {"path": ["n1"]},
+        {"find": None},
+    ):
         assert tell(view, **message) == {}
     assert view.picked == ""
 
 
 def test_a_path_as_highlight_must_be_in_the_graph():
-    graph = PropertyGraph.from_triples([]).apply(Diff(added_nodes=(Node("a"), Node("b"), Node("c")), added_edges=(Edge("a", "to", "b"),)))
+    graph = PropertyGraph.from_triples([]).apply(
+        Diff(added_nodes=(Node("a"), Node("b"), Node("c")), added_edges=(Edge("a", "to", "b"),))
+    )
     assert show_graph(graph, highlight=["a", "b"]).live.data["marks"] == ["path"]
     assert show_graph(graph, highlight=[]).live.data["marks"] == []
-    for wrong, error in ((["a", "c"], BadInput), (["a", "a"], BadInput), ("ab", BadInput), (["a", "nobody"], UnknownName)):
+    for wrong, error in (
+        (["a", "c"], BadInput),
+        (["a", "a"], BadInput),
+        ("ab", BadInput),
+        (["a", "nobody"], UnknownName),
+    ):
         with pytest.raises(error):
             show_graph(graph, highlight=wrong)
 
@@ -199,7 +271,9 @@ def test_no_text_can_end_the_place_of_a_live_view():
 
 def test_half_a_surrogate_pair_does_not_stop_a_view():
     assert whole({"a\ud800": ["b\ud800", 1, None, ("ü",)]}) == {"a?": ["b?", 1, None, ["ü"]]}
-    json.dumps(whole(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)).encode()
+    json.dumps(
+        whole(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)
+    ).encode()
 
 
 def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
@@ -239,7 +313,9 @@ def test_the_doctor_of_a_cell_knows_its_pieces():
 
 def test_what_was_searched_and_the_way_that_was_asked_for_have_their_lines_in_a_large_graph():
     numbers = random.Random(1)
-    triples = [(f"Person {n}", "knows", f"Person {numbers.randrange(900)}") for n in range(900) for _ in range(4)]
+    triples = [
+        (f"Person {n}", "knows", f"Person {numbers.randrange(900)}") for n in range(900) for _ in range(4)
+    ]
     view = show_graph([*triples, ("Person 7", "works with", "Person 800")])
     found = view._heard({"find": "works with"})
     assert found["graph"]["edges"][found["edge"]]["type"] == "works with"

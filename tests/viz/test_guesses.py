@@ -15,7 +15,11 @@ def test_a_contest_is_shown_as_a_guess_whose_picture_asks_and_tells_nothing_of_t
     shown = lab.show(CONTEST)
     assert isinstance(shown, GuessFirst) and "nothing guessed yet" in repr(shown)
     picture = shown.live.picture
-    assert "rag: over passages" in picture.alt and "hotpotqa" in picture.alt and picture.svg.count("<circle") == 4
+    assert (
+        "rag: over passages" in picture.alt
+        and "hotpotqa" in picture.alt
+        and picture.svg.count("<circle") == 4
+    )
     assert "is first" not in picture.svg and "<b>" not in picture.svg and "by how much?" in picture.svg
 
 
@@ -24,8 +28,15 @@ def test_what_the_browser_says_is_heard_and_nonsense_is_passed_over():
     widget = shown.live.widget()
     assert widget.data["rounds"][0]["first"] == ["rag"] and widget.data["view"] == "guesses"
     good = {"on": "hotpotqa", "system": "alone", "by": 0.1}
-    bad = [{"on": "third", "system": "rag", "by": 0}, {"on": "hotpotqa", "system": "who", "by": 0}, {"on": "<b>2wiki</b>"}, 7]
-    widget._handle_custom_msg({"guesses": [*bad, good, {"on": "<b>2wiki</b>", "system": "rag", "by": None}]}, [])
+    bad = [
+        {"on": "third", "system": "rag", "by": 0},
+        {"on": "hotpotqa", "system": "who", "by": 0},
+        {"on": "<b>2wiki</b>"},
+        7,
+    ]
+    widget._handle_custom_msg(
+        {"guesses": [*bad, good, {"on": "<b>2wiki</b>", "system": "rag", "by": None}]}, []
+    )
     assert shown.guessed == {"hotpotqa": ("alone", 0.1), "<b>2wiki</b>": ("rag", None)}
     assert "hotpotqa: alone" in repr(shown) and "rag is first." in repr(shown.table())
 
@@ -36,11 +47,24 @@ def test_a_contest_prints_what_came_out():
 
 def test_a_contest_with_a_question_of_its_own_asks_it_and_keeps_a_score():
     long = "Under what name did the founder and lead guitarist of a band release an album of which nobody remembers the name?"
-    rounds = (ContestRound(long, ("graph",), None, 1, "RAG: x. Graph: y."), ContestRound("When?", ("both",), None, 1, "1899."))
-    shown = guess_first(Contest({"graph": "only the graph", "both": "both"}, rounds, asks="Who gave the right answer?"))
+    rounds = (
+        ContestRound(long, ("graph",), None, 1, "RAG: x. Graph: y."),
+        ContestRound("When?", ("both",), None, 1, "1899."),
+    )
+    shown = guess_first(
+        Contest({"graph": "only the graph", "both": "both"}, rounds, asks="Who gave the right answer?")
+    )
     picture = shown.live.picture
-    assert "who gave the right answer?" in picture.alt and "by how much" not in picture.svg and picture.svg.count("<circle") == 4
-    assert "RAG: x" not in picture.svg and f">{long}<" not in picture.svg and "guitarist" in picture.svg  # it goes on in a second line
+    assert (
+        "who gave the right answer?" in picture.alt
+        and "by how much" not in picture.svg
+        and picture.svg.count("<circle") == 4
+    )
+    assert (
+        "RAG: x" not in picture.svg and f">{long}<" not in picture.svg and "guitarist" in picture.svg
+    )  # it goes on in a second line
     assert shown.score() == "nothing guessed yet"
-    shown.live.widget()._handle_custom_msg({"guesses": [{"on": each.on, "system": "both", "by": None} for each in rounds]}, [])
+    shown.live.widget()._handle_custom_msg(
+        {"guesses": [{"on": each.on, "system": "both", "by": None} for each in rounds]}, []
+    )
     assert shown.score() == "1 of 2 guesses are right; the same answer everywhere gets at most 1"

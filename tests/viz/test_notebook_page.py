@@ -1,4 +1,6 @@
-"""A notebook as a page: everything a reader needs is in it, nothing is fetched, and links lead where they should."""
+"""A notebook as a page: everything a reader needs is in it, nothing is fetched, and links lead where they
+should.
+"""
 
 import json
 import re
@@ -25,7 +27,13 @@ def text(source):
 
 
 def code(source="", *outputs):
-    return {"cell_type": "code", "metadata": {}, "source": source, "execution_count": 1, "outputs": list(outputs)}
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": source,
+        "execution_count": 1,
+        "outputs": list(outputs),
+    }
 
 
 def shown(**data):
@@ -39,7 +47,10 @@ def said(words, name="stdout"):
 
 def notebook(folder, *cells, name="some.ipynb", **metadata):
     path = folder / name
-    path.write_text(json.dumps({"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -59,12 +70,20 @@ def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_
         page = path.read_text(encoding="utf-8")
         assert references(page, beside=True) == () and "script" not in names_in(page)
         assert "default-src 'none'" in page and page.startswith('<!DOCTYPE html>\n\n<html lang="en">')
-        assert ("<svg" in page or "data:image/svg+xml" in page) and "<table" in page and 'class="highlight hl-python"' in page
+        assert (
+            ("<svg" in page or "data:image/svg+xml" in page)
+            and "<table" in page
+            and 'class="highlight hl-python"' in page
+        )
 
 
 def test_links_between_notebooks_lead_from_page_to_page_and_links_to_files_are_kept(pages):
     for path in pages:
-        found = [dict(tag.attributes)["href"] for tag in tags(path.read_text(encoding="utf-8"), svg_is_markup=False) if tag.name == "a"]
+        found = [
+            dict(tag.attributes)["href"]
+            for tag in tags(path.read_text(encoding="utf-8"), svg_is_markup=False)
+            if tag.name == "a"
+        ]
         local = [link for link in found if not link.startswith(("#", "http"))]
         assert local and all((path.parent / link).exists() for link in local)
         assert not any(link.endswith(".ipynb") for link in found)
@@ -74,7 +93,9 @@ def test_a_link_to_a_notebook_without_a_page_leads_to_the_notebook(tmp_path):
     (tmp_path / "a").mkdir()
     one = notebook(
         tmp_path / "a",
-        text("[two](two%20x.ipynb#Part-1) [three](none.ipynb) [out](https://e.example/two.ipynb) [here](#Part)"),
+        text(
+            "[two](two%20x.ipynb#Part-1) [three](none.ipynb) [out](https://e.example/two.ipynb) [here](#Part)"
+        ),
         name="one.ipynb",
     )
     two = notebook(tmp_path / "a", text("# Part 1"), name="two x.ipynb")
@@ -86,9 +107,13 @@ def test_a_link_to_a_notebook_without_a_page_leads_to_the_notebook(tmp_path):
 
 
 def test_headings_have_anchors_and_the_first_one_is_the_title(tmp_path):
-    page = notebook_page(notebook(tmp_path, text("words first"), text("# What is `x` & *y*?\n## The words we use")))
+    page = notebook_page(
+        notebook(tmp_path, text("words first"), text("# What is `x` & *y*?\n## The words we use"))
+    )
     assert "<title>What is x &amp; y?</title>" in page
-    assert re.search('<h2 id="The-words-we-use">The words we use<a class="anchor-link" href="#The-words-we-use">', page)
+    assert re.search(
+        '<h2 id="The-words-we-use">The words we use<a class="anchor-link" href="#The-words-we-use">', page
+    )
     assert "<title>plain</title>" in notebook_page(notebook(tmp_path, text("no heading"), name="plain.ipynb"))
 
 
@@ -99,16 +124,36 @@ def test_texts_code_and_outputs_stand_in_order(tmp_path):
         shown(text_plain="plain", text_html="<table><tr><td>cell</td></tr></table>"),
     )
     page = notebook_page(
-        notebook(tmp_path, text("first words"), code("x = '<a>'", *outputs), text("last words"), {**text("raw"), "cell_type": "raw"})
+        notebook(
+            tmp_path,
+            text("first words"),
+            code("x = '<a>'", *outputs),
+            text("last words"),
+            {**text("raw"), "cell_type": "raw"},
+        )
     )
-    places = [page.index(word) for word in ("first words", "&lt;a&gt;", "printed &lt;b&gt;", "warned", "<td>cell</td>", "last words")]
-    assert places == sorted(places) and ">plain<" not in page and ">raw" not in page and 'class="ansi-red-fg"' in page
+    places = [
+        page.index(word)
+        for word in ("first words", "&lt;a&gt;", "printed &lt;b&gt;", "warned", "<td>cell</td>", "last words")
+    ]
+    assert (
+        places == sorted(places)
+        and ">plain<" not in page
+        and ">raw" not in page
+        and 'class="ansi-red-fg"' in page
+    )
 
 
 def test_pictures_are_in_the_page(tmp_path):
     drawing = "<svg xmlns='http://www.w3.org/2000/svg'><circle r='4'/></svg>"
-    page = notebook_page(notebook(tmp_path, code("", shown(**{"image_svg+xml": drawing}), shown(image_png=PIXEL))))
-    assert '<circle r="4"' in page and f'src="data:image/png;base64,{PIXEL}"' in page and 'alt="A picture made by the code above"' in page
+    page = notebook_page(
+        notebook(tmp_path, code("", shown(**{"image_svg+xml": drawing}), shown(image_png=PIXEL)))
+    )
+    assert (
+        '<circle r="4"' in page
+        and f'src="data:image/png;base64,{PIXEL}"' in page
+        and 'alt="A picture made by the code above"' in page
+    )
 
 
 def test_the_description_of_a_picture_cannot_end_its_tag(tmp_path):
@@ -119,7 +164,11 @@ def test_the_description_of_a_picture_cannot_end_its_tag(tmp_path):
 
 def test_widgets_are_left_out_and_the_picture_before_them_stays(tmp_path):
     picture = shown(**{"image_svg+xml": "<svg><title>still</title></svg>"})
-    live = {"output_type": "display_data", "metadata": {}, "data": {VIEW: {"model_id": "1"}, "text/plain": "GraphView()"}}
+    live = {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {VIEW: {"model_id": "1"}, "text/plain": "GraphView()"},
+    }
     state = {"application/vnd.jupyter.widget-state+json": {"state": {"1": {}}}}
     page = notebook_page(notebook(tmp_path, code("show()", picture, live), widgets=state))
     assert "still" in page and "GraphView()" not in page and "widget" not in page
@@ -127,7 +176,14 @@ def test_widgets_are_left_out_and_the_picture_before_them_stays(tmp_path):
 
 def test_scripts_in_outputs_are_not_shown_and_could_not_run(tmp_path):
     page = notebook_page(
-        notebook(tmp_path, code("", shown(application_javascript="alert(1)", text_plain="a script"), shown(application_json={"a": 1})))
+        notebook(
+            tmp_path,
+            code(
+                "",
+                shown(application_javascript="alert(1)", text_plain="a script"),
+                shown(application_json={"a": 1}),
+            ),
+        )
     )
     assert "alert(1)" not in page and "a script" in page
     assert "script-src" not in page and "default-src 'none'" in page
@@ -167,7 +223,15 @@ def test_a_notebook_whose_page_would_fetch_is_refused_and_the_place_is_named(tmp
 
 
 @pytest.mark.parametrize(
-    "words", ["", "{", "[]", '{"cells": 3, "nbformat": 4}', '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}}', "\udcff"]
+    "words",
+    [
+        "",
+        "{",
+        "[]",
+        '{"cells": 3, "nbformat": 4}',
+        '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}}',
+        "\udcff",
+    ],
 )
 def test_a_damaged_notebook_is_refused(tmp_path, words):
     path = tmp_path / "bad.ipynb"
@@ -203,6 +267,8 @@ def test_the_template_also_serves_the_command_line_of_nbconvert(tmp_path):
     from traitlets.config import Config
 
     room = str(TEMPLATE.parent)
-    exporter = HTMLExporter(config=Config(HTMLExporter={"template_name": "nbconvert", "extra_template_basedirs": [room]}))
+    exporter = HTMLExporter(
+        config=Config(HTMLExporter={"template_name": "nbconvert", "extra_template_basedirs": [room]})
+    )
     page, _ = exporter.from_filename(str(notebook(tmp_path, text("# Hello"), code("1 + 1"))))
     assert references(page, beside=True) == () and "<title>some</title>" in page

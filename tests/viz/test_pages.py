@@ -30,10 +30,20 @@ EVIL = (
 )
 SVG = "{http://www.w3.org/2000/svg}"
 
-ADA, BABBAGE, LONDON = Node("Ada", ("Person",), {"name": "Ada Lovelace"}), Node("Babbage", ("Person",)), Node("London", ("City",))
-BORN, MET, ADMIRED = Edge("Ada", "born in", "London"), Edge("Ada", "met", "Babbage", {"year": 1833}), Edge("Babbage", "admired", "Ada")
+ADA, BABBAGE, LONDON = (
+    Node("Ada", ("Person",), {"name": "Ada Lovelace"}),
+    Node("Babbage", ("Person",)),
+    Node("London", ("City",)),
+)
+BORN, MET, ADMIRED = (
+    Edge("Ada", "born in", "London"),
+    Edge("Ada", "met", "Babbage", {"year": 1833}),
+    Edge("Babbage", "admired", "Ada"),
+)
 SMALL = PropertyGraph.of([ADA, BABBAGE, LONDON], [BORN, MET, ADMIRED])
-EVIL_GRAPH = PropertyGraph.of([Node(EVIL, (EVIL,), {EVIL: EVIL}), ADA], [Edge(EVIL, EVIL, "Ada", {EVIL: [EVIL]}, EVIL)])
+EVIL_GRAPH = PropertyGraph.of(
+    [Node(EVIL, (EVIL,), {EVIL: EVIL}), ADA], [Edge(EVIL, EVIL, "Ada", {EVIL: [EVIL]}, EVIL)]
+)
 
 
 def parsed(picture) -> ET.Element:
@@ -45,7 +55,9 @@ def texts(picture) -> list[str]:
 
 
 def star(leaves: int) -> PropertyGraph:
-    return PropertyGraph.of((), (Edge("hub", "has", f"leaf {number}") for number in range(leaves)), dangling="add")
+    return PropertyGraph.of(
+        (), (Edge("hub", "has", f"leaf {number}") for number in range(leaves)), dangling="add"
+    )
 
 
 # --- pictures ---
@@ -53,10 +65,15 @@ def star(leaves: int) -> PropertyGraph:
 
 def test_a_picture_names_every_node_and_edge_in_full():
     picture = svg(SMALL)
-    assert {"Ada Lovelace", "Babbage", "London", "born in", "met", "admired", "Person", "City"} <= set(texts(picture))
+    assert {"Ada Lovelace", "Babbage", "London", "born in", "met", "admired", "Person", "City"} <= set(
+        texts(picture)
+    )
     titles = [node.text for node in parsed(picture).iter(f"{SVG}title")]
     assert "Ada --[met]--> Babbage\nyear: 1833" in titles and any("labels: City" in title for title in titles)
-    assert titles[0] == "A graph with 3 nodes and 3 edges" and "Ada met Babbage" in parsed(picture).find(f"{SVG}desc").text
+    assert (
+        titles[0] == "A graph with 3 nodes and 3 edges"
+        and "Ada met Babbage" in parsed(picture).find(f"{SVG}desc").text
+    )
     assert repr(picture) == "<Picture: 3 of 3 nodes, 3 of 3 edges>" and picture._repr_svg_() == picture.svg
 
 
@@ -85,7 +102,10 @@ def test_a_node_stays_where_it_was():
     after = svg(grown, positions=before.positions)
     for id in SMALL.ids:
         assert after.positions[id] == pytest.approx(before.positions[id])
-    assert "new" in after.positions and svg(SMALL.subgraph(["Ada"]), positions=after.positions).positions.keys() == after.positions.keys()
+    assert (
+        "new" in after.positions
+        and svg(SMALL.subgraph(["Ada"]), positions=after.positions).positions.keys() == after.positions.keys()
+    )
 
 
 def test_a_new_node_finds_a_free_place_nearer_to_its_neighbour_than_to_a_stranger():
@@ -96,7 +116,10 @@ def test_a_new_node_finds_a_free_place_nearer_to_its_neighbour_than_to_a_strange
     assert 0.03 < distance["London"] < distance["Babbage"]
 
 
-@pytest.mark.parametrize("graph", [star(40), star(3), PropertyGraph.of([Node("alone")]), PropertyGraph.of(Node(str(i)) for i in range(30))])
+@pytest.mark.parametrize(
+    "graph",
+    [star(40), star(3), PropertyGraph.of([Node("alone")]), PropertyGraph.of(Node(str(i)) for i in range(30))],
+)
 def test_nodes_lie_inside_and_do_not_cover_each_other(graph):
     places = np.array(list(svg(graph).positions.values()))
     assert ((places >= -1e-9) & (places <= 1 + 1e-9)).all()
@@ -148,8 +171,12 @@ def test_what_a_write_did_is_marked_and_what_it_took_away_is_drawn():
 
 
 def test_what_a_write_touched_is_drawn_first_when_there_is_no_room_for_all():
-    graph = PropertyGraph.of([*star(60).nodes, Node("new"), Node("old")], [*star(60).edges, Edge("new", "near", "old")])
-    picture = svg(graph, highlight=Diff(added_nodes=(Node("new"),), added_edges=(Edge("new", "near", "old"),)), limit=3)
+    graph = PropertyGraph.of(
+        [*star(60).nodes, Node("new"), Node("old")], [*star(60).edges, Edge("new", "near", "old")]
+    )
+    picture = svg(
+        graph, highlight=Diff(added_nodes=(Node("new"),), added_edges=(Edge("new", "near", "old"),)), limit=3
+    )
     assert {"new", "old", "hub"} <= set(texts(picture)) and picture.edges == 1
 
 
@@ -161,7 +188,9 @@ def test_labels_can_be_told_apart_without_colour_or_without_shape():
 
 def test_a_label_keeps_its_look_while_the_graph_grows():
     sample = lambda picture, label: re.search(rf'fill="(#\w+)"[^>]*/></g><text[^>]*>{label}<', picture.svg)[1]  # noqa: E731
-    grown = PropertyGraph.of([*SMALL.nodes, Node("x", ("Machine",)), Node("y", ("Machine",)), Node("z", ("Machine",))])
+    grown = PropertyGraph.of(
+        [*SMALL.nodes, Node("x", ("Machine",)), Node("y", ("Machine",)), Node("z", ("Machine",))]
+    )
     assert sample(svg(SMALL), "City") == sample(svg(grown), "City") != sample(svg(grown), "Machine")
 
 
@@ -171,7 +200,11 @@ def test_a_picture_is_well_formed_and_asks_for_nothing(graph):
     names = {node.tag.removeprefix(SVG) for node in parsed(picture).iter()}
     assert names <= {"svg", "title", "desc", "g", "path", "polygon", "circle", "rect", "text"}
     attributes = {name for node in parsed(picture).iter() for name in node.attrib}
-    assert not {name for name in attributes if name.startswith("on") or "href" in name or name in {"id", "class", "src"}}
+    assert not {
+        name
+        for name in attributes
+        if name.startswith("on") or "href" in name or name in {"id", "class", "src"}
+    }
     assert picture.svg.count("http") == picture.svg.count("http://www.w3.org/2000/svg") == 1
 
 
@@ -183,7 +216,9 @@ def test_a_picture_is_saved_as_svg_and_as_nothing_else(tmp_path):
 
 def test_the_bundled_snapshots_can_be_drawn():
     pictures = [svg(read_snapshot(path)) for path in sorted(bundled("kgot-snapshots").glob("data_*.json"))]
-    assert [picture.nodes for picture in pictures] == [11, 9, 1, 10, 6] and "Philippines" in texts(pictures[0])
+    assert [picture.nodes for picture in pictures] == [11, 9, 1, 10, 6] and "Philippines" in texts(
+        pictures[0]
+    )
 
 
 # --- markup ---
@@ -200,14 +235,21 @@ def test_characters_that_xml_forbids_or_that_turn_text_around_are_replaced():
 
 
 def test_shortening_keeps_the_length():
-    assert shortened("a  b\nc", 5) == "a b c" and shortened("abcdef", 4) == "abc…" and len(shortened("x" * 99, 10)) == 10
+    assert (
+        shortened("a  b\nc", 5) == "a b c"
+        and shortened("abcdef", 4) == "abc…"
+        and len(shortened("x" * 99, 10)) == 10
+    )
 
 
 # --- tables ---
 
 
 def test_rows_of_every_kind_become_a_table():
-    assert table([{"a": 1, "b": "x"}, {"a": True, "c": None}]).sheets[0].rows == (("1", "x", ""), ("true", "", ""))
+    assert table([{"a": 1, "b": "x"}, {"a": True, "c": None}]).sheets[0].rows == (
+        ("1", "x", ""),
+        ("true", "", ""),
+    )
     assert table([["x", 1.5], ["y"]]).sheets[0].rows == (("x", "1.5"), ("y", ""))
     assert table(["x", {"a": ["ü"]}, 3]).sheets[0].rows == (("x",), ('{"a": ["ü"]}',), ("3",))
     assert repr(table([])) == "0 rows\nvalue"
@@ -224,7 +266,11 @@ def test_a_table_reads_well_as_plain_text():
 
 def test_a_long_table_is_cut_and_says_so():
     cut = table([{"n": number} for number in range(1234)], limit=10)
-    assert len(cut.sheets[0].rows) == 10 and "1,234 rows, the first 10 shown" in cut._repr_html_() and "the first 10 shown" in repr(cut)
+    assert (
+        len(cut.sheets[0].rows) == 10
+        and "1,234 rows, the first 10 shown" in cut._repr_html_()
+        and "the first 10 shown" in repr(cut)
+    )
     assert repr(table(star(99), limit=5)).startswith("Nodes: 100 rows, the first 5 shown")
 
 
@@ -240,13 +286,22 @@ def test_a_table_of_hostile_texts_is_harmless():
 
 def run(text: str = "word", *, forced: bool = False) -> list[Event]:
     """A run with every kind of event, the same text in every place that takes one."""
-    prompt = Prompt((Message("system", f"system {text}"), Message(text, f"user {text}")), {"type": text}, 0.7, 3)
+    prompt = Prompt(
+        (Message("system", f"system {text}"), Message(text, f"user {text}")), {"type": text}, 0.7, 3
+    )
     usage, call = Usage(1000, 20, 1.5, 0.01), ToolCall(text, {text: text})
     node, edge = Node(text, (text,), {text: text}), Edge(text, text, text, {text: text})
     changed = Node(text, (text,), {text: 2})
     document = Document(f"doc {text}", f"passage {text}", f"title {text}")
     return [
-        happened.Started(question=f"question {text}", attachments=(text,), preset=text, planning=text, dialect=text, tools={text: text}),
+        happened.Started(
+            question=f"question {text}",
+            attachments=(text,),
+            preset=text,
+            planning=text,
+            dialect=text,
+            tools={text: text},
+        ),
         happened.Asked(role="vote", model=text, prompt=prompt, reply=f"reply {text}", usage=usage),
         happened.Ballot(number=1, choice=text, text=f"ballot {text}"),
         happened.Failed(statement=f"failed {text}", reason=f"because {text}"),
@@ -257,7 +312,12 @@ def run(text: str = "word", *, forced: bool = False) -> list[Event]:
         happened.Cut(step=1, what=text, kept=480, left_out=1120),
         happened.Asked(step=1, role=f"write {text}", model=text, prompt=prompt, reply=text, usage=usage),
         happened.Repaired(step=1, statement=f"wrong {text}", error=f"error {text}", mended=f"mended {text}"),
-        Wrote(step=1, statement=f"wrote {text}", diff=Diff(added_nodes=(node,), added_edges=(edge,)), source=text),
+        Wrote(
+            step=1,
+            statement=f"wrote {text}",
+            diff=Diff(added_nodes=(node,), added_edges=(edge,)),
+            source=text,
+        ),
         Wrote(step=1, statement=text, diff=Diff(changed_nodes=((node, changed),), removed_edges=(edge,))),
         happened.Refused(step=1, statement=text, reason=f"refused {text}", writing=True),
         happened.Read(step=1, statement=f"read {text}", rows=({text: f"row {text}"}, {"n": 1})),
@@ -304,7 +364,9 @@ def test_a_page_holds_the_words_of_every_event():
     ):  # fmt: skip
         assert f"{said} word" in text, said
     evidence = text.partition("Facts of the graph")[2].partition("Step")[0]
-    assert "fact word" in evidence and "“sentence word” [doc word]" in evidence, "each fact stands beside the sentence that says it"
+    assert "fact word" in evidence and "“sentence word” [doc word]" in evidence, (
+        "each fact stands beside the sentence that says it"
+    )
     assert "2 INSERT, 1 RETRIEVE, 1 invalid. 50% of 4 ballots agreed; 5 were possible." in text
     assert "about 480 tokens kept, 1,120 left out" in text and "No rows." in text
     assert "Step 1" in text and "word(word='word')" in text and "temperature 0.7, seed 3" in text
@@ -319,12 +381,17 @@ def test_every_prompt_and_every_graph_is_folded_away():
 
 
 def test_the_answer_says_whether_it_was_forced():
-    assert "Forced: what was read does not say it" in page(run(forced=True)) and "Forced:" not in page(run(forced=False))
+    assert "Forced: what was read does not say it" in page(run(forced=True)) and "Forced:" not in page(
+        run(forced=False)
+    )
     assert "did not reach an answer" in page(run()[:-1]) and "did not reach an answer" not in page(run())
 
 
 def test_the_ledger_adds_up_by_role():
-    rows = [[cell.text for cell in row] for row in ET.fromstring(page(run())).find(".//table[@class='numbers']/tbody")]
+    rows = [
+        [cell.text for cell in row]
+        for row in ET.fromstring(page(run())).find(".//table[@class='numbers']/tbody")
+    ]
     assert rows == [
         ["vote", "1", "1,000", "20", "1.5", "0.0100"],
         ["write word", "1", "1,000", "20", "1.5", "0.0100"],
@@ -332,14 +399,21 @@ def test_the_ledger_adds_up_by_role():
     ]
 
 
-@pytest.mark.parametrize("text", [EVIL, '"><script>', "javascript:alert(1)", "</details></div></body></html>", "]]>", "&lt;b&gt;", "<!--"])
+@pytest.mark.parametrize(
+    "text",
+    [EVIL, '"><script>', "javascript:alert(1)", "</details></div></body></html>", "]]>", "&lt;b&gt;", "<!--"],
+)
 def test_no_text_of_a_run_becomes_markup(text):
     made = page(run(text), title=text)
     ET.fromstring(made)  # well-formed
     tags, plain = Tags(made), Tags(page(run(), title="word"))
     assert tags.tags == plain.tags and tags.attributes.keys() == plain.attributes.keys()
     assert not tags.tags & {"script", "a", "img", "iframe", "object", "link", "base", "form", "foreignobject"}
-    assert not {name for name in tags.attributes if name.startswith("on") or name in {"href", "src", "xlink:href", "id"}}
+    assert not {
+        name
+        for name in tags.attributes
+        if name.startswith("on") or name in {"href", "src", "xlink:href", "id"}
+    }
     made.encode("utf-8")
 
 
@@ -375,17 +449,29 @@ def test_a_turn_without_a_vote_says_so_instead_of_counting_no_ballots():
 def test_the_heading_of_a_page_holds_a_long_question_whole():
     question = "Which of the " + "very " * 40 + "many words of this question is the last?"
     text = page([happened.Started(question=question)])
-    assert f"<h1>{question}</h1>" in text and "<title>Which of the very" in text and f"<title>{question}" not in text
+    assert (
+        f"<h1>{question}</h1>" in text
+        and "<title>Which of the very" in text
+        and f"<title>{question}" not in text
+    )
 
 
 def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_sentence():
     edge = Edge("Ada", "says", "Ada §2", note([Support("d1", "She wrote programs.")]))
     supports = ((Support("d1", "She wrote programs."),), ())
-    answered = happened.Answered(text="programs", forced=False, evidence=(fact_of(edge), "Ada --[met]--> Bob"), supports=supports)
+    answered = happened.Answered(
+        text="programs", forced=False, evidence=(fact_of(edge), "Ada --[met]--> Bob"), supports=supports
+    )
     wrote = Wrote(statement="add", diff=Diff(added_nodes=(Node("Ada"), Node("Ada §2")), added_edges=(edge,)))
     run = [happened.Started(question="What did she write?"), wrote, answered]
     words = re.sub("<[^>]*>", " ", page(run).partition("<h2>Evidence</h2>")[2])
-    assert "Ada: “She wrote programs.”" in words and "[d1]" in words and "--[says]--" not in words.partition("Step by step")[0]
-    assert "Ada --[met]--&gt; Bob" in words and "Ada: “She wrote programs.”" in "".join(map(str, tell(answered).parts))
+    assert (
+        "Ada: “She wrote programs.”" in words
+        and "[d1]" in words
+        and "--[says]--" not in words.partition("Step by step")[0]
+    )
+    assert "Ada --[met]--&gt; Bob" in words and "Ada: “She wrote programs.”" in "".join(
+        map(str, tell(answered).parts)
+    )
     (fact, other) = run_data(run, {})["grounds"]["facts"]
     assert fact["sentence_of"] == "Ada" and "sentence_of" not in other

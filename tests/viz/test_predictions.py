@@ -1,4 +1,6 @@
-"""Predict, then reveal: what the reader is asked, that nothing told before gives it away, and that no constant guess wins."""
+"""Predict, then reveal: what the reader is asked, that nothing told before gives it away, and that no
+constant guess wins.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def test_every_write_from_sentences_has_a_question_on_a_fact(trace):
     asked = of("fact", predictions(trace.events))
     for each in asked:
         fact = each.quoted.splitlines()[0]
-        edges = [f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges]
+        edges = [
+            f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges
+        ]
         event = trace.events[each.reveal]
         if each.truth == "kept":
             assert fact in edges
@@ -113,11 +117,15 @@ def test_the_words_of_a_question_on_a_text_do_not_hold_its_answer(trace):
 
 def test_the_same_run_is_asked_about_the_same_way_each_time(trace):
     assert predictions(trace.events) == predictions(list(trace.events))
-    assert stepper(trace).live.data["run"]["questions"] == [each.as_json() for each in predictions(trace.events)]
+    assert stepper(trace).live.data["run"]["questions"] == [
+        each.as_json() for each in predictions(trace.events)
+    ]
 
 
 def test_a_run_that_stops_is_asked_about_as_far_as_it_goes(mended):
-    assert {each.kind for each in predictions(mended[:3])} <= set(ASKED_ABOUT) and not of("answer", predictions(mended[:-1]))
+    assert {each.kind for each in predictions(mended[:3])} <= set(ASKED_ABOUT) and not of(
+        "answer", predictions(mended[:-1])
+    )
 
 
 # --- it cannot be won with one key ---

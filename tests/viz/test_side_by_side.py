@@ -45,7 +45,10 @@ def test_the_table_says_the_same_without_the_pictures(shown):
 def test_what_a_model_wrote_cannot_become_markup():
     run = (
         Started(question=EVIL, dialect=EVIL),
-        Wrote(statement=EVIL, diff=Diff(added_nodes=(Node(EVIL), Node("b")), added_edges=(Edge(EVIL, EVIL, "b"),))),
+        Wrote(
+            statement=EVIL,
+            diff=Diff(added_nodes=(Node(EVIL), Node("b")), added_edges=(Edge(EVIL, EVIL, "b"),)),
+        ),
         Read(statement=EVIL, rows=({EVIL: EVIL}, EVIL), dialect=EVIL),
         Answered(text=EVIL, forced=False),
     )
@@ -55,7 +58,14 @@ def test_what_a_model_wrote_cannot_become_markup():
 
 def test_a_run_that_came_to_nothing_says_so():
     (spoken,) = side_by_side([(Started(question="?", dialect="Cypher"),)]).spoken
-    assert spoken.texts == ("Cypher", "nothing was written", "0 statements", "no read gave rows", "", "no answer")
+    assert spoken.texts == (
+        "Cypher",
+        "nothing was written",
+        "0 statements",
+        "no read gave rows",
+        "",
+        "no answer",
+    )
 
 
 @pytest.mark.parametrize("runs", [[], [()], [(Answered(text="x", forced=False),)]])

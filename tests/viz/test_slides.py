@@ -1,4 +1,6 @@
-"""Slides from a notebook: what is on them, that nothing is fetched or run, and what is said of a notebook that is none."""
+"""Slides from a notebook: what is on them, that nothing is fetched or run, and what is said of a notebook
+that is none.
+"""
 
 import json
 import re
@@ -21,11 +23,17 @@ def notebook(folder, *cells):
     made = [
         {"cell_type": "markdown", "source": each}
         if isinstance(each, str)
-        else {"cell_type": "code", "source": each[0], "outputs": [{"output_type": "execute_result", "data": each[1]}] if each[1] else []}
+        else {
+            "cell_type": "code",
+            "source": each[0],
+            "outputs": [{"output_type": "execute_result", "data": each[1]}] if each[1] else [],
+        }
         for each in cells
     ]
     path = folder / "a.ipynb"
-    path.write_text(json.dumps({"cells": made, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"cells": made, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}), encoding="utf-8"
+    )
     return path
 
 
@@ -34,7 +42,14 @@ def sections(page):
 
 
 def test_a_heading_is_a_slide_with_its_first_sentences_and_all_of_it_in_the_notes(tmp_path):
-    page = slides_of(notebook(tmp_path, "# Why?\n\nOne. Two. Three.", "## Because\n\n- **a** first\n- second `b`", "### Nothing below"))
+    page = slides_of(
+        notebook(
+            tmp_path,
+            "# Why?\n\nOne. Two. Three.",
+            "## Because\n\n- **a** first\n- second `b`",
+            "### Nothing below",
+        )
+    )
     first, second = sections(page)
     shown = re.sub(r"<aside.*?</aside>", "", first)
     assert "<h1>Why?</h1><p>One. Two.</p>" in shown and "Three" not in shown and "One. Two. Three." in first
@@ -49,7 +64,9 @@ def test_each_picture_or_table_has_a_slide_and_checks_imports_and_answers_have_n
         ("x = 7\nx", {"text/unmarked": "7"}), "## In the package\n\n- files",
     ]  # fmt: skip
     title, picture, rows, value = sections(slides_of(notebook(tmp_path, *cells)))
-    assert 'alt="a circle"' in picture and "data:image/svg+xml;base64," in picture and "show(1)" not in picture
+    assert (
+        'alt="a circle"' in picture and "data:image/svg+xml;base64," in picture and "show(1)" not in picture
+    )
     assert "<p>And next a table.</p>" in rows and "<td>1 &lt; 2</td>" in rows and "assert" not in rows
     assert '<pre class="gave">7</pre>' in value and "lab.exercise" not in title + picture + rows + value
 
@@ -61,7 +78,12 @@ def exercises(text):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_each_exercise_of_a_notebook_has_a_slide_with_its_text_above_its_own_code(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    asked = [number for number, cell in enumerate(cells) for _ in exercises("".join(cell["source"])) if cell["cell_type"] == "markdown"]
+    asked = [
+        number
+        for number, cell in enumerate(cells)
+        for _ in exercises("".join(cell["source"]))
+        if cell["cell_type"] == "markdown"
+    ]
     shown = [re.sub("<aside.*?</aside>", "", each, flags=re.DOTALL) for each in sections(slides_of(path))]
     slides = [each for each in shown if "<h2>Exercises</h2>" in each]
     assert len(slides) == len(asked) and all(slide.count("<p><b>") == 1 for slide in slides)
@@ -74,14 +96,27 @@ def test_each_exercise_of_a_notebook_has_a_slide_with_its_text_above_its_own_cod
 def test_nothing_of_a_notebook_is_run_or_fetched(tmp_path):
     evil = '<script>alert(1)</script><img src="https://x.example/a.png" onerror="alert(1)">'
     outputs = {"text/html": f"<table><tr><td>{evil}</td></tr></table>{evil}"}
-    cells = [f"# {evil}?", f"## S {evil}\n\n{evil} [a](javascript:alert(1)) ![b](https://x.example/b.png)", ("show()", outputs)]
-    cells += [("more()", {"text/html": '<img alt="x" src="data:image/svg+xml;base64,AAAA" onload="alert(1)">'})]
+    cells = [
+        f"# {evil}?",
+        f"## S {evil}\n\n{evil} [a](javascript:alert(1)) ![b](https://x.example/b.png)",
+        ("show()", outputs),
+    ]
+    cells += [
+        ("more()", {"text/html": '<img alt="x" src="data:image/svg+xml;base64,AAAA" onload="alert(1)">'})
+    ]
     page = slides_of(notebook(tmp_path, *cells))
-    assert page.count("<script>") == 1 and references(page, beside=True) == () and "javascript:" not in page and "onload" not in page
+    assert (
+        page.count("<script>") == 1
+        and references(page, beside=True) == ()
+        and "javascript:" not in page
+        and "onload" not in page
+    )
     assert re.search(r"default-src &#x27;none&#x27;; img-src data:;.*script-src &#x27;sha256-", page)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"cells": 7}', '{"cells": [{"source": ""}]}', "[" * 99_999])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"cells": 7}', '{"cells": [{"source": ""}]}', "[" * 99_999]
+)
 def test_a_file_that_is_no_notebook_is_named(tmp_path, text):
     (path := tmp_path / "b.ipynb").write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=r"b\.ipynb"):
@@ -106,4 +141,6 @@ def test_each_notebook_becomes_slides_that_fetch_nothing(path, tmp_path):
     (written,) = write_slides([path], tmp_path)
     page = written.read_text(encoding="utf-8")
     assert written.name == f"{path.stem}.slides.html" and references(page, beside=True) == ()
-    assert 8 < len(sections(page)) < 60 and "**" not in re.sub(r"<(pre|code).*?</\1>|<script.*", "", page, flags=re.DOTALL)
+    assert 8 < len(sections(page)) < 60 and "**" not in re.sub(
+        r"<(pre|code).*?</\1>|<script.*", "", page, flags=re.DOTALL
+    )

@@ -1,4 +1,6 @@
-"""The stepper's data and picture: every event is told, each has the right graph, texts stay text, and a fork says how it ended."""
+"""The stepper's data and picture: every event is told, each has the right graph, texts stay text, and a fork
+says how it ended.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,18 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.again.replay import Fork, Resources
-from kgot_lab.loop.events import Answered, Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import (
+    Answered,
+    Asked,
+    Ballot,
+    Read,
+    Repaired,
+    Started,
+    ToolCall,
+    ToolReturned,
+    Voted,
+    Wrote,
+)
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import Trace, graph_after, load_run
@@ -70,7 +83,10 @@ def drawn(run, number):
     """The ids, edges and marks of a graph in the data."""
     graph = run["graphs"][number]
     nodes = [run["nodes"][n]["id"] for n in graph["nodes"]]
-    edges = [(run["edges"][n]["source"], run["edges"][n]["type"], run["edges"][n]["target"]) for n in graph["edges"]]
+    edges = [
+        (run["edges"][n]["source"], run["edges"][n]["type"], run["edges"][n]["target"])
+        for n in graph["edges"]
+    ]
     return nodes, edges, graph["node_marks"], graph["edge_marks"]
 
 
@@ -103,7 +119,9 @@ def test_prompt_and_reply_of_every_question_are_there_word_for_word(trace, walke
     run = walked.live.data["run"]
     for event, told in zip(trace.events, run["events"], strict=True):
         if isinstance(event, Asked):
-            assert [(role, run["texts"][text]) for role, text in told["prompt"]] == [(m.role, m.text) for m in event.prompt.messages]
+            assert [(role, run["texts"][text]) for role, text in told["prompt"]] == [
+                (m.role, m.text) for m in event.prompt.messages
+            ]
             assert run["texts"][told["reply"]] == event.reply
 
 
@@ -118,7 +136,9 @@ def test_the_graph_at_each_event_is_the_graph_that_the_writes_gave(trace, walked
         if isinstance(event, Wrote):
             added = {node.id for node in event.diff.added_nodes}
             assert {nodes[at] for at, mark in node_marks.items() if mark == "added"} == added
-            assert len(edge_marks) == len(event.diff.added_edges) + len(event.diff.removed_edges) + len(event.diff.changed_edges)
+            assert len(edge_marks) == len(event.diff.added_edges) + len(event.diff.removed_edges) + len(
+                event.diff.changed_edges
+            )
         elif isinstance(event, Answered):
             assert set(node_marks.values()) <= {"answer"} and set(edge_marks.values()) <= {"evidence"}
         else:
@@ -149,7 +169,9 @@ def test_a_node_that_is_removed_later_has_a_place_while_it_is_there():
 def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
     edges = tuple(Edge("hub", "has", f"leaf {number}") for number in range(DRAWN_OF_RUN + 20))
     nodes = (Node("hub"), *(Node(edge.target) for edge in edges))
-    run = stepper([Started(question="?"), Wrote(statement="x", diff=Diff(added_nodes=nodes, added_edges=edges))]).live.data["run"]
+    run = stepper(
+        [Started(question="?"), Wrote(statement="x", diff=Diff(added_nodes=nodes, added_edges=edges))]
+    ).live.data["run"]
     assert (
         len(run["graphs"][-1]["nodes"]) == DRAWN_OF_RUN
         and run["graphs"][-1]["note"] == f"Shows {DRAWN_OF_RUN} of {DRAWN_OF_RUN + 21} nodes."
@@ -173,7 +195,11 @@ def test_the_data_of_a_run_stays_small(trace, walked):
 def test_a_vote_is_known_by_its_first_question_its_ballots_and_its_end(mended):
     first, second = polls(mended)
     assert isinstance(mended[first["start"]], Asked) and isinstance(mended[first["end"]], Voted)
-    assert [choice for _, choice in first["ballots"]] == ["INSERT"] * 3 and first["possible"] == 5 and first["choice"] == "INSERT"
+    assert (
+        [choice for _, choice in first["ballots"]] == ["INSERT"] * 3
+        and first["possible"] == 5
+        and first["choice"] == "INSERT"
+    )
     assert all(isinstance(mended[at], Ballot) for at, _ in (*first["ballots"], *second["ballots"]))
     assert second["choice"] == "RETRIEVE" and second["start"] > first["end"]
 
@@ -193,7 +219,9 @@ def test_a_mended_statement_is_shown_with_every_form_it_had_and_why_each_was_ref
     first, second = repairs_before(mended, at)
     assert (first.statement, first.mended, second.mended) == ("add(", "add(1", mended[at].statement)
     words = stepper(mended).live.data["run"]["events"][at]["words"]
-    assert "2 times before" in words and words.index(">add(<") < words.index(">add(1<") < words.index("Ada Lovelace")
+    assert "2 times before" in words and words.index(">add(<") < words.index(">add(1<") < words.index(
+        "Ada Lovelace"
+    )
     assert words.count("refused: ") == 2
 
 
@@ -209,19 +237,27 @@ def test_a_statement_that_ran_at_once_has_no_repairs(mended):
 def test_each_fact_knows_since_which_event_it_is_there_and_where_it_is_said(trace, walked):
     run = walked.live.data["run"]
     facts, passages, last = run["grounds"]["facts"], run["grounds"]["passages"], graph_after(trace.events)
-    assert {tuple(fact["edge"]) for fact in facts if fact["edge"]} >= {(e.source, e.type, e.target) for e in last.edges}
+    assert {tuple(fact["edge"]) for fact in facts if fact["edge"]} >= {
+        (e.source, e.type, e.target) for e in last.edges
+    }
     for fact in facts:
         if fact["since"] > 0:
             wrote = trace.events[fact["since"]]
-            assert isinstance(wrote, Wrote) and fact["text"] in {fact_of(edge) for edge in wrote.diff.added_edges}
+            assert isinstance(wrote, Wrote) and fact["text"] in {
+                fact_of(edge) for edge in wrote.diff.added_edges
+            }
         for said in fact["said"]:
             where = passages[said["passage"]] if said["passage"] >= 0 else None
             assert where is None or isinstance(trace.events[where["event"]], ToolReturned)
             sentence = run["texts"][said["sentence"]]
-            assert where is None or " ".join(sentence.split()) in " ".join(run["texts"][where["text"]].split())
+            assert where is None or " ".join(sentence.split()) in " ".join(
+                run["texts"][where["text"]].split()
+            )
     answer = trace.events[-1]
     if isinstance(answer, Answered):
-        assert [facts[number]["text"] for number in run["grounds"]["evidence"]] == [str(row) for row in answer.evidence]
+        assert [facts[number]["text"] for number in run["grounds"]["evidence"]] == [
+            str(row) for row in answer.evidence
+        ]
 
 
 def test_what_the_steps_took_is_what_the_ledger_says(trace, walked):
@@ -246,7 +282,9 @@ def evil_events():
         Voted(choice=EVIL, inserts=1, retrieves=0, invalid=0, possible=1, reasons=(EVIL,)),
         ToolReturned(call=ToolCall(EVIL, {EVIL: EVIL}), text=EVIL, sources=(Document(EVIL, EVIL, EVIL),)),
         Repaired(statement=EVIL, error=EVIL, mended="x" + EVIL),
-        Wrote(statement="x" + EVIL, diff=Diff(added_nodes=(node, Node("b")), added_edges=(edge,)), source=EVIL),
+        Wrote(
+            statement="x" + EVIL, diff=Diff(added_nodes=(node, Node("b")), added_edges=(edge,)), source=EVIL
+        ),
         Read(statement=EVIL, rows=({EVIL: EVIL},)),
         happened.Answered(text=EVIL, forced=False, evidence=(EVIL,), passages=(EVIL,)),
     ]
@@ -264,7 +302,11 @@ def test_no_text_of_a_run_becomes_markup():
 
 def test_no_text_of_a_fork_becomes_markup():
     events = evil_events()
-    changed = [*events[:1], Asked(role=EVIL, model=EVIL, prompt=events[1].prompt, reply="other" + EVIL), *events[2:]]
+    changed = [
+        *events[:1],
+        Asked(role=EVIL, model=EVIL, prompt=events[1].prompt, reply="other" + EVIL),
+        *events[2:],
+    ]
     made = Fork(tuple(changed), graph_after(changed), 1, 0, 1, EVIL)
     (fork,) = stepper(events, forks=[made]).live.data["forks"]
     tags = Tags(fork["change"]["lines"])
@@ -274,9 +316,21 @@ def test_no_text_of_a_fork_becomes_markup():
 def test_the_picture_of_a_hostile_run_is_sound_and_fetches_nothing():
     picture = stepper(evil_events()).picture
     root = ET.fromstring(picture.svg)
-    assert {node.tag.split("}")[1] for node in root.iter()} <= {"svg", "title", "desc", "rect", "text", "g", "path", "polygon", "circle"}
+    assert {node.tag.split("}")[1] for node in root.iter()} <= {
+        "svg",
+        "title",
+        "desc",
+        "rect",
+        "text",
+        "g",
+        "path",
+        "polygon",
+        "circle",
+    }
     names = {name for node in root.iter() for name in node.attrib}
-    assert not [name for name in names if "href" in name or name.startswith("on")] and "url(" not in picture.svg
+    assert (
+        not [name for name in names if "href" in name or name.startswith("on")] and "url(" not in picture.svg
+    )
 
 
 # --- the picture ---
@@ -284,9 +338,20 @@ def test_the_picture_of_a_hostile_run_is_sound_and_fetches_nothing():
 
 def test_the_picture_holds_question_steps_answer_and_the_last_graph(trace, walked):
     picture = walked.picture
-    said = " ".join(node.text or "" for node in ET.fromstring(picture.svg).iter() if node.tag.endswith("}text"))
-    assert "Answer: " in said and "Step 1: search(" in said and trace.question.split()[0] in said and "wrote +" in said
-    assert picture.nodes == len(graph_after(trace.events)) and key_of(picture.svg) and picture.svg.count("data-picture") == 1
+    said = " ".join(
+        node.text or "" for node in ET.fromstring(picture.svg).iter() if node.tag.endswith("}text")
+    )
+    assert (
+        "Answer: " in said
+        and "Step 1: search(" in said
+        and trace.question.split()[0] in said
+        and "wrote +" in said
+    )
+    assert (
+        picture.nodes == len(graph_after(trace.events))
+        and key_of(picture.svg)
+        and picture.svg.count("data-picture") == 1
+    )
     assert trace.question.split()[-1] in picture.alt and picture._repr_html_().startswith("<img src=")
 
 
@@ -320,7 +385,10 @@ def test_a_stepper_says_where_it_is():
     assert view.at == 7 and "event 7 of 38" in repr(view)
 
 
-@pytest.mark.parametrize("message", [{}, {"at": 99}, {"at": -1}, {"at": "3"}, {"fork": 3}, {"fork": "3", "change": "x"}, {"forks": 0}])
+@pytest.mark.parametrize(
+    "message",
+    [{}, {"at": 99}, {"at": -1}, {"at": "3"}, {"fork": 3}, {"fork": "3", "change": "x"}, {"forks": 0}],
+)
 def test_a_message_that_makes_no_sense_changes_nothing(message):
     view = stepper(STORM, forks=[])
     assert view._heard(message) == {} and view.at == len(STORM.events) - 1 and view.forks == []
@@ -340,7 +408,9 @@ def test_every_kind_of_event_has_a_caption_of_its_own():
         happened.Parsed(text="", problem="none"),
         Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0),
     ]
-    assert all(caption(event) != type(event).__name__ for event in other) and len({caption(event) for event in other}) == len(other)
+    assert all(caption(event) != type(event).__name__ for event in other) and len(
+        {caption(event) for event in other}
+    ) == len(other)
 
 
 # --- time travel ---
@@ -358,8 +428,12 @@ def test_a_recorded_fork_stands_beside_its_run_with_both_graphs_and_what_differs
     difference = graph_after(STORM.events).diff(VOLCANO.graph)
     left, right = (drawn(fork["ends"], number) for number in fork["ends"]["of"])
     assert set(left[0]) == set(graph_after(STORM.events).ids) and set(right[0]) == set(VOLCANO.graph.ids)
-    assert {left[0][at] for at, mark in left[2].items() if mark == "removed"} == {node.id for node in difference.removed_nodes}
-    assert {right[0][at] for at, mark in right[2].items() if mark == "added"} == {node.id for node in difference.added_nodes}
+    assert {left[0][at] for at, mark in left[2].items() if mark == "removed"} == {
+        node.id for node in difference.removed_nodes
+    }
+    assert {right[0][at] for at, mark in right[2].items() if mark == "added"} == {
+        node.id for node in difference.added_nodes
+    }
     assert len(left[3]) == len(difference.removed_edges) and len(right[3]) == len(difference.added_edges)
     assert (fork["first"], fork["avoided"], fork["asked"], fork["difference"]) == (3, 0, 7, str(difference))
 
@@ -409,25 +483,45 @@ def test_without_a_sandbox_an_edited_statement_says_so():
 
 
 def test_a_fork_with_a_model_and_a_tool_goes_on_to_an_answer(mended):
-    llm = scripted(write={"statements": ['add("Ada Lovelace", "born in", "Paris")']}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
+    llm = scripted(
+        write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
+        vote=votes("R", "R", "R"),
+        parse={"answer": "Paris"},
+    )
     view = stepper(mended, live=Resources([TOOL], llm))
     made = view.fork(of(ToolReturned, mended), "Ada Lovelace was born in Paris.")
-    assert view.live.data["model"] and made.answer == "Paris" == view.live.data["forks"][0]["answer"] and made.asked == 5
+    assert (
+        view.live.data["model"]
+        and made.answer == "Paris" == view.live.data["forks"][0]["answer"]
+        and made.asked == 5
+    )
 
 
 def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
     def broken(query: str) -> str:
         raise ZeroDivisionError("the tool is broken")
 
-    read = {"forced": {"statement": "result = []"}, "reread": {"statement": "result = []"}, "guess": {"answer": "?"}}
+    read = {
+        "forced": {"statement": "result = []"},
+        "reread": {"statement": "result = []"},
+        "guess": {"answer": "?"},
+    }
     llm = scripted(tools=call("Paris"), vote=votes("I"), **read)
     view = stepper(
-        mended, live=Resources([TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm)
+        mended,
+        live=Resources(
+            [TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm
+        ),
     )
-    tools = next(number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools")
+    tools = next(
+        number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools"
+    )
     view._heard({"fork": tools, "change": json.dumps(call("Paris"))})
     returned = [event for event in view.forks[0].events if isinstance(event, ToolReturned) and event.failed]
-    assert returned[0].text == "search is broken: ZeroDivisionError: the tool is broken" and view.forks[0].answer == "?"
+    assert (
+        returned[0].text == "search is broken: ZeroDivisionError: the tool is broken"
+        and view.forks[0].answer == "?"
+    )
 
 
 def test_a_stepper_is_a_view_of_a_notebook_with_its_picture_first():

@@ -1,4 +1,6 @@
-"""What characters see, side by side: nothing is drawn that one of them may not see, and everything stands at its place."""
+"""What characters see, side by side: nothing is drawn that one of them may not see, and everything stands at
+its place.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ ILSE, ODO, CRYPT = (TOWN.ids[key] for key in ("ilse", "odo", "crypt"))
 
 def colours_in(picture: str) -> dict[str, str]:
     """The colour of each kind in the legend."""
-    return {kind: fill for fill, kind in re.findall(r'fill="(#\w+)"[^<]*/></g><text [^<]*>([a-z]+)</text>', picture)}
+    return {
+        kind: fill
+        for fill, kind in re.findall(r'fill="(#\w+)"[^<]*/></g><text [^<]*>([a-z]+)</text>', picture)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +41,46 @@ def test_each_sees_its_own_and_who_knows_is_shown_by_which_way(beside):
     assert "The Crypt" in odo.svg and "The Crypt" not in ilse.svg
     assert "The path: Brother Odo – The Crypt." in odo.alt and "path" not in ilse.alt
     page = beside._repr_html_()
-    assert page.count("<img") == 2 and "Brother Odo – GUARDS – The Crypt (a type that others do not follow)" in page
+    assert (
+        page.count("<img") == 2
+        and "Brother Odo – GUARDS – The Crypt (a type that others do not follow)" in page
+    )
 
 
 def test_a_picture_tells_nothing_that_its_npc_may_not_know(beside):
-    hidden = [str(value) for each in TOWN.entities if each.id not in (ILSE, ODO) and (value := each.attributes.get("secret_knowledge"))]
+    hidden = [
+        str(value)
+        for each in TOWN.entities
+        if each.id not in (ILSE, ODO) and (value := each.attributes.get("secret_knowledge"))
+    ]
     assert hidden and not [text for text in hidden for picture in beside.pictured if text in picture.svg]
 
 
 def test_what_both_see_stands_at_one_place(beside):
     ilse, odo = beside.pictured
-    assert all(odo.positions[name] == ilse.positions[name] for name in ("The Shrine of Reeds", "The Town Watch", "Brother Odo"))
+    assert all(
+        odo.positions[name] == ilse.positions[name]
+        for name in ("The Shrine of Reeds", "The Town Watch", "Brother Odo")
+    )
 
 
 def test_a_colour_means_the_same_in_both_pictures():
     pictured = sights_beside(settled(TOWN), [TOWN.ids["tessa"], TOWN.ids["lenna"]], CRYPT).pictured
     tessa, lenna = (colours_in(picture.svg) for picture in pictured)
     assert "quest" in tessa.keys() - lenna.keys() and {"item", "concept"} <= lenna.keys() - tessa.keys()
-    assert len({*tessa.items(), *lenna.items()}) == len({*tessa, *lenna}) == len({*tessa.values(), *lenna.values()})
+    assert (
+        len({*tessa.items(), *lenna.items()})
+        == len({*tessa, *lenna})
+        == len({*tessa.values(), *lenna.values()})
+    )
 
 
 def test_the_same_words_stand_in_the_table(beside):
     told = repr(beside)
     assert "Who knows of The Crypt?: 2 rows" in told and "Ilse Marrow" in told
-    assert beside.table().sheets[0].rows[0][3:5] == ("no", "") and beside.table().sheets[0].rows[1][3] == "yes"
+    assert (
+        beside.table().sheets[0].rows[0][3:5] == ("no", "") and beside.table().sheets[0].rows[1][3] == "yes"
+    )
 
 
 def test_two_of_one_name_are_two_nodes():

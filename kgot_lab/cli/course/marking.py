@@ -16,9 +16,13 @@ NOT_PROOF = "not proof against cheating: a file says what its writer wanted; the
 
 def show_marks(
     files: Annotated[list[Path], typer.Argument(help="files that readers wrote with lab.hand_in(NAME)")],
-    as_csv: Annotated[Path | None, typer.Option("--csv", help="write the table to this file, for a spreadsheet")] = None,
+    as_csv: Annotated[
+        Path | None, typer.Option("--csv", help="write the table to this file, for a spreadsheet")
+    ] = None,
 ) -> None:
-    """Show who solved which exercise at which try, from files handed in; a damaged file is named and left out."""
+    """Show who solved which exercise at which try, from files handed in; a damaged file is named and left
+    out.
+    """
     from kgot_lab.draw.marks import gathered_marks, read_hand_in
     from kgot_lab.draw.table import Table
     from kgot_lab.writing import write_whole
@@ -44,4 +48,6 @@ def show_marks(
             say(f"the table is in {as_csv}")
         say(NOT_PROOF)
     if damaged:
-        raise BadInput(f"{counted(damaged, 'file')} of {len(handed) + damaged} could not be taken into account")
+        raise BadInput(
+            f"{counted(damaged, 'file')} of {len(handed) + damaged} could not be taken into account"
+        )

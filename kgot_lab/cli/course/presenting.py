@@ -12,7 +12,9 @@ def make_slides(
     notebooks: Annotated[list[Path], typer.Argument(help="notebooks, as they are stored; nothing is run")],
     folder: Annotated[Path, typer.Option("--folder", help="where the slides go")] = Path("slides"),
 ) -> None:
-    """Write notebooks as slides, one HTML file each that fetches nothing: arrow keys, n for notes, one slide a page on paper."""
+    """Write notebooks as slides, one HTML file each that fetches nothing: arrow keys, n for notes, one slide
+    a page on paper.
+    """
     from kgot_lab.viz.slides import write_slides
 
     for path in write_slides(notebooks, folder):

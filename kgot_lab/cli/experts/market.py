@@ -1,4 +1,6 @@
-"""`kgot-lab experts`: the experts of this computer or of a marketplace, published in one and fetched from one."""
+"""`kgot-lab experts`: the experts of this computer or of a marketplace, published in one and fetched from
+one.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,30 @@ from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 
 experts = typer.Typer(
-    help="List, publish and fetch experts, see what people contradict in their graphs, and withdraw tokens.", no_args_is_help=True
+    help="List, publish and fetch experts, see what people contradict in their graphs, and withdraw tokens.",
+    no_args_is_help=True,
 )
 StoreOfExperts = Annotated[
-    str | None, typer.Option("--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME")
+    str | None,
+    typer.Option(
+        "--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME"
+    ),
 ]
-FolderOfGraphs = Annotated[Path | None, typer.Option("--graphs", help="the folder of graphs that `kgot-lab serve` is started with")]
-_Models = Annotated[Path | None, typer.Option("--models", help="the YAML file of models that `kgot-lab serve` is started with")]
+FolderOfGraphs = Annotated[
+    Path | None, typer.Option("--graphs", help="the folder of graphs that `kgot-lab serve` is started with")
+]
+_Models = Annotated[
+    Path | None,
+    typer.Option("--models", help="the YAML file of models that `kgot-lab serve` is started with"),
+]
 _MARKET = "a folder of exported experts, or the address that it is served at"
 
 
 @experts.command("list")
 def list_of_experts(
-    market: Annotated[str | None, typer.Argument(help=f"{_MARKET}; without it those of this computer are listed")] = None,
+    market: Annotated[
+        str | None, typer.Argument(help=f"{_MARKET}; without it those of this computer are listed")
+    ] = None,
     store: StoreOfExperts = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -36,31 +49,47 @@ def list_of_experts(
 
     if market is None:
         held = office_at(None, store, searching=False).tables.experts()
-        rows = [{"id": each.id, "name": each.name, "description": each.description, "graphs": list(each.graphs)} for each in held]
+        rows = [
+            {"id": each.id, "name": each.name, "description": each.description, "graphs": list(each.graphs)}
+            for each in held
+        ]
         print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
         return
     rows = [each.to_json() for each in listed_experts(market)]
-    print_rows(rows, as_json, lambda row: f"{row['name']}: {_scores_told(row['scores'])}  {row['description']}".rstrip())
+    print_rows(
+        rows,
+        as_json,
+        lambda row: f"{row['name']}: {_scores_told(row['scores'])}  {row['description']}".rstrip(),
+    )
     terminal.say(counted(len(rows), "expert"))
 
 
 @experts.command("publish")
 def publish_expert(
     expert: Annotated[str, typer.Argument(help="the id of an expert, as `kgot-lab experts list` shows it")],
-    market: Annotated[Path, typer.Argument(help="the folder of a marketplace; one that is not there is made")],
+    market: Annotated[
+        Path, typer.Argument(help="the folder of a marketplace; one that is not there is made")
+    ],
     store: StoreOfExperts = None,
     graphs: FolderOfGraphs = None,
     score: Annotated[
-        list[str] | None, typer.Option("--score", help="what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along")
+        list[str] | None,
+        typer.Option(
+            "--score", help="what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
+        ),
     ] = None,
 ) -> None:
-    """Publish an expert in the folder of a marketplace, with its hash and its measured scores: no conversation and no graph goes along."""
+    """Publish an expert in the folder of a marketplace, with its hash and its measured scores: no
+    conversation and no graph goes along.
+    """
     from kgot_lab.experts.delegation.marketplace import published_expert
     from kgot_lab.experts.portable import exported
     from kgot_lab.experts.scores import expert_scores, numbers_measured
 
     if ":/" in str(market):  # as a path has it, of an address
-        raise BadInput("experts are published in a folder: name it, and put it behind an address by a server of files")
+        raise BadInput(
+            "experts are published in a folder: name it, and put it behind an address by a server of files"
+        )
     office = desk_at(graphs, store).office
     told = exported(office.expert(expert), office.graphs)
     measured = numbers_measured(expert_scores(office, expert)["measured"] or {}) | _scores_given(score or [])
@@ -70,17 +99,24 @@ def publish_expert(
 
 @experts.command("fetch")
 def fetch_expert(
-    name: Annotated[str, typer.Argument(help="the name of an expert, as `kgot-lab experts list MARKET` shows it")],
+    name: Annotated[
+        str, typer.Argument(help="the name of an expert, as `kgot-lab experts list MARKET` shows it")
+    ],
     market: Annotated[str, typer.Argument(help=_MARKET)],
     store: StoreOfExperts = None,
     graphs: FolderOfGraphs = None,
     models: _Models = None,
     standing_for: Annotated[
-        list[str] | None, typer.Option("--graph", help="THEIRS=OURS: which graph of yours stands for one that the expert names; repeat")
+        list[str] | None,
+        typer.Option(
+            "--graph", help="THEIRS=OURS: which graph of yours stands for one that the expert names; repeat"
+        ),
     ] = None,
     dry: Annotated[bool, typer.Option("--dry", help="only see whether it fits, and keep nothing")] = False,
 ) -> None:
-    """Fetch an expert from a marketplace: one with another hash than the index says is refused, and what does not fit leaves nothing."""
+    """Fetch an expert from a marketplace: one with another hash than the index says is refused, and what does
+    not fit leaves nothing.
+    """
     from kgot_lab.experts.delegation.marketplace import fetched_expert
     from kgot_lab.experts.portable import taken
 

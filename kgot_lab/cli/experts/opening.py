@@ -1,4 +1,6 @@
-"""The experts of this computer, as the commands open them: where they are kept, with their graphs and their models."""
+"""The experts of this computer, as the commands open them: where they are kept, with their graphs and their
+models.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def place_of_store(store: str | None) -> str:
 
 
 def place_of_proposals(store: str | None) -> str:
-    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the experts', whose name is its own."""
+    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the
+    experts', whose name is its own.
+    """
     place = place_of_store(store)
     if "://" in place or place == ":memory:":
         return place
@@ -33,7 +37,12 @@ def place_of_proposals(store: str | None) -> str:
 
 
 def office_at(
-    graphs: Path | None, store: str | None, model: str = "local", models: Path | None = None, *, searching: bool = True
+    graphs: Path | None,
+    store: str | None,
+    model: str = "local",
+    models: Path | None = None,
+    *,
+    searching: bool = True,
 ) -> ExpertOffice:
     """The office of a server: its graphs, its tables, its models, and the experts that come with the package.
 
@@ -68,8 +77,12 @@ def office_at(
     return office
 
 
-def desk_at(graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False) -> LearningDesk:
-    """The office of a server with what was accepted for its graphs, as its doors have it, for a command that answers no question."""
+def desk_at(
+    graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False
+) -> LearningDesk:
+    """The office of a server with what was accepted for its graphs, as its doors have it, for a command that
+    answers no question.
+    """
     from kgot_lab.experts.learning.desk import LearningDesk
     from kgot_lab.experts.learning.ledger import open_proposals
 

@@ -25,16 +25,23 @@ def list_tokens(store: StoreOfExperts = None, as_json: options.AsJson = False) -
     from kgot_lab.experts.doors.tokens import held_tokens
 
     with _tables_there(store) as tables:
-        rows = [{"tenant": each.tenant, "role": each.role, "made": each.made.isoformat(timespec="seconds")} for each in held_tokens(tables)]
+        rows = [
+            {"tenant": each.tenant, "role": each.role, "made": each.made.isoformat(timespec="seconds")}
+            for each in held_tokens(tables)
+        ]
     print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
     terminal.say(counted(len(rows), "token"))
 
 
 def revoke_tenant(
-    tenant: Annotated[str, typer.Argument(help="whose tokens are to hold no more, as `kgot-lab experts tokens` shows it")],
+    tenant: Annotated[
+        str, typer.Argument(help="whose tokens are to hold no more, as `kgot-lab experts tokens` shows it")
+    ],
     store: StoreOfExperts = None,
 ) -> None:
-    """Withdraw all tokens of a tenant, also on servers that are running; the conversations stay, for a token made anew."""
+    """Withdraw all tokens of a tenant, also on servers that are running; the conversations stay, for a token
+    made anew.
+    """
     from kgot_lab.experts.doors.tokens import revoke_tokens
 
     with _tables_there(store) as tables:
@@ -51,7 +58,9 @@ def _tables_there(store: str | None) -> Iterator[ExpertTables]:
 
     place = place_of_store(store)
     if "://" not in place and not Path(place).is_file():
-        raise BadInput(f"no experts are kept in {place}: name the --store that kgot-lab serve is started with")
+        raise BadInput(
+            f"no experts are kept in {place}: name the --store that kgot-lab serve is started with"
+        )
     tables = open_experts(place)
     try:
         yield tables

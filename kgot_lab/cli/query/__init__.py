@@ -1,1 +1,3 @@
-"""`kgot-lab query GRAPH …`: every question to a graph, from the command line; `kgot-lab mcp GRAPH`: the same for assistants."""
+"""`kgot-lab query GRAPH …`: every question to a graph, from the command line; `kgot-lab mcp GRAPH`: the same
+for assistants.
+"""

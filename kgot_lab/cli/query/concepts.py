@@ -16,20 +16,27 @@ from kgot_lab.errors import BadInput
 @queries.command("concepts", rich_help_panel="Whole graphs")
 def _concepts(
     context: typer.Context,
-    output: Annotated[Path, typer.Option("--output", help="the new file for the graph: a snapshot (.json), .graphml or .ttl")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", help="the new file for the graph: a snapshot (.json), .graphml or .ttl"),
+    ],
     model: Annotated[str, typer.Option("--model", help=options.MODELS)] = "local",
     models: options.ModelsFile = None,
     only: Annotated[str, typer.Option("--only", help="only passages of files whose path begins so")] = "",
     most: Annotated[int | None, typer.Option("--max-passages", min=1, help="only the first passages")] = None,
-    relations: Annotated[bool, typer.Option("--relations-only", help="leave keywords and dimensions out: half the calls")] = False,
+    relations: Annotated[
+        bool, typer.Option("--relations-only", help="leave keywords and dimensions out: half the calls")
+    ] = False,
     calls: options.MaxCalls = None,
     seconds: options.MaxSeconds = None,
     dollars: options.MaxDollars = None,
 ) -> None:
-    """Read concepts, keywords and dimensions in documents and docstrings with a model; nothing without the words that say it.
+    """Read concepts, keywords and dimensions in documents and docstrings with a model; nothing without the
+    words that say it.
 
-    What it takes is told before a model is asked; with --dry-run (before the name of this command) that is all. What was read is kept, so
-    the same command goes on where it was interrupted, and asks nothing a second time.
+    What it takes is told before a model is asked; with --dry-run (before the name of this command) that is
+    all. What was read is kept, so the same command goes on where it was interrupted, and asks nothing a
+    second time.
     """
     from kgot_lab.cli.asking import rate_of
     from kgot_lab.extraction.concepts.grown import read_concepts, what_it_takes
@@ -42,9 +49,15 @@ def _concepts(
         raise BadInput(f"{output} is there already, and would be lost: name another file")
     folder = Path(named.where).expanduser()
     graph = named.graph
-    passages = [each for each in passages_to_read(graph, folder if folder.is_dir() else None) if each.file.startswith(only)][:most]
+    passages = [
+        each
+        for each in passages_to_read(graph, folder if folder.is_dir() else None)
+        if each.file.startswith(only)
+    ][:most]
     if not passages:
-        raise BadInput(f"nothing in {named.where} says enough to be read: no paragraph of a document, and no description of code")
+        raise BadInput(
+            f"nothing in {named.where} says enough to be read: no paragraph of a document, and no description of code"
+        )
     budget = terminal.budget_of(calls, seconds, dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
     takes = what_it_takes(passages, about=not relations, rate=rate_of(llm))
@@ -54,7 +67,14 @@ def _concepts(
         return
     terminal.say(f"estimate: {told}")
     with terminal.bar("passages") as shown_rows:
-        grown = read_concepts(graph, passages, llm, about=not relations, cache=False if named.fresh else None, progress=shown_rows)
+        grown = read_concepts(
+            graph,
+            passages,
+            llm,
+            about=not relations,
+            cache=False if named.fresh else None,
+            progress=shown_rows,
+        )
     write_graph(grown.graph, output)
     terminal.say(repr(grown))
     terminal.say(f"{output}: {grown.graph}")

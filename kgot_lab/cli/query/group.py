@@ -27,14 +27,28 @@ queries = typer.Typer(
 @queries.callback()
 def about(
     context: typer.Context,
-    graph: Annotated[str, typer.Argument(help="a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown")],
+    graph: Annotated[
+        str,
+        typer.Argument(
+            help="a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown"
+        ),
+    ],
     namespace: Annotated[str | None, typer.Option("--namespace", help="which graph of a server")] = None,
-    beside: Annotated[list[str] | None, typer.Option("--with", help="ask another graph too: NAME=GRAPH; repeat for more")] = None,
+    beside: Annotated[
+        list[str] | None, typer.Option("--with", help="ask another graph too: NAME=GRAPH; repeat for more")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--no-cache", help="read all files of a folder again")] = False,
-    dask: Annotated[str | None, typer.Option("--dask", help="the address of a Dask scheduler, whose workers read the folder")] = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="say what would be asked of what, and ask nothing")] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", help="the address of a Dask scheduler, whose workers read the folder"),
+    ] = None,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="say what would be asked of what, and ask nothing")
+    ] = False,
 ) -> None:
-    """Ask a graph. Ends with 0 found, 1 error, 2 wrong words, 3 nothing found, 4 rules are broken, 124 out of time, 130 interrupted."""
+    """Ask a graph. Ends with 0 found, 1 error, 2 wrong words, 3 nothing found, 4 rules are broken, 124 out of
+    time, 130 interrupted.
+    """
     if not graph.strip():
         raise BadInput('name a graph: a file, an address, or a folder ("." for the one you are in)')
     others: dict[str, str] = {}
@@ -58,27 +72,40 @@ def command_of(question: GraphQuestion) -> Callable[..., None]:
         named: Named = context.obj
         shape = shape_of(given)
         arguments = {each.name: given[each.name] for each in question.parameters}
-        arguments = {name: value or None if isinstance(value, list) else value for name, value in arguments.items()}
+        arguments = {
+            name: value or None if isinstance(value, list) else value for name, value in arguments.items()
+        }
         if named.dry:
-            told = ", ".join(f"{name} = {value!r}" for name, value in arguments.items() if value not in (None, [], False))
-            terminal.say(f"would ask {question.name} of {named.where}{told and f' with {told}'}: {question.help}")
+            told = ", ".join(
+                f"{name} = {value!r}" for name, value in arguments.items() if value not in (None, [], False)
+            )
+            terminal.say(
+                f"would ask {question.name} of {named.where}{told and f' with {told}'}: {question.help}"
+            )
             return
         named.quiet = shape.quiet
         with within_time(shape.timeout):
-            # a search ranks several graphs together and tells a thing that two know once; to the others they are one graph
+            # a search ranks several graphs together and tells a thing that two know once; to the others they
+            # are one graph
             result = question.ask(named.whole if question.name == "search" else named.graph, **arguments)
         tell_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for each in question.parameters:
         required = each.default is inspect.Parameter.empty
-        told = typer.Argument(help=each.help) if required else typer.Option(f"--{each.name.replace('_', '-')}", help=each.help)
+        told = (
+            typer.Argument(help=each.help)
+            if required
+            else typer.Option(f"--{each.name.replace('_', '-')}", help=each.help)
+        )
         parameters.append(_parameter(each.name, Annotated[each.type, told], each.default))
     parameters += [_parameter(name, type, default) for name, (type, default) in SHARED.items()]
     return as_command(run, parameters, question.help)
 
 
-def as_command(run: Callable[..., None], parameters: list[inspect.Parameter], help: str) -> Callable[..., None]:
+def as_command(
+    run: Callable[..., None], parameters: list[inspect.Parameter], help: str
+) -> Callable[..., None]:
     """A function that typer reads as if these parameters were written in it."""
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}

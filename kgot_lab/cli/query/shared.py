@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from kgot_lab.methods.printed import MethodResult
     from kgot_lab.methods.search.several import SeveralGraphs
 
-NOTHING, RULES_BROKEN, OUT_OF_TIME = 3, 4, 124  # exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
+NOTHING, RULES_BROKEN, OUT_OF_TIME = (
+    3,
+    4,
+    124,
+)  # exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
 
 
 class OutputForm(StrEnum):
@@ -67,13 +71,20 @@ class Named:
             return self._open(self.where)
         if "graph" in self.beside:
             raise BadInput("--with graph=… : graph is the name of the one that is asked; give another")
-        return SeveralGraphs.of({"graph": self._open(self.where)} | {name: self._open(where) for name, where in self.beside.items()})
+        return SeveralGraphs.of(
+            {"graph": self._open(self.where)}
+            | {name: self._open(where) for name, where in self.beside.items()}
+        )
 
     def _open(self, where: str) -> PropertyGraph:
         from kgot_lab.toolkit.opened import opened_graph
         from kgot_lab.workers import workers_at
 
-        options: dict[str, Any] = {"namespace": self.namespace, "cache": False if self.fresh else None, "say": self._say}
+        options: dict[str, Any] = {
+            "namespace": self.namespace,
+            "cache": False if self.fresh else None,
+            "say": self._say,
+        }
         if not Path(where).expanduser().is_dir():
             return opened_graph(where, **options)
         with workers_at(self.dask) if self.dask else nullcontext() as client:
@@ -108,7 +119,11 @@ def spared(context: typer.Context, output: Path | None) -> Path | None:
         return output
     for where in (named.where, *named.beside.values()):
         asked = Path(where).expanduser()
-        if "://" not in where and asked.exists() and (asked.resolve() == output.resolve() or asked.resolve() in output.resolve().parents):
+        if (
+            "://" not in where
+            and asked.exists()
+            and (asked.resolve() == output.resolve() or asked.resolve() in output.resolve().parents)
+        ):
             is_what = "what is asked" if asked.is_file() else f"a file of {where}, which is asked"
             raise BadInput(f"{output} is {is_what}: name another --output")
     return output
@@ -118,14 +133,25 @@ _Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv 
 _Json = Annotated[bool, typer.Option("--json", help="the same as --format json")]
 _Csv = Annotated[bool, typer.Option("--csv", help="the same as --format csv")]
 _Markdown = Annotated[bool, typer.Option("--markdown", help="the same as --format markdown")]
-AnswerFile = Annotated[Path | None, typer.Option("--output", callback=spared, help="write the answer into this file")]
-_Explain = Annotated[bool, typer.Option("--explain", help="tell all columns, the score by lane, and how it came about")]
+AnswerFile = Annotated[
+    Path | None, typer.Option("--output", callback=spared, help="write the answer into this file")
+]
+_Explain = Annotated[
+    bool, typer.Option("--explain", help="tell all columns, the score by lane, and how it came about")
+]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="say nothing on standard error but errors")]
 _Verbose = Annotated[bool, typer.Option("--verbose", help="the same as --explain")]
-_Color = Annotated[bool | None, typer.Option("--color/--no-color", help="colours in tables; by default on a terminal")]
+_Color = Annotated[
+    bool | None, typer.Option("--color/--no-color", help="colours in tables; by default on a terminal")
+]
 _Most = Annotated[int | None, typer.Option("--max-results", min=1, help="tell so many rows at most")]
-_Threshold = Annotated[float | None, typer.Option("--threshold", help="only rows with at least this score or risk")]
-_Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help=f"stop after so many seconds, with exit code {OUT_OF_TIME}")]
+_Threshold = Annotated[
+    float | None, typer.Option("--threshold", help="only rows with at least this score or risk")
+]
+_Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", min=0.001, help=f"stop after so many seconds, with exit code {OUT_OF_TIME}"),
+]
 SHARED: Mapping[str, tuple[Any, Any]] = {
     "format": (_Format, OutputForm.TABLE),
     "as_json": (_Json, False),
@@ -146,7 +172,11 @@ def shape_of(given: Mapping[str, Any]) -> OutputShape:
     """The shape that the shared options say; raises BadInput for two forms at once."""
     short = [
         form
-        for form, name in ((OutputForm.JSON, "as_json"), (OutputForm.CSV, "as_csv"), (OutputForm.MARKDOWN, "as_markdown"))
+        for form, name in (
+            (OutputForm.JSON, "as_json"),
+            (OutputForm.CSV, "as_csv"),
+            (OutputForm.MARKDOWN, "as_markdown"),
+        )
         if given[name]
     ]
     forms = list(dict.fromkeys([*short, *([given["format"]] if given["format"] != OutputForm.TABLE else [])]))
@@ -191,7 +221,9 @@ class _OutOfTime(BaseException):
 
 
 def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = False) -> None:
-    """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a code that says so."""
+    """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a
+    code that says so.
+    """
     from kgot_lab.methods.can_it import Capability
 
     columns, rows = shown_rows(result, shape)
@@ -212,35 +244,58 @@ def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], lis
     """The columns and rows that are told: of a search without --explain the parts of the score are left out."""
     columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
     if shape.threshold is not None:
-        place = next((columns.index(name) for name in ("score", "risk", "priority", "value") if name in columns), None)
+        place = next(
+            (columns.index(name) for name in ("score", "risk", "priority", "value") if name in columns), None
+        )
         if place is None:
-            raise BadInput(f"this answer has no score to hold against --threshold; its columns are {', '.join(columns)}")
+            raise BadInput(
+                f"this answer has no score to hold against --threshold; its columns are {', '.join(columns)}"
+            )
         rows = [row for row in rows if isinstance(row[place], int | float) and row[place] >= shape.threshold]
     rows = rows[: shape.max_results]
     lanes = ("embedding", "text", "graph", "intent", "path", "sources")
     if not shape.explain and set(lanes) <= set(columns) and shape.format != OutputForm.JSON:
         kept = [place for place, name in enumerate(columns) if name not in lanes]
-        columns, rows = [columns[place] for place in kept], [tuple(row[place] for place in kept) for row in rows]
+        columns, rows = (
+            [columns[place] for place in kept],
+            [tuple(row[place] for place in kept) for row in rows],
+        )
     return columns, rows
 
 
-def written_result(result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputShape) -> str:
+def written_result(
+    result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputShape
+) -> str:
     """An answer as a text in its form."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
     if shape.format == OutputForm.JSON:
         kept = [dict(zip(columns, row, strict=True)) for row in rows]
-        return json.dumps({"title": result.title, "rows": kept, "why": list(result.why)}, ensure_ascii=False, indent=1, default=_plain)
+        return json.dumps(
+            {"title": result.title, "rows": kept, "why": list(result.why)},
+            ensure_ascii=False,
+            indent=1,
+            default=_plain,
+        )
     if shape.format == OutputForm.CSV:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(columns)
         table.writerows([[_cell(value, short=False) for value in row] for row in rows])
         return text.getvalue().rstrip("\n")
-    cells = tuple(tuple(Cell(_cell(value, short=shape.format == OutputForm.TABLE and not shape.explain)) for value in row) for row in rows)
+    cells = tuple(
+        tuple(
+            Cell(_cell(value, short=shape.format == OutputForm.TABLE and not shape.explain)) for value in row
+        )
+        for row in rows
+    )
     grid = Grid(result.title, tuple(columns), cells, words=True)
     text_ = grid.markdown if shape.format == OutputForm.MARKDOWN else grid.text if rows else result.title
-    told = [f"- {line}" if shape.format == OutputForm.MARKDOWN else f"  {line}" for line in result.why] if shape.explain else []
+    told = (
+        [f"- {line}" if shape.format == OutputForm.MARKDOWN else f"  {line}" for line in result.why]
+        if shape.explain
+        else []
+    )
     return "\n".join([text_, *([""] * bool(told and shape.format == OutputForm.MARKDOWN)), *told])
 
 
@@ -252,7 +307,10 @@ def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | Non
         lines = list(map(harmless, text.split("\n")))
         if color is None and os.environ.get("NO_COLOR"):
             color = False
-        typer.echo("\n".join([*(typer.style(line, bold=True, fg="cyan") for line in lines[:bold]), *lines[bold:]]), color=color)
+        typer.echo(
+            "\n".join([*(typer.style(line, bold=True, fg="cyan") for line in lines[:bold]), *lines[bold:]]),
+            color=color,
+        )
     else:
         write_whole(output, text + "\n", "the answer")
 

@@ -1,4 +1,6 @@
-"""The commands of `query` about many questions, or about whole graphs: check, compare, merge, write, estimate."""
+"""The commands of `query` about many questions, or about whole graphs: check, compare, merge, write,
+estimate.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ _MANY = "Many questions"
 _WHOLE = "Whole graphs"
 _Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
 _Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
-_Out = Annotated[Path, typer.Option("--output", help="the file to write: a snapshot (.json), .graphml or .ttl")]
+_Out = Annotated[
+    Path, typer.Option("--output", help="the file to write: a snapshot (.json), .graphml or .ttl")
+]
 
 
 class HeldTo(StrEnum):
@@ -46,7 +50,10 @@ class HeldTo(StrEnum):
 def _batch(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(help='a file with a question in each line, as it stands behind GRAPH or as JSON; "-" for standard input')
+        str,
+        typer.Argument(
+            help='a file with a question in each line, as it stands behind GRAPH or as JSON; "-" for standard input'
+        ),
     ],
     parallel: Annotated[int, typer.Option("--parallel", min=1, help="how many processes answer")] = 1,
     output: AnswerFile = None,
@@ -69,7 +76,10 @@ def _batch(
                 terminal.say(f"error: {each.line}: {each.error}")
             else:
                 columns, rows = shown_rows(each.result, OutputShape(OutputForm.JSON))
-                row = {"asked": each.line, **json.loads(written_result(each.result, columns, rows, OutputShape(OutputForm.JSON)))}
+                row = {
+                    "asked": each.line,
+                    **json.loads(written_result(each.result, columns, rows, OutputShape(OutputForm.JSON))),
+                }
             told.append(json.dumps(row, ensure_ascii=False))
             if output is None:
                 put_text(told[-1], None)
@@ -83,11 +93,16 @@ def _batch(
 def _pipeline(
     context: typer.Context,
     questions: Annotated[
-        str, typer.Argument(help='questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}')
+        str,
+        typer.Argument(
+            help='questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}'
+        ),
     ],
     format: _Format = OutputForm.TABLE,
     output: AnswerFile = None,
-    explain: Annotated[bool, typer.Option("--explain", help="tell all columns and how it came about")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="tell all columns and how it came about")
+    ] = False,
     timeout: _Timeout = None,
 ) -> None:
     """Ask one question after another, each about what the one before found; the last answer is told."""
@@ -108,7 +123,9 @@ def _pipeline(
 @queries.command("validate", rich_help_panel=_WHOLE)
 def _validate(
     context: typer.Context,
-    vocabulary: Annotated[HeldTo, typer.Option("--vocabulary", help="what types it is held to")] = HeldTo.UNIFIED,
+    vocabulary: Annotated[
+        HeldTo, typer.Option("--vocabulary", help="what types it is held to")
+    ] = HeldTo.UNIFIED,
     format: _Format = OutputForm.TABLE,
     output: AnswerFile = None,
     most: Annotated[int, typer.Option("--max-results", min=1, help="tell so many faults at most")] = 50,
@@ -129,10 +146,20 @@ def _validate(
         held = {HeldTo.UNIFIED: UNIFIED, HeldTo.CODE: CODE, HeldTo.CURATED: CURATED}[vocabulary]
         report = check_rules(named.graph, held)
         rows = [
-            (each.rule.number, fault.level, fault.where, fault.what, fault.do) for each in report.broken for fault in each.faults[:most]
+            (each.rule.number, fault.level, fault.where, fault.what, fault.do)
+            for each in report.broken
+            for fault in each.faults[:most]
         ]
-    counts = tuple(f"rule {each.rule.number}, {each.rule.says}: broken {len(each):,} times" for each in report.broken)
-    result = TableFound(str(report), ("rule", "severity", "where", "what", "do"), tuple(rows[:most]), counts, named.graph.ids[:1] or ("",))
+    counts = tuple(
+        f"rule {each.rule.number}, {each.rule.says}: broken {len(each):,} times" for each in report.broken
+    )
+    result = TableFound(
+        str(report),
+        ("rule", "severity", "where", "what", "do"),
+        tuple(rows[:most]),
+        counts,
+        named.graph.ids[:1] or ("",),
+    )
     tell_result(result, OutputShape(format, output, explain=bool(rows)), verdict=True)
     if not report.sound:
         raise typer.Exit(RULES_BROKEN)
@@ -164,9 +191,13 @@ def _compare(
 
 @queries.command("import-graph", rich_help_panel=_WHOLE)
 def _import_graph(
-    context: typer.Context, other: Annotated[str, typer.Argument(help="a graph to take in, named as the graph is")], output: _Out
+    context: typer.Context,
+    other: Annotated[str, typer.Argument(help="a graph to take in, named as the graph is")],
+    output: _Out,
 ) -> None:
-    """Write the graph together with another: what both have is there once, and where they differ this graph's word holds."""
+    """Write the graph together with another: what both have is there once, and where they differ this graph's
+    word holds.
+    """
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.stores.files import check_graph_file, write_graph
 
@@ -184,7 +215,9 @@ def _import_graph(
     write_graph(whole, output)
     terminal.say(f"{output}: {whole}")
     if differing:
-        terminal.say(f"note: {len(differing)} nodes differ, and are as {named.where} has them: {', '.join(differing[:10])}")
+        terminal.say(
+            f"note: {len(differing)} nodes differ, and are as {named.where} has them: {', '.join(differing[:10])}"
+        )
 
 
 @queries.command("export-graph", rich_help_panel=_WHOLE)
@@ -207,7 +240,9 @@ def _export_graph(context: typer.Context, output: _Out) -> None:
 def _estimate_cost(
     context: typer.Context,
     question: Annotated[str, typer.Argument(help="a question as `ask` would put it")],
-    model: Annotated[str, typer.Option("--model", help=f"the model that would be asked; {options.MODELS}")] = "local",
+    model: Annotated[
+        str, typer.Option("--model", help=f"the model that would be asked; {options.MODELS}")
+    ] = "local",
     times: Annotated[int, typer.Option("--times", min=1, help="how often")] = 1,
 ) -> None:
     """What `ask` would cost: calls, tokens, seconds and dollars, before a model is asked. None is."""
@@ -223,7 +258,9 @@ def _estimate_cost(
     put_text(str(estimate({"ask": times}, {"ask": sizes}, rate_of(llm))), None)
 
 
-def _compared(named: Named, other: str, format: OutputForm, output: Path | None, timeout: float | None) -> None:
+def _compared(
+    named: Named, other: str, format: OutputForm, output: Path | None, timeout: float | None
+) -> None:
     from kgot_lab.methods.structure.selection import what_changed
 
     if named.dry:

@@ -20,12 +20,22 @@ if TYPE_CHECKING:
 
 _PANEL = "In words"
 _Model = Annotated[
-    str | None, typer.Option("--model", help=f"who tells it in words; without one the context is told as it is; {options.MODELS}")
+    str | None,
+    typer.Option(
+        "--model", help=f"who tells it in words; without one the context is told as it is; {options.MODELS}"
+    ),
 ]
-_Session = Annotated[Path | None, typer.Option("--session", help="a file that keeps question and answer, for follow-up")]
-_Json = Annotated[bool, typer.Option("--json", help="tell it as one JSON object, with the context and what is cited")]
+_Session = Annotated[
+    Path | None, typer.Option("--session", help="a file that keeps question and answer, for follow-up")
+]
+_Json = Annotated[
+    bool, typer.Option("--json", help="tell it as one JSON object, with the context and what is cited")
+]
 _Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
-_Limit = Annotated[int, typer.Option("--limit", min=1, help="how many nodes the answer may rest on, besides their neighbours")]
+_Limit = Annotated[
+    int,
+    typer.Option("--limit", min=1, help="how many nodes the answer may rest on, besides their neighbours"),
+]
 _Question = Annotated[str, typer.Argument(help="a question in plain words")]
 
 
@@ -46,7 +56,13 @@ def _ask(
 
     kept = Conversation(session) if session else None
     told = _tell(
-        context, model, models, output, as_json, timeout, lambda named, llm: asked_in_words(named.graph, question, llm, limit=limit)
+        context,
+        model,
+        models,
+        output,
+        as_json,
+        timeout,
+        lambda named, llm: asked_in_words(named.graph, question, llm, limit=limit),
     )
     if kept and told:
         kept.add(told)
@@ -56,7 +72,9 @@ def _ask(
 def _follow_up(
     context: typer.Context,
     question: _Question,
-    session: Annotated[Path, typer.Option("--session", help="the file of the conversation that this follows")],
+    session: Annotated[
+        Path, typer.Option("--session", help="the file of the conversation that this follows")
+    ],
     model: _Model = None,
     models: options.ModelsFile = None,
     limit: _Limit = 10,
@@ -91,7 +109,15 @@ def _explain(
     """What a node is: its properties and edges, in words where there is a model."""
     from kgot_lab.toolkit.answering import explained_node
 
-    _tell(context, model, models, output, as_json, timeout, lambda named, llm: explained_node(named.graph, node, llm))
+    _tell(
+        context,
+        model,
+        models,
+        output,
+        as_json,
+        timeout,
+        lambda named, llm: explained_node(named.graph, node, llm),
+    )
 
 
 @queries.command("summarize", rich_help_panel=_PANEL)
@@ -121,7 +147,15 @@ def _context(
     """What the graph says about a question, as text to put before a model of one's own."""
     from kgot_lab.toolkit.answering import asked_in_words
 
-    _tell(context, None, None, output, as_json, timeout, lambda named, _: asked_in_words(named.graph, question, limit=limit))
+    _tell(
+        context,
+        None,
+        None,
+        output,
+        as_json,
+        timeout,
+        lambda named, _: asked_in_words(named.graph, question, limit=limit),
+    )
 
 
 def _tell(
@@ -143,7 +177,11 @@ def _tell(
         return None
     with within_time(timeout):
         graph = named.graph  # read before a model is loaded: a wrong name is told at once
-        llm = terminal.connect_model(model, models=str(models) if models else None) if model and len(graph) else None
+        llm = (
+            terminal.connect_model(model, models=str(models) if models else None)
+            if model and len(graph)
+            else None
+        )
         told = make(named, llm)
     if as_json:
         about = {
@@ -153,7 +191,12 @@ def _tell(
             "nodes": list(told.nodes),
             "cited": list(told.cited),
         }
-        put_text(json.dumps(about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1), output)
+        put_text(
+            json.dumps(
+                about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1
+            ),
+            output,
+        )
     else:
         put_text(told.text, output)
     if told.model and not told.cited:

@@ -1,6 +1,8 @@
-"""Accounts: profiles, positions, watchlists and preferences, in tables of their own and never in the graph; and the outbox.
+"""Accounts: profiles, positions, watchlists and preferences, in tables of their own and never in the graph;
+and the outbox.
 
-The graph knows whose a private node is by a key without meaning, the owner, which only these tables can turn into a user.
+The graph knows whose a private node is by a key without meaning, the owner, which only these tables can turn
+into a user.
 """
 
 from __future__ import annotations
@@ -68,10 +70,16 @@ class OutboxEntry:
 
 
 class Accounts:
-    """The accounts in some tables; `now` is the clock, `new_owner` makes the keys by which the graph knows an owner."""
+    """The accounts in some tables; `now` is the clock, `new_owner` makes the keys by which the graph knows an
+    owner.
+    """
 
     def __init__(
-        self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now, new_owner: Callable[[], str] = lambda: secrets.token_hex(8)
+        self,
+        storage: TableStorage,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        new_owner: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         self.storage, self.now, self._new_owner = storage, now, new_owner
 
@@ -81,13 +89,16 @@ class Accounts:
     def __enter__(self) -> Accounts:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
         self.storage.close()
 
-    # --- reading ------------------------------------------------------------------------------------------------------
+    # --- reading
+    # ------------------------------------------------------------------------------------------------------
 
     def users(self) -> tuple[str, ...]:
         """The users, by name."""
@@ -100,11 +111,15 @@ class Accounts:
             user = _user(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
-        held = tuple(HeldPosition(symbol, Decimal(shares), Decimal(cost), moment(at)) for symbol, shares, cost, at in positions)
+        held = tuple(
+            HeldPosition(symbol, Decimal(shares), Decimal(cost), moment(at))
+            for symbol, shares, cost, at in positions
+        )
         told = tuple(json.loads(goals)), json.loads(preferences)
         return UserAccount(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
 
-    # --- changing -----------------------------------------------------------------------------------------------------
+    # --- changing
+    # -----------------------------------------------------------------------------------------------------
 
     def set_profile(
         self,
@@ -121,7 +136,10 @@ class Accounts:
         if risk_tolerance not in get_args(RiskTolerance):
             raise UnknownName("risk tolerance", str(risk_tolerance), get_args(RiskTolerance))
         try:
-            told = {"goals": json.dumps(list(goals), allow_nan=False), "preferences": json.dumps(dict(preferences or {}), allow_nan=False)}
+            told = {
+                "goals": json.dumps(list(goals), allow_nan=False),
+                "preferences": json.dumps(dict(preferences or {}), allow_nan=False),
+            }
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
         values = told | {"user": user, "risk_tolerance": risk_tolerance, "horizon": asked_for(horizon)}
@@ -132,13 +150,19 @@ class Accounts:
                 self.storage.rows(sql.NEW_PROFILE, values | {"owner": self._new_owner()})
             return self.account(user)
 
-    def set_position(self, user: str, symbol: str, shares: Decimal | int | str, average_cost: Decimal | int | str) -> None:
+    def set_position(
+        self, user: str, symbol: str, shares: Decimal | int | str, average_cost: Decimal | int | str
+    ) -> None:
         """Note how many shares of an asset a user holds, and at what cost on average; none ends the position.
 
-        Raises BadInput for a position without a symbol and for what is no number, without repeating what was given.
+        Raises BadInput for a position without a symbol and for what is no number, without repeating what was
+        given.
         """
         key = {"user": _user(user), "symbol": _symbol(symbol, "a position")}
-        count, cost = _amount(shares, "the shares of a position"), _amount(average_cost, "the average cost of a position")
+        count, cost = (
+            _amount(shares, "the shares of a position"),
+            _amount(average_cost, "the average cost of a position"),
+        )
         with self.storage.changing():
             self._profile(user) or self._refuse_unknown()
             if not count:
@@ -157,7 +181,8 @@ class Accounts:
             else:
                 self.storage.rows(sql.WATCH, key | {"at": instant(self.now(), "now")})
 
-    # --- the outbox ---------------------------------------------------------------------------------------------------
+    # --- the outbox
+    # ---------------------------------------------------------------------------------------------------
 
     def post(self, briefing: Briefing) -> bool:
         """Put a briefing in the outbox, once for ever by its key; whether it was not there before."""
@@ -189,7 +214,8 @@ class Accounts:
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
             self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- inside
+    # -------------------------------------------------------------------------------------------------------
 
     def _profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
         return self.storage.rows(sql.PROFILE, {"user": _user(user)})
@@ -198,8 +224,12 @@ class Accounts:
         raise BadInput("this user has no profile; make one with set_profile")
 
 
-def open_accounts(place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now) -> Accounts:
-    """Accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address; never in the place of a graph."""
+def open_accounts(
+    place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
+) -> Accounts:
+    """Accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address; never in the place
+    of a graph.
+    """
     return Accounts(open_tables(sql.ACCOUNTS_LAYOUT, place, namespace=namespace), now=now)
 
 
@@ -218,9 +248,13 @@ def _symbol(symbol: str, what: str) -> str:
 def _amount(value: Decimal | int | str, what: str) -> Decimal:
     """A number, exactly as it was written; a float is not, so it is refused."""
     try:
-        amount = Decimal(value) if isinstance(value, Decimal | int | str) and not isinstance(value, bool) else None
+        amount = (
+            Decimal(value) if isinstance(value, Decimal | int | str) and not isinstance(value, bool) else None
+        )
     except InvalidOperation:
         amount = None
     if amount is None or not amount.is_finite() or amount < 0:
-        raise BadInput(f'{what} is a number, 0 or more, as a whole number, a Decimal or a text such as "12.5"')
+        raise BadInput(
+            f'{what} is a number, 0 or more, as a whole number, a Decimal or a text such as "12.5"'
+        )
     return amount

@@ -1,7 +1,8 @@
-"""The briefing: whether a user is to hear of a signal, decided from the signal, what it reaches, and what the user holds and wants.
+"""The briefing: whether a user is to hear of a signal, decided from the signal, what it reaches, and what the
+user holds and wants.
 
-A briefing needs a signal: an insight of type signal with an action, that is live and reaches an asset which the user holds or watches. An
-event that reaches a holding is no reason by itself.
+A briefing needs a signal: an insight of type signal with an action, that is live and reaches an asset which
+the user holds or watches. An event that reaches a holding is no reason by itself.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Wishes:
             return wishes
         except (TypeError, ValueError):
             known = ", ".join(cls.__dataclass_fields__)
-            raise BadInput(f"preferences for briefings are {known}: two numbers, two lists, and true or false") from None
+            raise BadInput(
+                f"preferences for briefings are {known}: two numbers, two lists, and true or false"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ class Signal:
 
 @dataclass(frozen=True)
 class Briefing:
-    """What a user is told: of which signal, what it bears upon, by which paths, from what evidence, and until when that is fresh."""
+    """What a user is told: of which signal, what it bears upon, by which paths, from what evidence, and until
+    when that is fresh.
+    """
 
     user: str = field(repr=False)
     signal: str
@@ -86,18 +91,26 @@ class Briefing:
 
     @property
     def key(self) -> str:
-        """The same for the same user, signal and action, however often it is decided: what makes a repeat impossible."""
+        """The same for the same user, signal and action, however often it is decided: what makes a repeat
+        impossible.
+        """
         return briefing_key(self.user, self.signal, self.action)
 
     @property
     def text(self) -> str:
         """The briefing in words, with its disclaimer."""
-        symbols = [f"{each.symbol} ({'held' if each.symbol in self.held else 'watched'})" for each in self.reached]
-        lines = [f"{self.action} signal, strength {self.strength:.2f}, for {', '.join(symbols)}: {self.summary}"]
+        symbols = [
+            f"{each.symbol} ({'held' if each.symbol in self.held else 'watched'})" for each in self.reached
+        ]
+        lines = [
+            f"{self.action} signal, strength {self.strength:.2f}, for {', '.join(symbols)}: {self.summary}"
+        ]
         lines += [f"path: {each} (weight {each.weight:.2f})" for each in self.reached]
         lines += [f"evidence: {shown_name(each)} ({each.id})" for each in self.evidence]
         until = self.live_until.isoformat() if self.live_until else "no time that is known"
-        return "\n".join([*lines, f"generated {self.generated_at.isoformat()}, fresh until {until}", DISCLAIMER])
+        return "\n".join(
+            [*lines, f"generated {self.generated_at.isoformat()}, fresh until {until}", DISCLAIMER]
+        )
 
     def to_json(self) -> dict[str, Json]:
         """What is put in the outbox."""
@@ -136,7 +149,9 @@ class Holdings(NamedTuple):
 
 
 def signals(view: InvestmentView) -> tuple[Signal, ...]:
-    """The live signals with an action that an owner sees, each with the live nodes it was derived from, by id."""
+    """The live signals with an action that an owner sees, each with the live nodes it was derived from, by
+    id.
+    """
     with view.reading():
         found = [each for each in view.nodes("Insight") if Signal(each).action]
         edges = view.edges_from([each.node.id for each in found], ["derived_from"])
@@ -147,7 +162,9 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
     return tuple(Signal(each, tuple(by_signal.get(each.node.id, {}).values()), view.time) for each in found)
 
 
-def decide(signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, wishes: Wishes = Wishes()) -> Briefing | Withheld:
+def decide(
+    signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, wishes: Wishes = Wishes()
+) -> Briefing | Withheld:
     """A briefing where a user is to hear of a signal, or why not: a pure function of what it is given."""
     if unwanted := _unwanted(signal, wishes):
         return unwanted
@@ -156,7 +173,11 @@ def decide(signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, 
     theirs = [each for each in reached if each.symbol in wanted]
     near = tuple(each for each in theirs if each.weight >= wishes.least_weight)
     if not near:
-        return Withheld("what it reaches is too far away" if theirs else "it reaches nothing that the user holds or watches")
+        return Withheld(
+            "what it reaches is too far away"
+            if theirs
+            else "it reaches nothing that the user holds or watches"
+        )
     properties = signal.insight.node.properties
     return Briefing(
         holdings.user,
@@ -194,12 +215,17 @@ def briefings(
     decays: Mapping[str, float] = DECAYS,
     told: Container[str] = (),
 ) -> Iterable[Briefing]:
-    """The briefings that a user's view of the graph calls for now, by signal, but for those whose keys are among `told`.
+    """The briefings that a user's view of the graph calls for now, by signal, but for those whose keys are
+    among `told`.
 
-    To ask again gives the same, with the same keys. What a signal reaches is looked up only where that can make a briefing.
+    To ask again gives the same, with the same keys. What a signal reaches is looked up only where that can
+    make a briefing.
     """
     for signal in signals(view):
-        if _unwanted(signal, wishes) or briefing_key(holdings.user, signal.insight.node.id, signal.action) in told:
+        if (
+            _unwanted(signal, wishes)
+            or briefing_key(holdings.user, signal.insight.node.id, signal.action) in told
+        ):
             continue
         decided = decide(signal, reach(view, signal.insight.node.id, decays=decays), holdings, wishes)
         if isinstance(decided, Briefing):

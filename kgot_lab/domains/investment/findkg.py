@@ -1,8 +1,10 @@
-"""FinDKG's relations as a table, and an importer of its rows: what of a dynamic financial graph fits the eight node and edge types.
+"""FinDKG's relations as a table, and an importer of its rows: what of a dynamic financial graph fits the
+eight node and edge types.
 
-FinDKG (Li and Sanna Passino 2024, arXiv 2407.10909) has 12 types of entities and 15 relations, with a date for each row. A general
-organisation (ORG) is a Company where it has a ticker and else an Institution, which its rows do not say, so the caller does. Countries
-become properties; people, products and concepts have no node here: what is said of them is left out, and counted.
+FinDKG (Li and Sanna Passino 2024, arXiv 2407.10909) has 12 types of entities and 15 relations, with a date
+for each row. A general organisation (ORG) is a Company where it has a ticker and else an Institution, which
+its rows do not say, so the caller does. Countries become properties; people, products and concepts have no
+node here: what is said of them is left out, and counted.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class RelationRule(NamedTuple):
 _STANDING = ("Asset", "Company", "Sector")
 _EVENT, _BODY, _COMPANY = ("MarketEvent",), ("Institution",), ("Company",)
 _UP, _DOWN, _ISSUER = {"direction": "positive"}, {"direction": "negative"}, {"role": "issuer"}
-RELATION_RULES: tuple[RelationRule, ...] = (  # the first that fits; what fits none is left out, with its reason
+RELATION_RULES: tuple[
+    RelationRule, ...
+] = (  # the first that fits; what fits none is left out, with its reason
     RelationRule("Has", _COMPANY, ("Asset",), "issued_by", turned=True),
     RelationRule("Announce", _BODY, _EVENT, "affects", turned=True, properties=_ISSUER),
     RelationRule("Announce", _COMPANY, _EVENT, "affects", turned=True),
@@ -97,18 +101,24 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Imported:
-    """What rows became: nodes and edges to write into a graph that knows owns (INVESTMENT_WITH_COMPANIES), and what was left out."""
+    """What rows became: nodes and edges to write into a graph that knows owns (INVESTMENT_WITH_COMPANIES),
+    and what was left out.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     left: tuple[LeftOut, ...]
 
 
-def import_findkg(rows: Iterable[FinRow], *, told: Mapping[str, Mapping[str, Json]] | None = None) -> Imported:
-    """Nodes and edges of the investment vocabulary from rows of FinDKG; `told` gives properties of entities by name.
+def import_findkg(
+    rows: Iterable[FinRow], *, told: Mapping[str, Mapping[str, Json]] | None = None
+) -> Imported:
+    """Nodes and edges of the investment vocabulary from rows of FinDKG; `told` gives properties of entities
+    by name.
 
-    An asset is found by the symbol it is told to have, or else by its name; an ORG with a ticker is a Company. Relations may be written
-    with underscores, as in its files. Raises BadInput for a relation, a type or a day that is none.
+    An asset is found by the symbol it is told to have, or else by its name; an ORG with a ticker is a
+    Company. Relations may be written with underscores, as in its files. Raises BadInput for a relation, a
+    type or a day that is none.
     """
     told = told or {}
     nodes: dict[str, Node] = {}
@@ -118,7 +128,10 @@ def import_findkg(rows: Iterable[FinRow], *, told: Mapping[str, Mapping[str, Jso
         if located := _located(row, told):
             nodes[located.id] = _joined(nodes.get(located.id), located)
             continue
-        ends = [_node(name, kind, row.day, told.get(name, {})) for name, kind in ((row.head, row.head_type), (row.tail, row.tail_type))]
+        ends = [
+            _node(name, kind, row.day, told.get(name, {}))
+            for name, kind in ((row.head, row.head_type), (row.tail, row.tail_type))
+        ]
         head, tail = ends
         if head is None or tail is None:
             what = row.head_type if head is None else row.tail_type
@@ -126,7 +139,12 @@ def import_findkg(rows: Iterable[FinRow], *, told: Mapping[str, Mapping[str, Jso
             continue
         rule = _rule(row.relation, head.labels[0], tail.labels[0])
         if rule is None or head.id == tail.id:
-            left.append(LeftOut(row, f"{row.relation} from {head.labels[0]} to {tail.labels[0]} is no edge of the investment vocabulary"))
+            left.append(
+                LeftOut(
+                    row,
+                    f"{row.relation} from {head.labels[0]} to {tail.labels[0]} is no edge of the investment vocabulary",
+                )
+            )
             continue
         source, target = (tail, head) if rule.turned else (head, tail)
         for node in (head, tail):
@@ -174,8 +192,19 @@ def _node(name: str, kind: str, day: str, told: Mapping[str, Json]) -> Node | No
 
 
 def _joined(before: Node | None, node: Node) -> Node:
-    return node if before is None else Node(node.id, node.labels, dict(before.properties) | dict(node.properties))
+    return (
+        node
+        if before is None
+        else Node(node.id, node.labels, dict(before.properties) | dict(node.properties))
+    )
 
 
 def _rule(relation: str, head: str, tail: str) -> RelationRule | None:
-    return next((each for each in RELATION_RULES if each.relation == relation and head in each.heads and tail in each.tails), None)
+    return next(
+        (
+            each
+            for each in RELATION_RULES
+            if each.relation == relation and head in each.heads and tail in each.tails
+        ),
+        None,
+    )

@@ -21,8 +21,14 @@ def one_each(nodes: Iterable[Node]) -> list[Node]:
         require_key(node.id, "the id of a node")
         before = found.get(node.id)
         if before is not None and before.labels != node.labels:
-            raise BadInput(f"node {shortly(node.id)} is given with two types: {before.labels} and {node.labels}")
-        found[node.id] = Node(node.id, node.labels, dict(before.properties) | dict(node.properties) if before else node.properties)
+            raise BadInput(
+                f"node {shortly(node.id)} is given with two types: {before.labels} and {node.labels}"
+            )
+        found[node.id] = Node(
+            node.id,
+            node.labels,
+            dict(before.properties) | dict(node.properties) if before else node.properties,
+        )
     return list(found.values())
 
 
@@ -43,7 +49,9 @@ def require_key(text: str, what: str) -> None:
 
 
 def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
-    """An edge that says the same both ways in the order of its ends; its key is the owner's, and not the caller's."""
+    """An edge that says the same both ways in the order of its ends; its key is the owner's, and not the
+    caller's.
+    """
     edge = fit_edge(edge)
     for end in (edge.source, edge.target):
         require_key(end, "an end of an edge")
@@ -56,8 +64,14 @@ def ownership_faults(nodes: Sequence[Node], there: Mapping[str, DatedNode], owne
     for node in nodes:
         where = f"node {shortly(node.id)}"
         if not node.id.startswith(prefix) or (not owner and "/" in node.id):
-            do = f"begin it with {shortly(prefix)}" if owner else "write it without / in its id, or give its owner"
-            yield Fault("error", "its id does not say whose it is", where, do + "; investment_node makes such ids")
+            do = (
+                f"begin it with {shortly(prefix)}"
+                if owner
+                else "write it without / in its id, or give its owner"
+            )
+            yield Fault(
+                "error", "its id does not say whose it is", where, do + "; investment_node makes such ids"
+            )
         elif node.id in there and node.labels != there[node.id].node.labels:
             do = "give the new one another id, or expire this one"
             yield Fault("error", f"it is there with the type {there[node.id].node.labels[0]}", where, do)

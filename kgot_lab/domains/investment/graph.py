@@ -1,4 +1,6 @@
-"""The graph that lasts: what is written is checked, dated and given its expiry; nothing is deleted, so any time can be looked at again."""
+"""The graph that lasts: what is written is checked, dated and given its expiry; nothing is deleted, so any
+time can be looked at again.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from pathlib import Path
 from types import TracebackType
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.given import edge_in_order, one_each, ownership_faults, require_key, require_owner
+from kgot_lab.domains.investment.given import (
+    edge_in_order,
+    one_each,
+    ownership_faults,
+    require_key,
+    require_owner,
+)
 from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime
 from kgot_lab.domains.investment.naming import asked_for
 from kgot_lab.domains.investment.versions import EdgeIds, GivenEnds, GraphChange, edge_ids, last_time
@@ -28,7 +36,9 @@ from kgot_lab.types import Edge, Node
 
 @dataclass(frozen=True)
 class GraphUpdate:
-    """What a write did: ids of nodes that are new or changed, edges that are, how many stayed as they were, and what it was warned of."""
+    """What a write did: ids of nodes that are new or changed, edges that are, how many stayed as they were,
+    and what it was warned of.
+    """
 
     nodes: tuple[str, ...] = ()
     edges: tuple[EdgeIds, ...] = ()
@@ -40,7 +50,8 @@ class GraphUpdate:
 
 
 class InvestmentGraph:
-    """An investment graph in tables; `now` is its clock, `lifetimes` how long facts stay fresh, `vocabulary` what it may hold.
+    """An investment graph in tables; `now` is its clock, `lifetimes` how long facts stay fresh, `vocabulary`
+    what it may hold.
 
     A clock that goes back does not: what is written then is dated by the last change before it.
     """
@@ -61,24 +72,35 @@ class InvestmentGraph:
     def __enter__(self) -> InvestmentGraph:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
         self.storage.close()
 
-    # --- reading ------------------------------------------------------------------------------------------------------
+    # --- reading
+    # ------------------------------------------------------------------------------------------------------
 
     def view(self, owner: str = "", *, at: datetime | None = None) -> InvestmentView:
-        """The graph as an owner sees it at a time: what all share and what is their own, live then; without a time, now."""
+        """The graph as an owner sees it at a time: what all share and what is their own, live then; without a
+        time, now.
+        """
         require_owner(owner)
-        return InvestmentView(self.storage, owner, self._time() if at is None else instant(at, "the time of a view"), self.vocabulary)
+        return InvestmentView(
+            self.storage,
+            owner,
+            self._time() if at is None else instant(at, "the time of a view"),
+            self.vocabulary,
+        )
 
     def _time(self) -> int:
         """Now, or the last change where the clock is behind it, so that nobody misses what was just written."""
         return last_time(self.storage, instant(self.now(), "now"))
 
-    # --- writing ------------------------------------------------------------------------------------------------------
+    # --- writing
+    # ------------------------------------------------------------------------------------------------------
 
     def write(
         self,
@@ -88,33 +110,54 @@ class InvestmentGraph:
         owner: str = "",
         expires_at: Mapping[str | EdgeIds, datetime | None] | None = None,
     ) -> GraphUpdate:
-        """Write nodes and edges, all or none: new ones, or new properties of those that are there (None takes one away).
+        """Write nodes and edges, all or none: new ones, or new properties of those that are there (None takes
+        one away).
 
-        `expires_at` says by id, or by (source, type, target), when something expires (None: never); all else lives as `lifetimes` say, and
-        what is written again never expires earlier than it would have. Writing what is there changes nothing.
-        Raises BadInput with all that the vocabulary has against it.
+        `expires_at` says by id, or by (source, type, target), when something expires (None: never); all else
+        lives as `lifetimes` say, and what is written again never expires earlier than it would have. Writing
+        what is there changes nothing. Raises BadInput with all that the vocabulary has against it.
         """
         nodes, edges = one_each(nodes), [edge_in_order(edge, self.vocabulary) for edge in edges]
         require_owner(owner)
-        given = {key: open_instant(time, "the time something expires") for key, time in (expires_at or {}).items()}
-        if strange := sorted(map(str, given.keys() - {node.id for node in nodes} - set(map(edge_ids, edges)))):
+        given = {
+            key: open_instant(time, "the time something expires") for key, time in (expires_at or {}).items()
+        }
+        if strange := sorted(
+            map(str, given.keys() - {node.id for node in nodes} - set(map(edge_ids, edges)))
+        ):
             raise BadInput(
                 f"expires_at names {shortly(strange[0])}, which is not among what is written; give its id, or (source, type, target)"
             )
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
-            there = change.there({node.id for node in nodes} | {end for edge in edges for end in (edge.source, edge.target)})
+            there = change.there(
+                {node.id for node in nodes} | {end for edge in edges for end in (edge.source, edge.target)}
+            )
             written = {node.id: _updated(there.get(node.id), node) for node in nodes}
             known = {id: dated.node for id, dated in there.items()} | written
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
-            found = [*ownership_faults(nodes, there, owner), *faults(self.vocabulary, written.values(), edges, types=types)]
+            found = [
+                *ownership_faults(nodes, there, owner),
+                *faults(self.vocabulary, written.values(), edges, types=types),
+            ]
             warnings = refuse_faulty(found)
-            new = tuple(node.id for node in written.values() if change.keep_node(node, there.get(node.id), self.lifetimes, given))
+            new = tuple(
+                node.id
+                for node in written.values()
+                if change.keep_node(node, there.get(node.id), self.lifetimes, given)
+            )
             new_edges = self._keep_edges(change, edges, known, given)
-        return GraphUpdate(new, new_edges, len(written) + len(set(map(edge_ids, edges))) - len(new) - len(new_edges), warnings)
+        return GraphUpdate(
+            new,
+            new_edges,
+            len(written) + len(set(map(edge_ids, edges))) - len(new) - len(new_edges),
+            warnings,
+        )
 
     def expire(self, *what: str | EdgeIds, owner: str = "") -> GraphUpdate:
-        """Let nodes (by id) and edges (by source, type and target) end now; they stay in the history. What ended already is left alone."""
+        """Let nodes (by id) and edges (by source, type and target) end now; they stay in the history. What
+        ended already is left alone.
+        """
         require_owner(owner)
         for each in what:
             for part in (each,) if isinstance(each, str) else each:
@@ -128,23 +171,31 @@ class InvestmentGraph:
                 if isinstance(each, str):
                     node = there.get(each)
                     if node is None or node.owner != owner:
-                        raise BadInput(f"there is no node {shortly(each)} of this owner; look at the ids of view().nodes()")
+                        raise BadInput(
+                            f"there is no node {shortly(each)} of this owner; look at the ids of view().nodes()"
+                        )
                     ended_nodes += [each] * change.end_node(node)
                 else:
                     if each not in edges:
-                        raise BadInput(f"there is no edge {shortly(each)} of this owner; look at view().edges()")
+                        raise BadInput(
+                            f"there is no edge {shortly(each)} of this owner; look at view().edges()"
+                        )
                     ended_edges += [each] * change.end_edge(edges[each])
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
 
     def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
-        """Note values of an indicator, each by the time it is of; one that is there is revised. Gives how many were new or revised."""
+        """Note values of an indicator, each by the time it is of; one that is there is revised. Gives how
+        many were new or revised.
+        """
         require_key(name, "the name of an indicator, such as CPI,")
         require(source, str, "the source of an indicator is a text")
         for value in values.values():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise BadInput(f"a value of {name} is a finite number, not {described_value(value)}")
         source = asked_for(source)
-        new = {instant(time, f"the time of a value of {name}"): float(value) for time, value in values.items()}
+        new = {
+            instant(time, f"the time of a value of {name}"): float(value) for time, value in values.items()
+        }
         with self.storage.changing():
             change = GraphChange(self.storage, "", self.now)
             rows = self.storage.rows(sql.VALUES_THEN, {"name": name, "at": FOREVER})
@@ -157,14 +208,18 @@ class InvestmentGraph:
                 self.storage.rows(sql.OPEN_VALUE, key | {"value": value, "source": source})
         return len(changed)
 
-    def _keep_edges(self, change: GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node], given: GivenEnds) -> tuple[EdgeIds, ...]:
+    def _keep_edges(
+        self, change: GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node], given: GivenEnds
+    ) -> tuple[EdgeIds, ...]:
         there = change.edges_there(edge.source for edge in edges)
         own = change.own_classes(edges, nodes, self.vocabulary)
         changed: dict[EdgeIds, None] = {}
         for edge in edges:
             identity = edge_ids(edge)
             classes = {each for end in (edge.source, edge.target) for each in own.get(end, ())}
-            kept = change.keep_edge(edge, there.get(identity), nodes[edge.source], classes, self.lifetimes, given)
+            kept = change.keep_edge(
+                edge, there.get(identity), nodes[edge.source], classes, self.lifetimes, given
+            )
             if kept is not None:
                 there[identity], changed[identity] = kept, None
         return tuple(changed)
@@ -178,11 +233,15 @@ def open_investment_graph(
     lifetimes: Sequence[Lifetime] = LIFETIMES,
     now: Callable[[], datetime] = utc_now,
 ) -> InvestmentGraph:
-    """An investment graph in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address, in the schema `namespace`."""
+    """An investment graph in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address, in the
+    schema `namespace`.
+    """
     storage = open_tables(sql.GRAPH_LAYOUT, place, namespace=namespace)
     return InvestmentGraph(storage, vocabulary=vocabulary, lifetimes=lifetimes, now=now)
 
 
 def _updated(there: DatedNode | None, node: Node) -> Node:
     """A node with its new properties over those it had."""
-    return Node(node.id, node.labels, merged_properties(there.node.properties if there else {}, node.properties))
+    return Node(
+        node.id, node.labels, merged_properties(there.node.properties if there else {}, node.properties)
+    )

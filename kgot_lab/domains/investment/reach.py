@@ -1,8 +1,10 @@
-"""Reach: which assets an event, a piece of news or an insight bears upon, by which path, and how much of it is left after each hop.
+"""Reach: which assets an event, a piece of news or an insight bears upon, by which path, and how much of it
+is left after each hop.
 
-The walk goes from what is affected down to assets: institution to asset class, class to sector, sector to company, company to asset. It
-passes at most one institution and joins at most two companies. What an asset belongs to itself takes the place of the class that its
-company's sector belongs to: a bond of a technology company is not reached through Equities.
+The walk goes from what is affected down to assets: institution to asset class, class to sector, sector to
+company, company to asset. It passes at most one institution and joins at most two companies. What an asset
+belongs to itself takes the place of the class that its company's sector belongs to: a bond of a technology
+company is not reached through Equities.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from kgot_lab.errors import BadInput, described_value
 from kgot_lab.memory.claims.times import open_moment
 from kgot_lab.types import Node
 
-# What is left of a bearing after a hop. Settings of ours, not measured; a hop that is not named here is not walked.
+# What is left of a bearing after a hop. Settings of ours, not measured; a hop that is not named here is not
+# walked.
 DECAYS: Mapping[str, float] = {
     "affects": 0.9,
     "about": 1.0,
@@ -28,14 +31,21 @@ DECAYS: Mapping[str, float] = {
     "belongs_to": 0.7,
 }
 OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
-_OUTWARD = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}  # from where one may begin or pass
+_OUTWARD = {
+    "MarketEvent": "affects",
+    "Insight": "about",
+    "News": "mentions",
+    "Institution": "affects",
+}  # from where one may begin or pass
 _INWARD = ("issued_by", "in_sector", "belongs_to")  # walked against their arrows, from the whole to its parts
 _ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked both ways, once in a path
 
 
 @dataclass(frozen=True)
 class PathHop:
-    """One hop of a path: from a node to another by an edge type, along its arrow or against it, and when edge or node expires."""
+    """One hop of a path: from a node to another by an edge type, along its arrow or against it, and when edge
+    or node expires.
+    """
 
     source: Node
     by: str
@@ -44,12 +54,18 @@ class PathHop:
     expires: int | None
 
     def __str__(self) -> str:
-        return f"-{self.by}-> {shown_name(self.target)}" if self.forward else f"<-{self.by}- {shown_name(self.target)}"
+        return (
+            f"-{self.by}-> {shown_name(self.target)}"
+            if self.forward
+            else f"<-{self.by}- {shown_name(self.target)}"
+        )
 
 
 @dataclass(frozen=True)
 class ReachedAsset:
-    """An asset that is reached, the best path to it, how much is left at its end (0 to 1), and until when all of the path is live."""
+    """An asset that is reached, the best path to it, how much is left at its end (0 to 1), and until when all
+    of the path is live.
+    """
 
     asset: Node
     symbol: str
@@ -83,11 +99,13 @@ class _Way(NamedTuple):
         return -self.weight, len(self.hops), tuple(f"{hop.target.id} {hop.by}" for hop in self.hops)
 
 
-def reach(view: InvestmentView, start: str, *, decays: Mapping[str, float] = DECAYS) -> tuple[ReachedAsset, ...]:
+def reach(
+    view: InvestmentView, start: str, *, decays: Mapping[str, float] = DECAYS
+) -> tuple[ReachedAsset, ...]:
     """The live assets that a live node bears upon, by the heaviest path to each, heaviest first.
 
-    `DECAYS | OPTIONAL_DECAYS` also goes from company to company and between correlated assets. Raises BadInput for a start that is not
-    live, and for a decay that is not more than 0 and at most 1.
+    `DECAYS | OPTIONAL_DECAYS` also goes from company to company and between correlated assets. Raises
+    BadInput for a start that is not live, and for a decay that is not more than 0 and at most 1.
     """
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
@@ -105,11 +123,19 @@ def reach(view: InvestmentView, start: str, *, decays: Mapping[str, float] = DEC
 
 
 def _next_level(
-    view: InvestmentView, frontier: list[_State], ways: dict[_State, _Way], nodes: dict[str, DatedNode], decays: Mapping[str, float]
+    view: InvestmentView,
+    frontier: list[_State],
+    ways: dict[_State, _Way],
+    nodes: dict[str, DatedNode],
+    decays: Mapping[str, float],
 ) -> list[_State]:
-    """One hop further from every state of a level, with a few questions to the tables for all of them; the states that got a better way."""
+    """One hop further from every state of a level, with a few questions to the tables for all of them; the
+    states that got a better way.
+    """
     edges = _edges_around(view, {state.id for state in frontier}, decays)
-    ends = {end for found in edges.values() for edge, _ in found for end in (edge.edge.source, edge.edge.target)}
+    ends = {
+        end for found in edges.values() for edge, _ in found for end in (edge.edge.source, edge.edge.target)
+    }
     nodes.update({each.node.id: each for each in view.nodes_by_id(ends - nodes.keys())})
     found: list[tuple[_State, _Way]] = []
     own = _with_own_class(view, {id for id in ends if nodes[id].node.labels[0] == "Asset"})
@@ -130,7 +156,9 @@ def _next_level(
     return list(better)
 
 
-def _edges_around(view: InvestmentView, ids: set[str], decays: Mapping[str, float]) -> dict[str, list[tuple[DatedEdge, bool]]]:
+def _edges_around(
+    view: InvestmentView, ids: set[str], decays: Mapping[str, float]
+) -> dict[str, list[tuple[DatedEdge, bool]]]:
     """The edges that are walked from some nodes, each with whether along its arrow."""
     around: dict[str, list[tuple[DatedEdge, bool]]] = {}
     outward = [type for type in (*dict.fromkeys(_OUTWARD.values()), *_ACROSS) if type in decays]
@@ -161,7 +189,9 @@ def _with_own_class(view: InvestmentView, assets: set[str]) -> set[str]:
     return {edge.edge.source for edge in view.edges_from(assets, ["belongs_to"])} if assets else set()
 
 
-def _assets(ways: Mapping[_State, _Way], nodes: Mapping[str, DatedNode], first: DatedNode) -> tuple[ReachedAsset, ...]:
+def _assets(
+    ways: Mapping[_State, _Way], nodes: Mapping[str, DatedNode], first: DatedNode
+) -> tuple[ReachedAsset, ...]:
     best: dict[str, _Way] = {}
     for state, way in ways.items():
         if state.type == "Asset" and (state.id not in best or way.order < best[state.id].order):

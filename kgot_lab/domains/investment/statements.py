@@ -1,7 +1,8 @@
 """All SQL of the investment graph and of the accounts, in what SQLite and PostgreSQL have in common.
 
-A row of nodes, edges or indicators is never rewritten but for the change that closed it, so what was live at a time can be asked for ever:
-it was opened by then, not yet closed, and not yet expired. An owner is '' where all share a row.
+A row of nodes, edges or indicators is never rewritten but for the change that closed it, so what was live at
+a time can be asked for ever: it was opened by then, not yet closed, and not yet expired. An owner is '' where
+all share a row.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ GRAPH_LAYOUT = Layout(
         "CREATE INDEX indicators_by_name ON indicators (name, period)",
     ),
     ("CREATE INDEX nodes_by_name ON nodes (name)",),
-    ("CREATE INDEX nodes_by_name ON nodes USING hash (name)",),  # a headline may be longer than other indexes take
+    (
+        "CREATE INDEX nodes_by_name ON nodes USING hash (name)",
+    ),  # a headline may be longer than other indexes take
 )
 
 LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
@@ -55,11 +58,15 @@ NODES_BY_NAME = f"{LIVE_NODES} AND n.name = :name"
 EDGES_FROM = f"{LIVE_EDGES} AND e.source = ANY(:ids) AND e.type = ANY(:types)"
 EDGES_TO = f"{LIVE_EDGES} AND e.target = ANY(:ids) AND e.type = ANY(:types)"
 
-NODE_HISTORY = f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_OWN.format('n')} AND n.id = :id ORDER BY n.opened"
+NODE_HISTORY = (
+    f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_OWN.format('n')} AND n.id = :id ORDER BY n.opened"
+)
 EDGE_HISTORY = f"SELECT {_EDGE} FROM edges e WHERE {_OWN.format('e')} AND (e.source = :id OR e.target = :id) ORDER BY e.opened, e.type"
 
 OPEN_NODES = f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_OWN.format('n')} AND n.closed IS NULL AND n.id = ANY(:ids)"
-OPEN_EDGES = f"SELECT {_EDGE} FROM edges e WHERE e.owner = :owner AND e.closed IS NULL AND e.source = ANY(:ids)"
+OPEN_EDGES = (
+    f"SELECT {_EDGE} FROM edges e WHERE e.owner = :owner AND e.closed IS NULL AND e.source = ANY(:ids)"
+)
 CLOSE_NODE = "UPDATE nodes SET closed = :at WHERE id = :id AND closed IS NULL AND owner = :owner"
 CLOSE_EDGE = """UPDATE edges SET closed = :at
   WHERE owner = :owner AND source = :source AND type = :type AND target = :target AND closed IS NULL"""
@@ -73,7 +80,8 @@ VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
 OPEN_VALUE = "INSERT INTO indicators (name, period, value, source, opened) VALUES (:name, :period, :value, :source, :at)"
 CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period = :period AND closed IS NULL"
 
-# --- accounts: whose holdings they are lies here alone ----------------------------------------------------------------
+# --- accounts: whose holdings they are lies here alone
+# ----------------------------------------------------------------
 
 ACCOUNTS_LAYOUT = Layout(
     "investment accounts",

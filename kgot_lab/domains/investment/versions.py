@@ -1,6 +1,7 @@
 """A change of the graph: the versions of nodes and edges that it closes and opens, all dated by one time.
 
-No version is ever rewritten, so any time can be looked at again. What is written again never expires earlier than it would have.
+No version is ever rewritten, so any time can be looked at again. What is written again never expires earlier
+than it would have.
 """
 
 from __future__ import annotations
@@ -20,15 +21,21 @@ from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Edge, Json, Node
 
 EdgeIds = tuple[str, str, str]  # source, type, target
-GivenEnds = Mapping[str | EdgeIds, int | None]  # when what is written expires, where that was said, in microseconds
+GivenEnds = Mapping[
+    str | EdgeIds, int | None
+]  # when what is written expires, where that was said, in microseconds
 
 
 class GraphChange:
-    """A change of what an owner has, to be made within `storage.changing()`; it is noted once it changes something."""
+    """A change of what an owner has, to be made within `storage.changing()`; it is noted once it changes
+    something.
+    """
 
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
-        self._clock = instant(now(), "now")  # read within: to wait for another process is not to go back in time
+        self._clock = instant(
+            now(), "now"
+        )  # read within: to wait for another process is not to go back in time
         self.at = last_time(storage, self._clock)
         self._begun = False
 
@@ -49,7 +56,9 @@ class GraphChange:
             number = int(self._storage.rows(sql.LAST_NUMBER)[0][0]) + 1
             self._storage.rows(sql.ADD_CHANGE, {"id": number, "at": self.at, "clock": self._clock})
 
-    def keep_node(self, node: Node, before: DatedNode | None, lifetimes: Collection[Lifetime], given: GivenEnds) -> bool:
+    def keep_node(
+        self, node: Node, before: DatedNode | None, lifetimes: Collection[Lifetime], given: GivenEnds
+    ) -> bool:
         """Open a new version of a node where anything is new, and say whether."""
         expires = given[node.id] if node.id in given else node_expiry(node, self.at, lifetimes)
         if before is not None and node.id not in given:
@@ -68,7 +77,9 @@ class GraphChange:
         lifetimes: Collection[Lifetime],
         given: GivenEnds,
     ) -> DatedEdge | None:
-        """The new version of an edge, or None where nothing is new; `classes` are those that assets at its ends belong to themselves."""
+        """The new version of an edge, or None where nothing is new; `classes` are those that assets at its
+        ends belong to themselves.
+        """
         identity = edge_ids(edge)
         edge = Edge(*identity, merged_properties(before.edge.properties if before else {}, edge.properties))
         expires = edge_expiry(edge, source, classes, self.at, lifetimes)
@@ -96,13 +107,19 @@ class GraphChange:
         self._put_edge(edge.edge, edge.created, self.at)
         return True
 
-    def own_classes(self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary) -> dict[str, set[str]]:
+    def own_classes(
+        self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
+    ) -> dict[str, set[str]]:
         """The names of the classes that assets at the ends of edges belong to themselves, by the asset's id."""
-        assets = {end for edge in edges for end in (edge.source, edge.target) if nodes[end].labels == ("Asset",)}
+        assets = {
+            end for edge in edges for end in (edge.source, edge.target) if nodes[end].labels == ("Asset",)
+        }
         view = InvestmentView(self._storage, self._owner, self.at, vocabulary)
         links = [(edge.source, edge.target) for edge in edges if edge.type == "belongs_to"]
         if assets:
-            links += [(dated.edge.source, dated.edge.target) for dated in view.edges_from(assets, ["belongs_to"])]
+            links += [
+                (dated.edge.source, dated.edge.target) for dated in view.edges_from(assets, ["belongs_to"])
+            ]
         named = {id: node for id, node in nodes.items() if node.labels == ("AssetClass",)}
         if unnamed := {target for source, target in links if source in assets and target not in named}:
             named |= {dated.node.id: dated.node for dated in view.nodes_by_id(unnamed)}
@@ -112,19 +129,32 @@ class GraphChange:
                 classes.setdefault(source, set()).add(str(named[target].properties["name"]))
         return classes
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- inside
+    # -------------------------------------------------------------------------------------------------------
 
     def _put_node(self, node: Node, created: int, expires: int | None) -> None:
         self.begin()
         self._storage.rows(sql.CLOSE_NODE, {"id": node.id, "owner": self._owner, "at": self.at})
         type, properties = node.labels[0], node.properties
-        values = {"owner": self._owner, "id": node.id, "type": type, "name": fold(shown_name(node)), "symbol": symbol_of(type, properties)}
+        values = {
+            "owner": self._owner,
+            "id": node.id,
+            "type": type,
+            "name": fold(shown_name(node)),
+            "symbol": symbol_of(type, properties),
+        }
         dates = {"created_at": created, "expires_at": expires, "at": self.at}
         self._storage.rows(sql.OPEN_NODE, values | dates | {"properties": _json(properties)})
 
     def _put_edge(self, edge: Edge, created: int, expires: int | None) -> None:
         self.begin()
-        ends = {"owner": self._owner, "source": edge.source, "type": edge.type, "target": edge.target, "at": self.at}
+        ends = {
+            "owner": self._owner,
+            "source": edge.source,
+            "type": edge.type,
+            "target": edge.target,
+            "at": self.at,
+        }
         self._storage.rows(sql.CLOSE_EDGE, ends)
         dates = {"created_at": created, "expires_at": expires}
         self._storage.rows(sql.OPEN_EDGE, ends | dates | {"properties": _json(edge.properties)})

@@ -23,7 +23,8 @@ FOREVER = 2**62  # microseconds: after every time
 
 @dataclass(frozen=True)
 class Dated:
-    """Whose a version is ('' is shared), and when it was created, expires (None: never), was opened and closed.
+    """Whose a version is ('' is shared), and when it was created, expires (None: never), was opened and
+    closed.
 
     Times are microseconds since 1970.
     """
@@ -75,11 +76,15 @@ def dated_node(row: Sequence[Any]) -> DatedNode:
 def dated_edge(row: Sequence[Any]) -> DatedEdge:
     """An edge from a row of the tables."""
     owner, source, type, target, properties, created, expires, opened, closed = row
-    return DatedEdge(owner, created, expires, opened, closed, Edge(source, type, target, json.loads(properties), owner))
+    return DatedEdge(
+        owner, created, expires, opened, closed, Edge(source, type, target, json.loads(properties), owner)
+    )
 
 
 class InvestmentView:
-    """What is live in a graph for an owner ('' sees what all share) at a time, in microseconds; it only reads."""
+    """What is live in a graph for an owner ('' sees what all share) at a time, in microseconds; it only
+    reads.
+    """
 
     def __init__(self, storage: TableStorage, owner: str, at: int, vocabulary: Vocabulary) -> None:
         self.storage, self.owner, self.at, self.vocabulary = storage, owner, at, vocabulary
@@ -93,14 +98,17 @@ class InvestmentView:
         """All that is read within is of one state of the tables, whatever others write meanwhile."""
         return self.storage.reading()
 
-    # --- what is live -------------------------------------------------------------------------------------------------
+    # --- what is live
+    # -------------------------------------------------------------------------------------------------
 
     def node(self, id: str) -> DatedNode:
         """A live node by its id; raises BadInput where there is none for this owner at this time."""
         require(id, str, "the id of a node is a text")
         for found in self.nodes_by_id([asked_for(id)]):
             return found
-        raise BadInput(f"there is no live node {shortly(id)} for this owner at {self.time.isoformat()}; history() tells of those that were")
+        raise BadInput(
+            f"there is no live node {shortly(id)} for this owner at {self.time.isoformat()}; history() tells of those that were"
+        )
 
     def nodes(self, *types: str) -> tuple[DatedNode, ...]:
         """The live nodes of some types, or all, by id."""
@@ -126,42 +134,62 @@ class InvestmentView:
     def graph(self) -> PropertyGraph:
         """All that is live, as a graph to draw, search and compare."""
         with self.reading():
-            return PropertyGraph.of((each.node for each in self.nodes()), (each.edge for each in self.edges()))
+            return PropertyGraph.of(
+                (each.node for each in self.nodes()), (each.edge for each in self.edges())
+            )
 
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
         """The values of an indicator as they were known at this time, by the time they are of."""
         rows = self.storage.rows(sql.VALUES_THEN, {"name": asked_for(name), "at": self.at})
         return tuple(IndicatorValue(moment(period), value, source) for period, value, source in rows)
 
-    # --- what was -----------------------------------------------------------------------------------------------------
+    # --- what was
+    # -----------------------------------------------------------------------------------------------------
 
     def history(self, id: str) -> tuple[DatedNode, ...]:
-        """Every version of a node that this owner may see, whenever it was, the first one first: for an audit, not for an answer."""
-        return tuple(map(dated_node, self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": asked_for(id)})))
+        """Every version of a node that this owner may see, whenever it was, the first one first: for an
+        audit, not for an answer.
+        """
+        return tuple(
+            map(dated_node, self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": asked_for(id)}))
+        )
 
     def edge_history(self, id: str) -> tuple[DatedEdge, ...]:
         """Every version of the edges of a node that this owner may see, the first ones first."""
-        return tuple(map(dated_edge, self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": asked_for(id)})))
+        return tuple(
+            map(dated_edge, self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": asked_for(id)}))
+        )
 
-    # --- what a name stands for ---------------------------------------------------------------------------------------
+    # --- what a name stands for
+    # ---------------------------------------------------------------------------------------
 
     def by_symbol(self, symbol: str) -> DatedNode:
         """The asset with a symbol; raises BadInput where there is none, or more than one, naming them."""
         return self._by_symbol("Asset", symbol)
 
     def by_ticker(self, ticker: str) -> DatedNode:
-        """The company with a ticker; raises BadInput where there is none, or where companies share it, naming them."""
+        """The company with a ticker; raises BadInput where there is none, or where companies share it, naming
+        them.
+        """
         return self._by_symbol("Company", ticker)
 
     def by_name(self, name: str, type: str = "") -> DatedNode:
-        """The node with a name, of a type where that is given; raises BadInput where there is none, or more than one, naming them."""
+        """The node with a name, of a type where that is given; raises BadInput where there is none, or more
+        than one, naming them.
+        """
         require(name, str, "a name is a text")
         wanted = self.vocabulary.node_type(type).name if type else ""
-        found = [each for each in self._nodes(sql.NODES_BY_NAME, name=fold(name)) if wanted in ("", each.node.labels[0])]
+        found = [
+            each
+            for each in self._nodes(sql.NODES_BY_NAME, name=fold(name))
+            if wanted in ("", each.node.labels[0])
+        ]
         return self._only(found, f"the name {shortly(name)}", "give the type that is meant, or the id")
 
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
-        """The symbols of assets that a symbol may stand for: its own where an asset has it, or those of all companies with that ticker."""
+        """The symbols of assets that a symbol may stand for: its own where an asset has it, or those of all
+        companies with that ticker.
+        """
         if self._of_symbol("Asset", symbol):
             return (upper(symbol),)
         companies = [each.node.id for each in self._of_symbol("Company", symbol)]
@@ -169,17 +197,26 @@ class InvestmentView:
         return tuple(upper(each.node.properties["symbol"]) for each in issued)
 
     def named(self, text: str) -> tuple[DatedNode, ...]:
-        """All that a text may stand for: assets with that symbol, then companies with that ticker, then nodes with that name."""
+        """All that a text may stand for: assets with that symbol, then companies with that ticker, then nodes
+        with that name.
+        """
         require(text, str, "what is looked for is a text")
-        found = [*(each for type in SYMBOLS for each in self._of_symbol(type, text)), *self._nodes(sql.NODES_BY_NAME, name=fold(text))]
+        found = [
+            *(each for type in SYMBOLS for each in self._of_symbol(type, text)),
+            *self._nodes(sql.NODES_BY_NAME, name=fold(text)),
+        ]
         return tuple({each.node.id: each for each in found}.values())
 
     def resolve(self, text: str) -> DatedNode:
-        """What a text stands for: a symbol, or else a ticker, or else a name; raises BadInput where that is nothing, or not one thing."""
+        """What a text stands for: a symbol, or else a ticker, or else a name; raises BadInput where that is
+        nothing, or not one thing.
+        """
         require(text, str, "what is looked for is a text")
         for type in SYMBOLS:
             if found := self._of_symbol(type, text):
-                return self._only(found, f"the {SYMBOLS[type]} {shortly(text)}", "give the id of the one that is meant")
+                return self._only(
+                    found, f"the {SYMBOLS[type]} {shortly(text)}", "give the id of the one that is meant"
+                )
         return self.by_name(text)
 
     def _by_symbol(self, type: str, symbol: str) -> DatedNode:

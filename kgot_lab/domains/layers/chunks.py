@@ -33,18 +33,30 @@ class SemanticIndex:
         self._refuse_others()
 
     def add(self, chunks: Iterable[Chunk]) -> None:
-        """Add some chunks, all or none, or in the place of those with their ids; raises BadInput where an entity is not there."""
+        """Add some chunks, all or none, or in the place of those with their ids; raises BadInput where an
+        entity is not there.
+        """
         chunks = list(chunks)
         for chunk in chunks:
-            require(chunk, Chunk, "what is added to the texts of a world is a Chunk(entity_id, text, audience)")
+            require(
+                chunk, Chunk, "what is added to the texts of a world is a Chunk(entity_id, text, audience)"
+            )
         vectors = self.embedder.embed([each.text for each in chunks])
         with self.world.storage.changing():
             self._refuse_others()
-            require_entities(self.world.storage, {id for each in chunks for id in (each.entity_id, *(each.audience or ()))})
+            require_entities(
+                self.world.storage, {id for each in chunks for id in (each.entity_id, *(each.audience or ()))}
+            )
             for each, vector in zip(chunks, vectors, strict=True):
                 id, entity = uuids(each.id, each.entity_id)
-                told = {"text": each.text, "audience": audience_text(each.audience), "embedder": self.embedder.digest}
-                self.storage.rows(sql.PUT_CHUNK, {"id": id, "entity": entity, "vector": self.storage.vector(vector), **told})
+                told = {
+                    "text": each.text,
+                    "audience": audience_text(each.audience),
+                    "embedder": self.embedder.digest,
+                }
+                self.storage.rows(
+                    sql.PUT_CHUNK, {"id": id, "entity": entity, "vector": self.storage.vector(vector), **told}
+                )
 
     def delete(self, id: str) -> None:
         """Delete a chunk; raises BadInput where it is not there."""
@@ -57,20 +69,23 @@ class SemanticIndex:
     def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
         """The chunks nearest in meaning, whoever may know them, by exact cosines.
 
-        With an effort, most of them: those that an index (HNSW) finds among so many candidates, `limit` at least and 1000 at most. It is
-        for an author with very many texts; what someone in the world knows is never looked up in it.
-        Without an index every text is looked at. Raises BadInput.
+        With an effort, most of them: those that an index (HNSW) finds among so many candidates, `limit` at
+        least and 1000 at most. It is for an author with very many texts; what someone in the world knows is
+        never looked up in it. Without an index every text is looked at. Raises BadInput.
         """
         require_count(limit, 1, "limit", "how many texts are found")
         if effort is None:
             return self.storage.nearest(self.vector_of(query), self.embedder.digest, limit)
         require_count(effort, limit, "effort", "how many texts are looked at, limit or more")
         if effort > MOST_EFFORT:
-            raise BadInput(f"effort is {MOST_EFFORT:,} at most, not {effort:,}: without one every text is looked at")
+            raise BadInput(
+                f"effort is {MOST_EFFORT:,} at most, not {effort:,}: without one every text is looked at"
+            )
         return self._indexed().nearest_by_index(self.vector_of(query), self.embedder.digest, limit, effort)
 
     def index(self) -> None:
-        """Make the index that a search with an effort looks into, unless it is there; chunks that come later are in it too.
+        """Make the index that a search with an effort looks into, unless it is there; chunks that come later
+        are in it too.
 
         Raises BadInput for a storage that has none.
         """
@@ -88,4 +103,6 @@ class SemanticIndex:
 
     def _refuse_others(self) -> None:
         if self.storage.rows(sql.OTHER_EMBEDDERS, {"embedder": self.embedder.digest}):
-            raise BadInput(f"the texts of this world have the vectors of another embedder than {self.embedder.name}: open it with that one")
+            raise BadInput(
+                f"the texts of this world have the vectors of another embedder than {self.embedder.name}: open it with that one"
+            )

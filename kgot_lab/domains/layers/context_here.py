@@ -1,4 +1,6 @@
-"""Texts found by meaning with the graph, in Python, for a storage that cannot in one question: the graph and the texts are read apart."""
+"""Texts found by meaning with the graph, in Python, for a storage that cannot in one question: the graph and
+the texts are read apart.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +46,13 @@ def context_here(graph: WorldStorage, texts: LayerStorage, asked: ContextQuery) 
 def matches(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
     """Chunks of a table and how near each is, by exact cosines."""
     rows = list(rows)
-    vectors = np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1) if rows else np.zeros((0, len(vector)))
+    vectors = (
+        np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
+        if rows
+        else np.zeros((0, len(vector)))
+    )
     cosines = vectors.astype(float) @ vector.astype(float)
-    return [ChunkMatch(chunk_of(row), math.floor(cosine * 1000000 + 0.5) / 1000000) for row, cosine in zip(rows, cosines, strict=True)]
+    return [
+        ChunkMatch(chunk_of(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
+        for row, cosine in zip(rows, cosines, strict=True)
+    ]

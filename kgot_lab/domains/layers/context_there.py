@@ -1,7 +1,9 @@
-"""Texts found by meaning with the graph, as one statement for PostgreSQL: what may not be seen does not leave the server.
+"""Texts found by meaning with the graph, as one statement for PostgreSQL: what may not be seen does not leave
+the server.
 
-Distances are exact and worked out for the texts in scope alone, without an index on vectors, so that no filter leaves fewer than there are.
-Vectors have length 1 or 0, so their inner product is the cosine, and 0 for a text without a known word.
+Distances are exact and worked out for the texts in scope alone, without an index on vectors, so that no
+filter leaves fewer than there are. Vectors have length 1 or 0, so their inner product is the cosine, and 0
+for a text without a known word.
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ from kgot_lab.domains.npc.rows import entity_of, uuids
 from kgot_lab.domains.npc.storage import WorldRow
 from kgot_lab.domains.npc.visible_there import SEEN, SEEN_ENTITY, SEEN_RELATIONSHIPS, asked_of_policy
 
-_SIMILARITY = "floor(-(x.embedding OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector)) * 1000000 + 0.5) / 1000000"
+_SIMILARITY = (
+    "floor(-(x.embedding OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector)) * 1000000 + 0.5) / 1000000"
+)
 
 NEAREST = f"""
 SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
 FROM chunks x WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id LIMIT :limit"""
 
-EFFORT = "SELECT set_config('hnsw.ef_search', CAST(:effort AS text), true)"  # until the end of the transaction
+EFFORT = (
+    "SELECT set_config('hnsw.ef_search', CAST(:effort AS text), true)"  # until the end of the transaction
+)
 NEAREST_BY_INDEX = f"""
 WITH near AS MATERIALIZED (
   SELECT x.id FROM chunks x WHERE {OF_DIMENSION.format(dimension="{dimension}")}

@@ -54,7 +54,9 @@ class SQLiteLayers(LayerStorage):
 
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
         found = matches(self.rows(sql.CHUNKS, {"embedder": embedder}), vector)
-        return tuple(sorted(found, key=lambda each: (-each.similarity, each.chunk.entity_id, each.chunk.id))[:limit])
+        return tuple(
+            sorted(found, key=lambda each: (-each.similarity, each.chunk.entity_id, each.chunk.id))[:limit]
+        )
 
 
 @cache

@@ -1,4 +1,6 @@
-"""The hot context of a character: who it is, what goes on around it and what it knows of the matter, in the time that there is."""
+"""The hot context of a character: who it is, what goes on around it and what it knows of the matter, in the
+time that there is.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class NpcScene:
 
 @dataclass(frozen=True)
 class HotContext:
-    """What was ready in time, None for what was not; and how many seconds it took, of how many it should have."""
+    """What was ready in time, None for what was not; and how many seconds it took, of how many it should
+    have.
+    """
 
     identity: IdentitySnapshot | None
     scene: NpcScene | None
@@ -70,11 +74,12 @@ def hot_context(
     wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     clock: Callable[[], float] = time.perf_counter,
 ) -> HotContext:
-    """Put together who someone is, the scene, with what it heard in a session or in all, and the texts near a question, in this order.
+    """Put together who someone is, the scene, with what it heard in a session or in all, and the texts near a
+    question, in this order.
 
-    At the limit of the budget what is ready is given. The part that was being read is read to its end, its result is dropped, and parts
-    after it are not begun; until then the storage has that to do first. `wait(done, seconds)` waits for all of it. Raises what the parts
-    raise before the limit.
+    At the limit of the budget what is ready is given. The part that was being read is read to its end, its
+    result is dropped, and parts after it are not begun; until then the storage has that to do first.
+    `wait(done, seconds)` waits for all of it. Raises what the parts raise before the limit.
     """
     require(memory, NpcMemory, "a hot context is of an NpcMemory, as WorldLayers(…).memory(npc_id) gives one")
     require(budget, HotBudget, "a budget is a HotBudget(target, limit)")

@@ -21,7 +21,9 @@ _INDEXED = 100_000  # letters of an entry; PostgreSQL holds the words of 1 MB at
 
 
 class SessionLog:
-    """What was said in a world. It is appended to, and outlives those who spoke; its own methods see all of it, `heard_by` does not."""
+    """What was said in a world. It is appended to, and outlives those who spoke; its own methods see all of
+    it, `heard_by` does not.
+    """
 
     def __init__(self, world: NpcWorld) -> None:
         self.world, self.storage = world, layers_of(world)
@@ -33,15 +35,27 @@ class SessionLog:
         for entry in entries:
             require(entry, LogEntry, "what is appended to a log is a LogEntry(session_id, text, audience, …)")
         with self.world.storage.changing():
-            require_entities(self.world.storage, {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id})
+            require_entities(
+                self.world.storage,
+                {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id},
+            )
             for each in entries:
-                words = " ".join(searched_words(each.text[:_INDEXED]))  # a server in the C locale takes ’ for a letter, and É for no é
-                told = {"session": each.session_id, "text": each.text, "audience": audience_text(each.audience), "words": words}
+                words = " ".join(
+                    searched_words(each.text[:_INDEXED])
+                )  # a server in the C locale takes ’ for a letter, and É for no é
+                told = {
+                    "session": each.session_id,
+                    "text": each.text,
+                    "audience": audience_text(each.audience),
+                    "words": words,
+                }
                 speaker = uuids(each.speaker_id)[0] if each.speaker_id else None
                 self.storage.rows(sql.APPEND, {**told, "speaker": speaker, "at": each.at or self.world.now()})
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """What was said with any of some words, with more of them first, then later ones; English words in any of their forms."""
+        """What was said with any of some words, with more of them first, then later ones; English words in
+        any of their forms.
+        """
         return self._found(sql.EVERYTHING, words, limit)
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
@@ -55,14 +69,20 @@ class SessionLog:
     def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
         words = plain_text(words, "the words that are looked for", blank=True)
-        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MOST_WORDS]  # in quotes FTS5 takes none for its own
-        rows = self.storage.rows(sql.entries_with(who), {"terms": terms, "limit": limit, **npc}) if terms else []
+        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][
+            :_MOST_WORDS
+        ]  # in quotes FTS5 takes none for its own
+        rows = (
+            self.storage.rows(sql.entries_with(who), {"terms": terms, "limit": limit, **npc}) if terms else []
+        )
         return tuple(map(entry_of, rows))
 
     def _last(self, who: str, limit: int, session_id: str, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
         session = {"session": plain_text(session_id, "the session of entries")} if session_id else {}
-        rows = self.storage.rows(sql.last_entries(who, of_session=bool(session)), {"limit": limit, **session, **npc})
+        rows = self.storage.rows(
+            sql.last_entries(who, of_session=bool(session)), {"limit": limit, **session, **npc}
+        )
         return tuple(map(entry_of, reversed(rows)))
 
 
@@ -76,7 +96,9 @@ class HeardLog:
         self._log, self.npc_id = log, npc_id
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """What it heard with any of some words, with more of them first, then later ones; raises BadInput where it is not there."""
+        """What it heard with any of some words, with more of them first, then later ones; raises BadInput
+        where it is not there.
+        """
         return self._told(self._log._found(sql.HEARD, words, limit, npc=uuids(self.npc_id)[0]))
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:

@@ -8,7 +8,13 @@ from kgot_lab.domains.layers.chunks import SemanticIndex
 from kgot_lab.domains.layers.context_here import context_here
 from kgot_lab.domains.layers.log import SessionLog
 from kgot_lab.domains.layers.protocol import GraphRAG
-from kgot_lab.domains.layers.things import DEFAULT_RANKING, ContextQuery, ContextRanking, ContextResult, fit_ids
+from kgot_lab.domains.layers.things import (
+    DEFAULT_RANKING,
+    ContextQuery,
+    ContextRanking,
+    ContextResult,
+    fit_ids,
+)
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Embedder
@@ -28,7 +34,9 @@ class WorldLayers:
 
 
 class NpcMemory:
-    """What one of those in a world knows: the graph that it sees, the log that it heard, and the texts that it may know."""
+    """What one of those in a world knows: the graph that it sees, the log that it heard, and the texts that
+    it may know.
+    """
 
     def __init__(self, layers: WorldLayers, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
         self._layers = layers
@@ -42,9 +50,11 @@ class NpcMemory:
     def query_with_context(
         self, query: str, scope: Iterable[str] | None = None, *, ranking: ContextRanking = DEFAULT_RANKING
     ) -> tuple[ContextResult, ...]:
-        """The texts that are near in meaning and in the graph: of the entities in `scope` (ids; None: all) those that it sees.
+        """The texts that are near in meaning and in the graph: of the entities in `scope` (ids; None: all)
+        those that it sees.
 
-        One question to a storage that has GraphRAG, else the graph and the texts are read apart. Raises BadInput.
+        One question to a storage that has GraphRAG, else the graph and the texts are read apart. Raises
+        BadInput.
         """
         require(ranking, ContextRanking, "a ranking of texts is a ContextRanking(hops, limit, weight)")
         ids = None if scope is None else fit_ids(scope, "a scope")

@@ -1,4 +1,6 @@
-"""The layers of a world on PostgreSQL: words by its text search, vectors by pgvector, and both with the graph in one statement."""
+"""The layers of a world on PostgreSQL: words by its text search, vectors by pgvector, and both with the graph
+in one statement.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from functools import cache
 from typing import Any
 
 from kgot_lab.domains.layers import statements as sql
-from kgot_lab.domains.layers.context_there import CONTEXT, EFFORT, NEAREST, NEAREST_BY_INDEX, asked_of_query, found_of
+from kgot_lab.domains.layers.context_there import (
+    CONTEXT,
+    EFFORT,
+    NEAREST,
+    NEAREST_BY_INDEX,
+    asked_of_query,
+    found_of,
+)
 from kgot_lab.domains.layers.protocol import GraphRAG, LayerStorage, VectorIndex
 from kgot_lab.domains.layers.rows import chunk_of
 from kgot_lab.domains.layers.things import ChunkMatch, ContextQuery, ContextResult
@@ -44,10 +53,14 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
         return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
 
     def prepare_index(self, dimension: int) -> None:
-        made = sql.CHUNK_VECTORS.format(dimension=dimension, of_dimension=sql.OF_DIMENSION.format(dimension=dimension))
+        made = sql.CHUNK_VECTORS.format(
+            dimension=dimension, of_dimension=sql.OF_DIMENSION.format(dimension=dimension)
+        )
         self._storage.define(f"chunk_vectors_{dimension}", (_spelt(made, self._vectors),))
 
-    def nearest_by_index(self, vector: Matrix, embedder: str, limit: int, effort: int) -> tuple[ChunkMatch, ...]:
+    def nearest_by_index(
+        self, vector: Matrix, embedder: str, limit: int, effort: int
+    ) -> tuple[ChunkMatch, ...]:
         with self._storage.reading():
             self.rows(EFFORT, {"effort": effort})
             statement = NEAREST_BY_INDEX.format(dimension=len(vector))
@@ -63,5 +76,7 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
 
 @cache
 def _spelt(statement: str, vectors: str) -> str:
-    """A statement with the schema of pgvector, which is on no search path: it may hold tables of other worlds."""
+    """A statement with the schema of pgvector, which is on no search path: it may hold tables of other
+    worlds.
+    """
     return statement.replace("pgvector.", f"{quoted(vectors)}.")

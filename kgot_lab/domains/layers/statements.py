@@ -1,4 +1,6 @@
-"""The tables of the layers, and what is asked of them, in the words of PostgreSQL; `file` has those in which SQLite says it otherwise."""
+"""The tables of the layers, and what is asked of them, in the words of PostgreSQL; `file` has those in which
+SQLite says it otherwise.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,16 @@ PUT_CHUNK = """INSERT INTO chunks (id, entity_id, content, audience, embedder, e
   content = excluded.content, audience = excluded.audience, embedder = excluded.embedder, embedding = excluded.embedding"""
 CHUNK_THERE = "SELECT 1 FROM chunks x WHERE x.id = :id"
 DELETE_CHUNK = "DELETE FROM chunks WHERE id = :id"
-CHUNKS = "SELECT x.id, x.entity_id, x.content, x.audience, x.embedding FROM chunks x WHERE x.embedder = :embedder"
+CHUNKS = (
+    "SELECT x.id, x.entity_id, x.content, x.audience, x.embedding FROM chunks x WHERE x.embedder = :embedder"
+)
 CHUNKS_OF = f"{CHUNKS} AND x.entity_id = ANY(:ids)"
 OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
 
 
 def entries_with(who: str) -> str:
-    """The statement that finds what was said with some words: with more of them first, then later ones. `who` is HEARD or EVERYTHING.
+    """The statement that finds what was said with some words: with more of them first, then later ones. `who`
+    is HEARD or EVERYTHING.
 
     No measure of the index itself decides the order, since that would count what others said.
     """

@@ -1,4 +1,6 @@
-"""What the layers hold: what was said and who heard it, texts and who may know them, and what is asked of them."""
+"""What the layers hold: what was said and who heard it, texts and who may know them, and what is asked of
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 
 @dataclass(frozen=True)
 class LogEntry:
-    """What was said in a session, word by word. Who said it and its audience heard it; no speaker is the game master."""
+    """What was said in a session, word by word. Who said it and its audience heard it; no speaker is the game
+    master.
+    """
 
     session_id: str
     text: str
@@ -29,7 +33,9 @@ class LogEntry:
     at: datetime | None = None  # None: when it is appended
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "session_id", short_text(self.session_id, "the session of an entry", blank=True))
+        object.__setattr__(
+            self, "session_id", short_text(self.session_id, "the session of an entry", blank=True)
+        )
         object.__setattr__(self, "text", plain_text(self.text, "the text of an entry"))
         object.__setattr__(self, "audience", fit_audience(self.audience))
         if self.speaker_id is not None:
@@ -41,7 +47,9 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A text about an entity. Of those who see the entity its audience may know it; the entity itself is not among them by itself."""
+    """A text about an entity. Of those who see the entity its audience may know it; the entity itself is not
+    among them by itself.
+    """
 
     entity_id: str
     text: str
@@ -65,10 +73,11 @@ class ChunkMatch:
 
 @dataclass(frozen=True)
 class ContextRanking:
-    """How texts are ranked: score = similarity · w + (1 − w) / (1 + steps), steps being those from who asks, over what it sees, outwards.
+    """How texts are ranked: score = similarity · w + (1 − w) / (1 + steps), steps being those from who asks,
+    over what it sees, outwards.
 
-    Only texts of entities within `hops` steps are found. With None those further away are found too, and for more than FARTHEST steps, or
-    where there is no way, the second term is 0.
+    Only texts of entities within `hops` steps are found. With None those further away are found too, and for
+    more than FARTHEST steps, or where there is no way, the second term is 0.
     """
 
     hops: int | None = 2
@@ -97,7 +106,9 @@ DEFAULT_RANKING = ContextRanking()
 
 @dataclass(frozen=True, eq=False)
 class ContextQuery:
-    """What is asked as one of those in a world: a vector and whose it is, among which entities (None: all), and how it is ranked."""
+    """What is asked as one of those in a world: a vector and whose it is, among which entities (None: all),
+    and how it is ranked.
+    """
 
     npc_id: str
     vector: Matrix
@@ -109,7 +120,9 @@ class ContextQuery:
 
 @dataclass(frozen=True)
 class ContextResult:
-    """A text that was found: its entity as it is seen, how like the question it is, how many steps away (None: too many), and the score."""
+    """A text that was found: its entity as it is seen, how like the question it is, how many steps away
+    (None: too many), and the score.
+    """
 
     entity: Entity
     text: str
@@ -126,7 +139,9 @@ def fit_audience(audience: Audience) -> Audience:
 def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
     """Some ids, each once; raises BadInput for what is none."""
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise BadInput(f"{what} is the ids of entities in a tuple, or None for all, not {described_value(ids)}")
+        raise BadInput(
+            f"{what} is the ids of entities in a tuple, or None for all, not {described_value(ids)}"
+        )
     return tuple(dict.fromkeys(map(fit_id, ids)))
 
 

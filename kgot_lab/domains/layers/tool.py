@@ -20,9 +20,11 @@ _MAY = {
 
 
 def query_entities(sight: Sight, *, most: int = 20) -> TextTool:
-    """A tool that tells what one of those in a world sees: entities by name, type and nearness, each in a line, and their relationships.
+    """A tool that tells what one of those in a world sees: entities by name, type and nearness, each in a
+    line, and their relationships.
 
-    At most so many entities are told. Finding nothing is a ToolFailed, in words that are the same for what is hidden and what is not there.
+    At most so many entities are told. Finding nothing is a ToolFailed, in words that are the same for what is
+    hidden and what is not there.
     """
     require(sight, Sight, f"{_NAME} is bound to what one sees: world.sight(npc_id)")
     require_count(most, 1, "most", "how many entities are told")
@@ -39,7 +41,9 @@ def query_entities(sight: Sight, *, most: int = 20) -> TextTool:
             raise ToolFailed(f"{_NAME}: nothing that is known fits; ask for less, or in other words")
         return Result(_text(seen, found[:most], len(found) - most))
 
-    about = "Tells who and what is known in the world, and how they are related; without arguments, all of it."
+    about = (
+        "Tells who and what is known in the world, and how they are related; without arguments, all of it."
+    )
     return TextTool(_NAME, about, {}, run, may=_MAY)
 
 

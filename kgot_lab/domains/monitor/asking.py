@@ -1,4 +1,6 @@
-"""How a model is asked what an item of news states: the shape of its reply, and the prompt. Nothing of an account is in it."""
+"""How a model is asked what an item of news states: the shape of its reply, and the prompt. Nothing of an
+account is in it.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,18 @@ from kgot_lab.schemas.vocabulary import EdgeType, Vocabulary
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.types import Message, Prompt
 
-OF_THE_ITEM = ("News", "MarketEvent", "Insight")  # nodes that are dated by the item; a thing is of another type
+OF_THE_ITEM = (
+    "News",
+    "MarketEvent",
+    "Insight",
+)  # nodes that are dated by the item; a thing is of another type
 BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges that come of how a reply is made up
 
 
 def _one_of(values: Iterable[str]) -> Any:
-    """A text for which a schema lists the values; another one is read too, so that what is wrong with it can be told by itself."""
+    """A text for which a schema lists the values; another one is read too, so that what is wrong with it can
+    be told by itself.
+    """
     return Annotated[str, Field(json_schema_extra={"enum": list(values)})]
 
 
@@ -27,7 +35,11 @@ class _Stated(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, value: Any) -> Any:
-        return {key: each for key, each in value.items() if each is not None} if isinstance(value, Mapping) else value
+        return (
+            {key: each for key, each in value.items() if each is not None}
+            if isinstance(value, Mapping)
+            else value
+        )
 
 
 class StatedThing(_Stated):
@@ -97,14 +109,25 @@ class StatedNews(_Stated):
 
 def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
     """Ask what an item states, in the types of a vocabulary."""
-    said = fenced(item.shown, f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}")
+    said = fenced(
+        item.shown,
+        f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}",
+    )
     asked = f"{said}\n{FENCES}\n\nWhat does it state?\n{_FORM}"
-    return Prompt((Message("system", _system(vocabulary)), Message("user", asked)), schema_of(StatedNews), max_tokens=1500)
+    return Prompt(
+        (Message("system", _system(vocabulary)), Message("user", asked)),
+        schema_of(StatedNews),
+        max_tokens=1500,
+    )
 
 
 def _system(vocabulary: Vocabulary) -> str:
-    things = [f"{each.name} ({each.meaning})" for each in vocabulary.node_types if each.name not in OF_THE_ITEM]
-    links = [f"{each.name} ({_joins(each)})" for each in vocabulary.edge_types if each.name not in BY_THE_ITEM]
+    things = [
+        f"{each.name} ({each.meaning})" for each in vocabulary.node_types if each.name not in OF_THE_ITEM
+    ]
+    links = [
+        f"{each.name} ({_joins(each)})" for each in vocabulary.edge_types if each.name not in BY_THE_ITEM
+    ]
     return (
         "You note what an item of financial news states, for a graph. things: what it names, each with its type, its name as the item "
         f"writes it, and its symbol or ticker if the item gives one; the types are {', '.join(things)}. events: what happened, each with "

@@ -1,8 +1,8 @@
 """How a briefing leaves the outbox: as a file, or by HTTP POST.
 
-A briefing may be delivered again where the process was killed between the delivery and the note of it. It has the same key then: a file
-of that name is written over with the same words, and a receiver of posts is told the key in the header Idempotency-Key, so that it can
-pass over what it has.
+A briefing may be delivered again where the process was killed between the delivery and the note of it. It has
+the same key then: a file of that name is written over with the same words, and a receiver of posts is told
+the key in the header Idempotency-Key, so that it can pass over what it has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _SECONDS = 20.0  # for a receiver to answer in
 
 
 def to_folder(folder: Path | str) -> Deliver:
-    """Delivers a briefing as a file of JSON in a folder, named by its key; raises BadInput where it cannot be written."""
+    """Delivers a briefing as a file of JSON in a folder, named by its key; raises BadInput where it cannot be
+    written.
+    """
     place = Path(folder)
 
     def deliver(entry: OutboxEntry) -> None:
@@ -32,16 +34,22 @@ def to_folder(folder: Path | str) -> Deliver:
 
 
 def to_address(url: str) -> Deliver:
-    """Delivers a briefing by HTTP POST of JSON, with its key as Idempotency-Key; raises ToolFailed unless the answer is of 200 to 299.
+    """Delivers a briefing by HTTP POST of JSON, with its key as Idempotency-Key; raises ToolFailed unless the
+    answer is of 200 to 299.
 
-    It says whose it is, so an address that is not of this computer begins with https; raises BadInput for another.
+    It says whose it is, so an address that is not of this computer begins with https; raises BadInput for
+    another.
     """
     require(url, str, "briefings are delivered to an address, a text")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"briefings are delivered to an address such as https://HOST/PATH, not {shortly(without_secrets(url))}")
+        raise BadInput(
+            f"briefings are delivered to an address such as https://HOST/PATH, not {shortly(without_secrets(url))}"
+        )
     if parts.scheme == "http" and not is_loopback(url):
-        raise BadInput("a briefing says whose it is: an address that is not of this computer begins with https")
+        raise BadInput(
+            "a briefing says whose it is: an address that is not of this computer begins with https"
+        )
     way = way_to(url)
 
     def deliver(entry: OutboxEntry) -> None:
@@ -60,7 +68,10 @@ def to_address(url: str) -> Deliver:
             raise ToolFailed(f"{told}: see that it is there", again=True) from None
         if not 200 <= status < 300:
             busy = status >= 500 or status in (408, 429)
-            raise ToolFailed(f"{where} answers a briefing with {status}" + (": it may take it later" if busy else ""), again=busy)
+            raise ToolFailed(
+                f"{where} answers a briefing with {status}" + (": it may take it later" if busy else ""),
+                again=busy,
+            )
 
     return deliver
 

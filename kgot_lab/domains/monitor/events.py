@@ -1,4 +1,6 @@
-"""What happens in a tick, as values; printed, each is a line. None of them tells of a user: a briefing goes by its key."""
+"""What happens in a tick, as values; printed, each is a line. None of them tells of a user: a briefing goes
+by its key.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,16 @@ class TickBegun:
 
     def __str__(self) -> str:
         missed = f", {counted(self.tick.missed, 'tick')} before it missed" if self.tick.missed else ""
-        return f"tick {self.tick.id}, due {self.tick.due.isoformat()}{missed}" + (", goes on after a stop" if self.tick.resumed else "")
+        return f"tick {self.tick.id}, due {self.tick.due.isoformat()}{missed}" + (
+            ", goes on after a stop" if self.tick.resumed else ""
+        )
 
 
 @dataclass(frozen=True)
 class NewsGathered:
-    """How many items are new, how many are dated later than now and wait for their time, and what was refused."""
+    """How many items are new, how many are dated later than now and wait for their time, and what was
+    refused.
+    """
 
     new: int
     later: int = 0
@@ -36,7 +42,9 @@ class NewsGathered:
 
 @dataclass(frozen=True)
 class ClockBehind:
-    """The clock is behind the last change of the graph, which dates what is written now, so that fresh news may be old when it comes."""
+    """The clock is behind the last change of the graph, which dates what is written now, so that fresh news
+    may be old when it comes.
+    """
 
     clock: datetime
     last: datetime

@@ -1,4 +1,6 @@
-"""What was read in an item of news: nodes and edges for the graph, and all that was not taken, with the reason."""
+"""What was read in an item of news: nodes and edges for the graph, and all that was not taken, with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,21 @@ from kgot_lab.types import Edge, Json, Node
 
 @dataclass(frozen=True)
 class NewsFacts:
-    """The facts of an item, checked and ready to be written; `refused` says line by line what the model wrote that was not taken."""
+    """The facts of an item, checked and ready to be written; `refused` says line by line what the model wrote
+    that was not taken.
+    """
 
     item: str
     nodes: tuple[Node, ...]  # the item's own node first
     edges: tuple[Edge, ...] = ()
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    expires: Mapping[str, str] = field(default_factory=dict, hash=False)  # by id: when what the item dates ends, as ISO 8601
-    ends: tuple[str | EdgeIds, ...] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target
+    expires: Mapping[str, str] = field(
+        default_factory=dict, hash=False
+    )  # by id: when what the item dates ends, as ISO 8601
+    ends: tuple[
+        str | EdgeIds, ...
+    ] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target
 
     def to_json(self) -> dict[str, Json]:
         """The facts as the journal keeps them."""

@@ -1,8 +1,10 @@
-"""The journal: which items came in, what was read in them, what models replied, and which ticks there were. It holds no user.
+"""The journal: which items came in, what was read in them, what models replied, and which ticks there were.
+It holds no user.
 
-A reply is on the disk before anybody uses it, and the facts of an item are before the graph is written to, so what is done again after a
-stop is the same and costs nothing. One window is left: a reply that had come in when the process was killed, and was not on the disk yet,
-is asked for again. `asked` counts every asking, so that this shows.
+A reply is on the disk before anybody uses it, and the facts of an item are before the graph is written to, so
+what is done again after a stop is the same and costs nothing. One window is left: a reply that had come in
+when the process was killed, and was not on the disk yet, is asked for again. `asked` counts every asking, so
+that this shows.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from kgot_lab.types import LLM, Prompt, Reply
 
 @dataclass(frozen=True)
 class Tick:
-    """One round of all stages: when it was due, and how many before it were missed while nothing ran; those are not made up for."""
+    """One round of all stages: when it was due, and how many before it were missed while nothing ran; those
+    are not made up for.
+    """
 
     id: int
     due: datetime
@@ -57,34 +61,51 @@ class NewsJournal:
     def __enter__(self) -> NewsJournal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
         self.storage.close()
 
-    # --- items --------------------------------------------------------------------------------------------------------
+    # --- items
+    # --------------------------------------------------------------------------------------------------------
 
     def add(self, items: Iterable[NewsItem]) -> tuple[tuple[NewsItem, ...], tuple[NewsItem, ...]]:
-        """Take in items that are new; gives them, and those that have the id of an earlier item, which stays as it was."""
+        """Take in items that are new; gives them, and those that have the id of an earlier item, which stays
+        as it was.
+        """
         given, by_id = list(items), dict[str, NewsItem]()
         for item in given:
             by_id.setdefault(item.id, item)
         with self.storage.changing():
-            there = {id: news_item(json.loads(body)) for id, body in self.storage.rows(sql.BODIES, {"ids": sorted(by_id)})}
+            there = {
+                id: news_item(json.loads(body))
+                for id, body in self.storage.rows(sql.BODIES, {"ids": sorted(by_id)})
+            }
             new = tuple(item for item in by_id.values() if item.id not in there)
             for item in new:
-                times = {"published_at": instant(item.published_at, "the time of an item"), "at": instant(self.now(), "now")}
+                times = {
+                    "published_at": instant(item.published_at, "the time of an item"),
+                    "at": instant(self.now(), "now"),
+                }
                 self.storage.rows(sql.ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
         stays = by_id | there
         return new, tuple(dict.fromkeys(item for item in given if stays[item.id] != item))
 
     def to_read(self, most: int) -> tuple[NewsItem, ...]:
-        """Items that no model has read, so many at most: those that failed less often first, and of these the earliest."""
-        return tuple(news_item(json.loads(body)) for (body,) in self.storage.rows(sql.TO_READ, {"most": most}))
+        """Items that no model has read, so many at most: those that failed less often first, and of these the
+        earliest.
+        """
+        return tuple(
+            news_item(json.loads(body)) for (body,) in self.storage.rows(sql.TO_READ, {"most": most})
+        )
 
     def put_back(self, item: NewsItem) -> None:
-        """Note that an item could not be read: others are first now, so that one that never can be holds nothing up."""
+        """Note that an item could not be read: others are first now, so that one that never can be holds
+        nothing up.
+        """
         with self.storage.changing():
             self.storage.rows(sql.PUT_BACK, {"id": item.id})
 
@@ -110,10 +131,13 @@ class NewsJournal:
         """What was read in all items, with what was refused, the earliest first."""
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(sql.FACTS))
 
-    # --- replies ------------------------------------------------------------------------------------------------------
+    # --- replies
+    # ------------------------------------------------------------------------------------------------------
 
     def asked(self) -> AskedCount:
-        """How often models were asked; more often than there are prompts where a reply was lost, or a server gave none."""
+        """How often models were asked; more often than there are prompts where a reply was lost, or a server
+        gave none.
+        """
         return AskedCount(*map(int, self.storage.rows(sql.ASKED)[0]))
 
     def reply(self, key: str) -> Reply | None:
@@ -132,17 +156,25 @@ class NewsJournal:
         with self.storage.changing():
             self.storage.rows(sql.KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
 
-    # --- ticks --------------------------------------------------------------------------------------------------------
+    # --- ticks
+    # --------------------------------------------------------------------------------------------------------
 
     def next_tick(self, every: timedelta) -> Tick:
-        """The tick that comes next: the one that was stopped, or the last that is due by now, or the first that will be."""
+        """The tick that comes next: the one that was stopped, or the last that is due by now, or the first
+        that will be.
+        """
         rows = self.storage.rows(sql.LAST_TICK)
         last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
         return tick_after(last, self.now(), every)
 
     def begin(self, tick: Tick) -> None:
         """Note that a tick begins."""
-        values = {"id": tick.id, "due": instant(tick.due, "when a tick is due"), "missed": tick.missed, "at": instant(self.now(), "now")}
+        values = {
+            "id": tick.id,
+            "due": instant(tick.due, "when a tick is due"),
+            "missed": tick.missed,
+            "at": instant(self.now(), "now"),
+        }
         with self.storage.changing():
             self.storage.rows(sql.BEGIN_TICK, values)
 
@@ -153,7 +185,9 @@ class NewsJournal:
 
 
 class KeptReplies:
-    """Asks a model each prompt once for ever: what it replied is in the journal before it is used, and taken from there afterwards."""
+    """Asks a model each prompt once for ever: what it replied is in the journal before it is used, and taken
+    from there afterwards.
+    """
 
     def __init__(self, llm: LLM, journal: NewsJournal) -> None:
         self._llm, self._journal = llm, journal
@@ -175,7 +209,8 @@ class KeptReplies:
 
 
 def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
-    """The tick after another: one that did not end again, or the latest that is due by now, with how many before it were missed.
+    """The tick after another: one that did not end again, or the latest that is due by now, with how many
+    before it were missed.
 
     Where the clock went back behind the last one, the next is due now, and those after it count from there.
     """
@@ -189,6 +224,8 @@ def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
     return Tick(last.id + 1, last.due + (missed + 1) * every, missed)
 
 
-def open_journal(place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now) -> NewsJournal:
+def open_journal(
+    place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
+) -> NewsJournal:
     """A journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
     return NewsJournal(open_tables(sql.JOURNAL_LAYOUT, place, namespace=namespace), now=now)

@@ -1,8 +1,9 @@
-"""One tick: news is gathered, read and written to the graph, briefings are decided upon and delivered; each step can be done again.
+"""One tick: news is gathered, read and written to the graph, briefings are decided upon and delivered; each
+step can be done again.
 
-What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of an item once they are read, all
-nodes and edges of an item in one change of the graph, a briefing by its key. A tick that was stopped anywhere is walked again from its
-beginning, and does only what is not there.
+What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of an
+item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its key. A
+tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ _SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right
 
 @dataclass(frozen=True)
 class MonitorPlaces:
-    """What lasts: the graph, the accounts, and the journal, each in tables of its own. The journal's clock says what time it is."""
+    """What lasts: the graph, the accounts, and the journal, each in tables of its own. The journal's clock
+    says what time it is.
+    """
 
     graph: InvestmentGraph
     accounts: Accounts
@@ -55,10 +58,11 @@ class MonitorPlaces:
 
 
 class Monitor:
-    """Keeps an investment graph up from a feed of news, read by a model, and delivers the briefings that this calls for.
+    """Keeps an investment graph up from a feed of news, read by a model, and delivers the briefings that this
+    calls for.
 
-    A tick reads `most` items at most, and `decays` are the hops by which a signal reaches what users hold. One process runs on a place at
-    a time: two would ask a model twice, though post no briefing twice.
+    A tick reads `most` items at most, and `decays` are the hops by which a signal reaches what users hold.
+    One process runs on a place at a time: two would ask a model twice, though post no briefing twice.
     """
 
     def __init__(
@@ -85,7 +89,9 @@ class Monitor:
         return f"<Monitor of {self.places.graph!r} by {self._llm.name}>"
 
     def tick(self, tick: Tick) -> Iterator[MonitorEvent]:
-        """Walk through all stages; what fails with an error of ours is told, and the other stages are walked all the same."""
+        """Walk through all stages; what fails with an error of ours is told, and the other stages are walked
+        all the same.
+        """
         yield TickBegun(tick)
         self.places.journal.begin(tick)
         for name, stage in self.stages.items():
@@ -96,18 +102,24 @@ class Monitor:
         self.places.journal.end(tick)
         yield TickEnded(tick)
 
-    # --- the stages ---------------------------------------------------------------------------------------------------
+    # --- the stages
+    # ---------------------------------------------------------------------------------------------------
 
     def _gather(self) -> Iterator[MonitorEvent]:
         """Take in the items that are new and not dated later than now."""
         read, now = self.feed(), self.places.journal.now()
         due = [item for item in read.items if item.published_at <= now]
         new, others = self.places.journal.add(due)
-        double = tuple(f"item {each.id}: another item has this id and stays as it is; give it one of its own" for each in others)
+        double = tuple(
+            f"item {each.id}: another item has this id and stays as it is; give it one of its own"
+            for each in others
+        )
         yield NewsGathered(len(new), len(read.items) - len(due), (*read.refused, *double))
 
     def _update(self) -> Iterator[MonitorEvent]:
-        """Read items one after the other, and write each to the graph before the next is read, which finds its names there."""
+        """Read items one after the other, and write each to the graph before the next is read, which finds
+        its names there.
+        """
         graph, journal = self.places.graph, self.places.journal
         if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
             yield ClockBehind(now, last)
@@ -124,7 +136,9 @@ class Monitor:
             yield ItemsWait(waiting)
 
     def _written(self, facts: NewsFacts) -> MonitorEvent:
-        """Write the facts of an item, once: its own node is written in the same change, and tells that it was."""
+        """Write the facts of an item, once: its own node is written in the same change, and tells that it
+        was.
+        """
         graph = self.places.graph
         try:
             with graph.storage.changing():
@@ -138,7 +152,9 @@ class Monitor:
 
     def _write(self, facts: NewsFacts) -> GraphUpdate:
         graph = self.places.graph
-        ends: dict[str | EdgeIds, datetime | None] = {id: datetime.fromisoformat(time) for id, time in facts.expires.items()}
+        ends: dict[str | EdgeIds, datetime | None] = {
+            id: datetime.fromisoformat(time) for id, time in facts.expires.items()
+        }
         update = graph.write(facts.nodes, facts.edges, expires_at=ends)
         graph.expire(*facts.ends)
         return update
@@ -170,7 +186,9 @@ class Monitor:
                 self.deliver(entry)
             except ToolFailed as error:
                 if error.again:
-                    raise ToolFailed(f"{error}; {counted(len(waiting) - place, 'briefing')} in the outbox", again=True) from None
+                    raise ToolFailed(
+                        f"{error}; {counted(len(waiting) - place, 'briefing')} in the outbox", again=True
+                    ) from None
                 yield StageFailed("deliver", f"briefing {entry.key}: {error}")
                 continue
             accounts.mark_sent(entry.key)
@@ -183,12 +201,14 @@ class Monitor:
 
 @contextmanager
 def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) -> Iterator[MonitorPlaces]:
-    """The three places as SQLite files in a folder, made if they are not there, or in memory (":memory:"), until the block ends.
+    """The three places as SQLite files in a folder, made if they are not there, or in memory (":memory:"),
+    until the block ends.
 
     The graph takes what news says between companies too: who supplies, owns or competes with whom.
     """
     graph_db, accounts_db, journal_db = (
-        folder if folder == ":memory:" else Path(folder) / f"{name}.db" for name in ("graph", "accounts", "journal")
+        folder if folder == ":memory:" else Path(folder) / f"{name}.db"
+        for name in ("graph", "accounts", "journal")
     )
     with (
         open_investment_graph(graph_db, vocabulary=INVESTMENT_WITH_COMPANIES, now=now) as graph,

@@ -24,7 +24,9 @@ _MOST_TOKENS = 3000  # of an item that a model is shown
 
 @dataclass(frozen=True)
 class NewsItem:
-    """An item of news: its id, which is its own for ever, what it says, who says so, and when it was published. Raises BadInput."""
+    """An item of news: its id, which is its own for ever, what it says, who says so, and when it was
+    published. Raises BadInput.
+    """
 
     id: str
     headline: str
@@ -36,7 +38,9 @@ class NewsItem:
         for name in ("id", "headline", "text", "source"):
             require(getattr(self, name), str, f"the {name} of an item of news is a text")
         if not self.id.strip() or len(self.id) > LONGEST_ID or asked_for(self.id) != self.id:
-            raise BadInput(f"an item of news has an id, a text of at most {LONGEST_ID} letters that every table takes")
+            raise BadInput(
+                f"an item of news has an id, a text of at most {LONGEST_ID} letters that every table takes"
+            )
         if not self.headline.strip():
             raise BadInput("an item of news has a headline; give it one")
         instant(self.published_at, "the time an item was published")
@@ -68,14 +72,20 @@ class NewsRead(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-Feed = Callable[[], NewsRead]  # all items there are, or the latest: those that were given before are passed over
+Feed = Callable[
+    [], NewsRead
+]  # all items there are, or the latest: those that were given before are passed over
 
 
 def news_item(told: Mapping[str, Json]) -> NewsItem:
-    """The item that plain JSON values tell; raises BadInput for what is none, such as one without a time and a zone."""
+    """The item that plain JSON values tell; raises BadInput for what is none, such as one without a time and
+    a zone.
+    """
     require(told, Mapping, "an item of news is id, headline, text, source and published_at")
     if strange := sorted(told.keys() - {"id", "headline", "text", "source", "published_at"}):
-        raise BadInput(f"an item of news has no field {strange[0]!r:.60}: it has id, headline, text, source and published_at")
+        raise BadInput(
+            f"an item of news has no field {strange[0]!r:.60}: it has id, headline, text, source and published_at"
+        )
     time = time_of(told.get("published_at"))
     if time is None:
         do = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
@@ -85,7 +95,9 @@ def news_item(told: Mapping[str, Json]) -> NewsItem:
 
 
 def news_on_file(path: Path | str) -> NewsRead:
-    """The items in a file, a line of JSON each, and the lines that are none; a last line that is still being written is left for later."""
+    """The items in a file, a line of JSON each, and the lines that are none; a last line that is still being
+    written is left for later.
+    """
     try:
         lines = utf8_text(read_regular(path), path).split("\n")
     except OSError as error:

@@ -13,7 +13,8 @@ from kgot_lab.types import LLM
 
 
 def read_item(llm: LLM, item: NewsItem, view: InvestmentView) -> NewsFacts:
-    """The facts that a model reads in an item, by one call; a bad reply is mended once, and then only the item itself is a fact.
+    """The facts that a model reads in an item, by one call; a bad reply is mended once, and then only the
+    item itself is a fact.
 
     Names are resolved in `view`. Raises LLMError where the model cannot be asked.
     """
@@ -42,7 +43,17 @@ def sifted(stated: StatedNews, item: NewsItem, view: InvestmentView) -> NewsFact
             sifter.take_ended(link)
         for insight in stated.insights[:MOST_STATED]:
             sifter.take_insight(insight, events)
-    kinds = (stated.things, stated.events, stated.links, stated.insights, stated.withdrawn, stated.untrue, stated.ended)
+    kinds = (
+        stated.things,
+        stated.events,
+        stated.links,
+        stated.insights,
+        stated.withdrawn,
+        stated.untrue,
+        stated.ended,
+    )
     return sifter.facts(
-        f"more than {MOST_STATED} of a kind were stated, and the others left out" for kind in kinds if len(kind) > MOST_STATED
+        f"more than {MOST_STATED} of a kind were stated, and the others left out"
+        for kind in kinds
+        if len(kind) > MOST_STATED
     )

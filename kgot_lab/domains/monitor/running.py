@@ -37,15 +37,21 @@ class Ending:
             return
 
 
-def run_on(monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable[[float], object] | None = None) -> Iterator[MonitorEvent]:
-    """Walk through a tick every so often, and tell what happens in it; the first comes at once, or when the last one before is over.
+def run_on(
+    monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable[[float], object] | None = None
+) -> Iterator[MonitorEvent]:
+    """Walk through a tick every so often, and tell what happens in it; the first comes at once, or when the
+    last one before is over.
 
-    Ticks that were missed are one tick: it reads what has come in since, as much as a tick reads, and what has expired meanwhile is told to
-    nobody. A tick that was stopped is gone on with first. The end is heard between two events, so a call of a model that is under way is
-    waited for and kept. `wait` takes the seconds until the next look at the clock. Raises BadInput.
+    Ticks that were missed are one tick: it reads what has come in since, as much as a tick reads, and what
+    has expired meanwhile is told to nobody. A tick that was stopped is gone on with first. The end is heard
+    between two events, so a call of a model that is under way is waited for and kept. `wait` takes the
+    seconds until the next look at the clock. Raises BadInput.
     """
     if not isinstance(every, timedelta) or every <= timedelta():
-        raise BadInput(f"the time between two ticks is a timedelta of more than 0, not {described_value(every)}")
+        raise BadInput(
+            f"the time between two ticks is a timedelta of more than 0, not {described_value(every)}"
+        )
     wait = wait or ending.wait
     journal = monitor.places.journal
     while not ending.is_asked():
@@ -66,7 +72,9 @@ def run_on(monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable
 
 @contextmanager
 def ended_by_signals() -> Iterator[Ending]:
-    """What ends a run that is told to end by SIGTERM or SIGINT, once; a second signal ends the process at once. For the main thread."""
+    """What ends a run that is told to end by SIGTERM or SIGINT, once; a second signal ends the process at
+    once. For the main thread.
+    """
     ending = Ending()
 
     def hear(number: int, _: object) -> None:

@@ -1,7 +1,7 @@
 """Taking facts from what a model read in an item: said by the item, of known types, each name one node.
 
-Every fact stands or falls by itself: what the item does not say, what the vocabulary does not allow and what a name leaves open is
-refused with its reason, and all else is kept.
+Every fact stands or falls by itself: what the item does not say, what the vocabulary does not allow and what
+a name leaves open is refused with its reason, and all else is kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ from kgot_lab.text.words import named_words
 from kgot_lab.types import Edge, Json, Node
 
 MOST_STATED = 40  # facts of one kind that are taken from an item
-_UNKNOWN = Fault("error", "an end of it is not known, or does not stand in the item", "the edge", "name both ends as the item does")
+_UNKNOWN = Fault(
+    "error",
+    "an end of it is not known, or does not stand in the item",
+    "the edge",
+    "name both ends as the item does",
+)
 
 
 class Sifter:
@@ -47,24 +52,39 @@ class Sifter:
         self._warnings: list[str] = []
         self._expires: dict[str, str] = {}
         self._ends: dict[str | EdgeIds, None] = {}
-        told = {"headline": item.headline, "source": item.source, "published_at": self._published, "item": item.id}
+        told = {
+            "headline": item.headline,
+            "source": item.source,
+            "published_at": self._published,
+            "item": item.id,
+        }
         self._news = made_node("News", **told)
-        if not self._faulty(node_faults(self._vocabulary, rated := made_node("News", **told, sentiment=sentiment)), "its sentiment"):
+        if not self._faulty(
+            node_faults(self._vocabulary, rated := made_node("News", **told, sentiment=sentiment)),
+            "its sentiment",
+        ):
             self._news = rated
         self._take(self._news)
 
     def facts(self, more: Iterable[str] = ()) -> NewsFacts:
         """All that was taken, and what was not."""
-        cut = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"] * bool(self._item.tokens_left_out)
+        cut = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"] * bool(
+            self._item.tokens_left_out
+        )
         refused = tuple(whole(line) for line in (*self._refused, *more, *cut))
         nodes, edges = self._names.changes(), tuple(self._edges.values())
         expires = {node.id: self._expires[node.id] for node in nodes if node.id in self._expires}
-        return NewsFacts(self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends))
+        return NewsFacts(
+            self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends)
+        )
 
-    # --- one kind each ------------------------------------------------------------------------------------------------
+    # --- one kind each
+    # ------------------------------------------------------------------------------------------------
 
     def take_thing(self, thing: StatedThing) -> None:
-        """A thing that the item names: the one of the graph that is meant, or a new one; and that the item mentions it."""
+        """A thing that the item names: the one of the graph that is meant, or a new one; and that the item
+        mentions it.
+        """
         name, symbol, what = cleaned(thing.name), cleaned(thing.symbol), f"{thing.type} {shortly(thing.name)}"
         if thing.type == "Asset":
             symbol = symbol or name
@@ -92,10 +112,15 @@ class Sifter:
         node = self._said("MarketEvent", what, summary=event.summary, type=type, date=self._published)
         if node is None:
             return None
-        roles = dict.fromkeys(event.affects[:MOST_STATED], "") | ({event.issuer: "issuer"} if event.issuer.strip() else {})
+        roles = dict.fromkeys(event.affects[:MOST_STATED], "") | (
+            {event.issuer: "issuer"} if event.issuer.strip() else {}
+        )
         told = {name: {"role": role} if role else {} for name, role in roles.items()}
         joined = [
-            self._join([node], "affects", self._names.meant(name), f"{what} -affects-> {shortly(name)}", **told[name]) for name in told
+            self._join(
+                [node], "affects", self._names.meant(name), f"{what} -affects-> {shortly(name)}", **told[name]
+            )
+            for name in told
         ]
         if not any(joined):
             self._refuse(what, "nothing that it affects is known, or stands in the item")
@@ -107,23 +132,33 @@ class Sifter:
         self._join(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
 
     def take_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
-        """An insight about at least one thing that the item names, and what it is derived from: the item itself, and events of it.
+        """An insight about at least one thing that the item names, and what it is derived from: the item
+        itself, and events of it.
 
-        A call that its giver gave before, to do the same with the same, is that one, as long as it is live: this item is evidence of it.
+        A call that its giver gave before, to do the same with the same, is that one, as long as it is live:
+        this item is evidence of it.
         """
         what = f"{insight.type} {shortly(insight.summary)}"
-        meant = {name: self._names.meant(name) or self._told(name, what, "MarketEvent") for name in insight.about[:MOST_STATED]}
+        meant = {
+            name: self._names.meant(name) or self._told(name, what, "MarketEvent")
+            for name in insight.about[:MOST_STATED]
+        }
         node = self._insight(insight, what, [each for found in meant.values() for each in found[:1]])
         if node is None:
             return
-        joined = [self._join([node], "about", found, f"{what} -about-> {shortly(name)}") for name, found in meant.items()]
+        joined = [
+            self._join([node], "about", found, f"{what} -about-> {shortly(name)}")
+            for name, found in meant.items()
+        ]
         if not any(joined):
             self._refuse(what, "nothing that it is about is known, or stands in the item")
             return
         self._join([node], "derived_from", [self._news], what)
         for number in dict.fromkeys(insight.because[:MOST_STATED]):
             source = events[number - 1] if 0 < number <= len(events) else None
-            self._join([node], "derived_from", [source] if source else [], f"{what} -derived_from-> event {number}")
+            self._join(
+                [node], "derived_from", [source] if source else [], f"{what} -derived_from-> event {number}"
+            )
         for words in dict.fromkeys(insight.earlier[:MOST_STATED]):
             for before in self._told(words, what, "MarketEvent"):
                 self._join([node], "derived_from", [before], what)
@@ -134,17 +169,27 @@ class Sifter:
         found = self._names.calls(cleaned(call.said_by), call.action, about)
         self._ends |= dict.fromkeys(each.id for each in found)
         if not found:
-            self._refuse(f"{call.action} of {shortly(call.said_by)}, withdrawn", "no such call is live on what the item names")
+            self._refuse(
+                f"{call.action} of {shortly(call.said_by)}, withdrawn",
+                "no such call is live on what the item names",
+            )
 
     def take_untrue(self, words: str) -> None:
-        """What the item says did not happen, in its words: an event or an observation, which ends when this is written."""
+        """What the item says did not happen, in its words: an event or an observation, which ends when this
+        is written.
+        """
         self._ends |= dict.fromkeys(each.id for each in self._told(words, "untrue", "MarketEvent", "Insight"))
 
     def take_ended(self, link: StatedLink) -> None:
         """A link that the item says is over: it ends when this is written."""
         what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}, over"
-        sources, targets = ([each.id for each in self._names.meant(name)] for name in (link.source, link.target))
-        ids = {(edge.source, edge.type, edge.target) for edge in self._names.edges_between(sources, link.type, targets)}
+        sources, targets = (
+            [each.id for each in self._names.meant(name)] for name in (link.source, link.target)
+        )
+        ids = {
+            (edge.source, edge.type, edge.target)
+            for edge in self._names.edges_between(sources, link.type, targets)
+        }
         self._ends |= dict.fromkeys(sorted(ids))
         if not ids:
             self._refuse(what, "no such link is live between things that the item names")
@@ -163,25 +208,39 @@ class Sifter:
         if said_by and not says_name(self._text, said_by):
             self._refuse(f"{what}, said by {shortly(said_by)}", "that name does not stand in the item")
             said_by = ""
-        if same := [each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends]:
+        if same := [
+            each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
+        ]:
             return same[0]
         given, ends = self._day(insight.date, what), self._day(insight.until, what)
-        properties = {"type": insight.type, "action": insight.action, "strength": insight.strength, "said_by": said_by}
+        properties = {
+            "type": insight.type,
+            "action": insight.action,
+            "strength": insight.strength,
+            "said_by": said_by,
+        }
         dated = min(given or self._item.published_at, self._item.published_at)  # an older one ends sooner
-        node = self._said("Insight", what, summary=insight.summary, generated_at=dated.isoformat(), **properties)
+        node = self._said(
+            "Insight", what, summary=insight.summary, generated_at=dated.isoformat(), **properties
+        )
         if node is not None and ends is not None:
             self._expires[node.id] = ends.isoformat()
         return node
 
     def _day(self, told: str, what: str) -> datetime | None:
-        """The time that a model gives, if the item names its day of the month: one that is made up could end a call before its time."""
+        """The time that a model gives, if the item names its day of the month: one that is made up could end
+        a call before its time.
+        """
         time = time_of(told)
         if told.strip() and (time is None or str(time.day) not in named_words(self._text)):
-            self._refuse(f"{what}, the time {shortly(told)}", "it is none, or its day does not stand in the item")
+            self._refuse(
+                f"{what}, the time {shortly(told)}", "it is none, or its day does not stand in the item"
+            )
             return None
         return time
 
-    # --- taking and refusing ------------------------------------------------------------------------------------------
+    # --- taking and refusing
+    # ------------------------------------------------------------------------------------------
 
     def _said(self, kind: str, what: str, /, *, summary: str, **properties: Json) -> Node | None:
         """An event or an insight, if the names and numbers of its summary stand in the item."""
@@ -189,17 +248,25 @@ class Sifter:
             self._refuse(what, "its summary is no sentence")
             return None
         if unsaid := unsaid_names(self._text, summary):
-            self._refuse(what, f"{', '.join(map(shortly, unsaid[:5]))} in its summary does not stand in the item")
+            self._refuse(
+                what, f"{', '.join(map(shortly, unsaid[:5]))} in its summary does not stand in the item"
+            )
             return None
         node = made_node(kind, summary=cleaned(summary), **properties)
         return None if self._faulty(node_faults(self._vocabulary, node), what) else node
 
-    def _join(self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json) -> bool:
-        """Whether an edge was taken: the first that the vocabulary allows between what its ends may stand for."""
+    def _join(
+        self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json
+    ) -> bool:
+        """Whether an edge was taken: the first that the vocabulary allows between what its ends may stand
+        for.
+        """
         first: Sequence[Fault] = ()
         for source, target in product(sources, targets):
             edge = self._vocabulary.in_order(Edge(source.id, type, target.id, properties))
-            found = edge_faults(self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)})
+            found = edge_faults(
+                self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
+            )
             if any(each.level == "error" for each in found):
                 first = first or found
                 continue
@@ -222,7 +289,9 @@ class Sifter:
         self._names.taken[node.id] = node
 
     def _faulty(self, found: Iterable[Fault], what: str) -> bool:
-        """Whether there is an error among what a vocabulary has against something, which is then refused; warnings are noted."""
+        """Whether there is an error among what a vocabulary has against something, which is then refused;
+        warnings are noted.
+        """
         errors = False
         for fault in found:
             if fault.level == "error":

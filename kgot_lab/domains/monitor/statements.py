@@ -1,4 +1,6 @@
-"""All SQL of the journal, in what SQLite and PostgreSQL have in common: items, replies that were paid for, ticks. It holds no user."""
+"""All SQL of the journal, in what SQLite and PostgreSQL have in common: items, replies that were paid for,
+ticks. It holds no user.
+"""
 
 from __future__ import annotations
 

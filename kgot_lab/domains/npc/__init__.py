@@ -1,4 +1,6 @@
-"""A world of characters in tables: entities and relationships, where these come from, and what each character may know of it."""
+"""A world of characters in tables: entities and relationships, where these come from, and what each character
+may know of it.
+"""
 
 from kgot_lab.domains.npc.hearing import hear
 from kgot_lab.domains.npc.opening import open_world
@@ -7,4 +9,13 @@ from kgot_lab.domains.npc.review import WorldReview
 from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.why_not import why_not
 
-__all__ = ["Entity", "Provenance", "Relationship", "VisibilityPolicy", "WorldReview", "hear", "open_world", "why_not"]
+__all__ = [
+    "Entity",
+    "Provenance",
+    "Relationship",
+    "VisibilityPolicy",
+    "WorldReview",
+    "hear",
+    "open_world",
+    "why_not",
+]

@@ -1,7 +1,8 @@
-"""A world on a server that speaks Bolt, such as Neo4j. It has no tables: entities are nodes that bear the name of their world.
+"""A world on a server that speaks Bolt, such as Neo4j. It has no tables: entities are nodes that bear the
+name of their world.
 
-All that `statements` says in SQL is said in Cypher here, and no statement leaves the nodes of its world. What a session says for a
-relationship is an edge of its own, so that it goes with either end.
+All that `statements` says in SQL is said in Cypher here, and no statement leaves the nodes of its world. What
+a session says for a relationship is an edge of its own, so that it goes with either end.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
 _TOGETHER = 500  # rows in one statement
 _SECONDS = 60.0  # that a reading transaction may be open
 
-# --- in Cypher --------------------------------------------------------------------------------------------------------
+# --- in Cypher
+# --------------------------------------------------------------------------------------------------------
 
 _ENTITY = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
 _RELATIONSHIP = "a.id, b.id, r.rel_type, r.attributes, r.provenance, r.standing, r.created_at, r.updated_at"
-_SUPPORT = "a.id, b.id, s.rel_type, s.session_id, s.said_at, s.confidence, s.source, s.dm_confirmed, s.standing"
+_SUPPORT = (
+    "a.id, b.id, s.rel_type, s.session_id, s.said_at, s.confidence, s.source, s.dm_confirmed, s.standing"
+)
 _E, _A, _B = (f"({name}:KgotEntity {{world: $world}})" for name in "eab")
 _ENDS = """UNWIND $rows AS row
   MATCH (a:KgotEntity {world: $world, id: row.source}) MATCH (b:KgotEntity {world: $world, id: row.target})"""
@@ -66,12 +70,24 @@ def _entities_where(wanted: EntityFilter) -> str:
 
 
 def _relationships_where(wanted: RelationshipFilter) -> str:
-    """The statement that reads the relationships of an entity, and a row of nothing where it is there; how sure they are is not in it."""
-    parts = ["true", *["r.rel_type IN $types"] * bool(wanted.types), *["r.standing = $standing"] * bool(wanted.standing)]
+    """The statement that reads the relationships of an entity, and a row of nothing where it is there; how
+    sure they are is not in it.
+    """
+    parts = [
+        "true",
+        *["r.rel_type IN $types"] * bool(wanted.types),
+        *["r.standing = $standing"] * bool(wanted.standing),
+    ]
     where, nothing = " AND ".join(parts), f"MATCH {_E} WHERE e.id = $id RETURN {_columns(['null'] * 8)}"
-    ends = {"out": ("a.id = $id",), "in": ("b.id = $id",), "both": ("a.id = $id", "b.id = $id AND a.id <> $id")}
+    ends = {
+        "out": ("a.id = $id",),
+        "in": ("b.id = $id",),
+        "both": ("a.id = $id", "b.id = $id AND a.id <> $id"),
+    }
     found = _columns(_RELATIONSHIP.split(", "))
-    return " UNION ALL ".join([nothing, *(f"{_TIES} WHERE {end} AND {where} RETURN {found}" for end in ends[wanted.direction])])
+    return " UNION ALL ".join(
+        [nothing, *(f"{_TIES} WHERE {end} AND {where} RETURN {found}" for end in ends[wanted.direction])]
+    )
 
 
 def _steps_from(direction: Direction, types: tuple[str, ...]) -> str:
@@ -107,18 +123,28 @@ IN_CYPHER = WorldStatements(
 )
 
 
-# --- the server -------------------------------------------------------------------------------------------------------
+# --- the server
+# -------------------------------------------------------------------------------------------------------
 
 
 class BoltWorld:
     """A WorldStorage on a Bolt server, under a name; raises what a BoltLink does.
 
-    Writers go one after the other (`Turns`). Where a server has no locks (ArcadeDB) a change that was overtaken is made again.
+    Writers go one after the other (`Turns`). Where a server has no locks (ArcadeDB) a change that was
+    overtaken is made again.
     """
 
     statements = IN_CYPHER
 
-    def __init__(self, uri: str, *, namespace: str, user: str = "neo4j", password: str = "", database: str | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        namespace: str,
+        user: str = "neo4j",
+        password: str = "",
+        database: str | None = None,
+    ) -> None:
         if not namespace.strip():
             raise BadInput("a namespace is a text that is not blank")
         self.namespace = namespace
@@ -139,7 +165,9 @@ class BoltWorld:
         return f"<BoltWorld {self.namespace!r} on {self._link.name}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        given = {name: plain_column(value) for name, value in (values or {}).items()} | {"world": self.namespace}
+        given = {name: plain_column(value) for name, value in (values or {}).items()} | {
+            "world": self.namespace
+        }
         with self._lock:
             if self._within is not None:  # whoever began it tells of errors
                 return [tuple(row) for row in self._within.run(statement, given).values()]
@@ -149,11 +177,16 @@ class BoltWorld:
     def put(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(rows), _TOGETHER):
             some = rows[start : start + _TOGETHER]
-            self.rows(statement, {"rows": [{name: plain_column(value) for name, value in row.items()} for row in some]})
+            self.rows(
+                statement,
+                {"rows": [{name: plain_column(value) for name, value in row.items()} for row in some]},
+            )
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One transaction, between whose questions a server may let others write; `visible` looks out for that."""
+        """One transaction, between whose questions a server may let others write; `visible` looks out for
+        that.
+        """
         with self._lock:
             if self._within is not None:
                 yield
@@ -203,12 +236,16 @@ class BoltWorld:
         """In a child: the connections are the parent's."""
         self._lock, self._within = threading.RLock(), None
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- inside
+    # -------------------------------------------------------------------------------------------------------
 
     def _make_index(self) -> None:
         from neo4j.exceptions import Neo4jError
 
-        with suppress(Neo4jError), self._link.writing() as transaction:  # a server that makes none in Cypher looks through all entities
+        with (
+            suppress(Neo4jError),
+            self._link.writing() as transaction,
+        ):  # a server that makes none in Cypher looks through all entities
             transaction.run(_INDEX).consume()
 
     @contextmanager
@@ -228,7 +265,11 @@ class BoltWorld:
     def _told(self) -> Iterator[None]:
         """In the place of the driver's errors, ours, which say what to do."""
         try:
-            with self._link.explained(lambda reason: StoreUnavailable(f"{self!r} does not let it work: {reason}")):
+            with self._link.explained(
+                lambda reason: StoreUnavailable(f"{self!r} does not let it work: {reason}")
+            ):
                 yield
         except Overtaken:
-            raise StoreUnavailable(f"another writer of {self!r} was faster; nothing was changed, so do it again") from None
+            raise StoreUnavailable(
+                f"another writer of {self!r} was faster; nothing was changed, so do it again"
+            ) from None

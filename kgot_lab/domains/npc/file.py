@@ -17,7 +17,9 @@ from kgot_lab.memory.tables.sqlite import SQLiteTables
 
 
 class SQLiteWorld(SQLiteTables):
-    """A WorldStorage in a file, made if there is none there, or in memory (":memory:"); raises what every file of tables does."""
+    """A WorldStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
+    file of tables does.
+    """
 
     statements = IN_SQL
 
@@ -26,7 +28,9 @@ class SQLiteWorld(SQLiteTables):
         self.rows("PRAGMA foreign_keys = ON")  # who is deleted goes with its relationships
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        return super().rows(in_sqlite(statement), {name: plain_column(value) for name, value in (values or {}).items()})
+        return super().rows(
+            in_sqlite(statement), {name: plain_column(value) for name, value in (values or {}).items()}
+        )
 
     def put(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
         for row in rows:

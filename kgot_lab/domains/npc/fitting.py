@@ -1,4 +1,6 @@
-"""What may be given to a world: ids, types, depths and attributes, each refused with one clear error where it fits no storage."""
+"""What may be given to a world: ids, types, depths and attributes, each refused with one clear error where it
+fits no storage.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def fit_id(id: str) -> str:
     try:
         return str(UUID(str(id)))
     except ValueError:
-        raise BadInput(f"the id of an entity is a UUID, such as {UUID(int=2**127)}, which {shortly(id)} is not") from None
+        raise BadInput(
+            f"the id of an entity is a UUID, such as {UUID(int=2**127)}, which {shortly(id)} is not"
+        ) from None
 
 
 def fit_types(types: tuple[str, ...]) -> tuple[str, ...]:
@@ -46,16 +50,24 @@ def fit_depth(depth: int, name: str) -> int:
 
 
 def fit_bounded_depth(depth: int, name: str, what: str) -> None:
-    """Raise BadInput for no number of steps, or for more than a rule may have: round a circle it would be followed step for step."""
+    """Raise BadInput for no number of steps, or for more than a rule may have: round a circle it would be
+    followed step for step.
+    """
     require_count(depth, 1, name, what)
     if depth > MOST_STEPS:
         raise BadInput(f"{name} is {MOST_STEPS} at most, not {depth:,}: {what}")
 
 
 def fit_attributes(
-    attributes: Mapping[str, Json], of: str, *, marks: tuple[str, ...] = (), lists: tuple[str, ...] = TEXT_LISTS
+    attributes: Mapping[str, Json],
+    of: str,
+    *,
+    marks: tuple[str, ...] = (),
+    lists: tuple[str, ...] = TEXT_LISTS,
 ) -> dict[str, Json]:
-    """Attributes as every storage keeps them; raises BadInput for what is no JSON, and for marks and lists that are none."""
+    """Attributes as every storage keeps them; raises BadInput for what is no JSON, and for marks and lists
+    that are none.
+    """
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
         plain_text(name, f"the name of an attribute of {of}")
@@ -66,7 +78,9 @@ def fit_attributes(
     for mark in marks:
         require(given.get(mark), (bool, type(None)), f"the attribute {mark!r} of {of} is true or false")
     for name in lists:
-        if (value := given.get(name)) is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+        if (value := given.get(name)) is not None and not (
+            isinstance(value, list) and all(isinstance(each, str) for each in value)
+        ):
             raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {described_value(value)}")
     return given
 
@@ -75,5 +89,7 @@ def short_text(text: str, what: str, *, blank: bool = False) -> str:
     """A text that an index holds; raises BadInput for a longer one, and as plain_text."""
     text = plain_text(text, what, blank=blank)
     if len(text) > _LONGEST:
-        raise BadInput(f"{what} has {len(text):,} letters: say it in {_LONGEST} or fewer, and the rest in an attribute")
+        raise BadInput(
+            f"{what} has {len(text):,} letters: say it in {_LONGEST} or fewer, and the rest in an attribute"
+        )
     return text

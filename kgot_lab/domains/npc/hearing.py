@@ -1,4 +1,6 @@
-"""What was said in a session, put into a world: the triples of an extractor as relationships between entities of these names."""
+"""What was said in a session, put into a world: the triples of an extractor as relationships between entities
+of these names.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _ANY = RelationshipFilter()
 
 @dataclass(frozen=True)
 class HeardFacts:
-    """What became of some triples: relationships that are new from this session, those it told before, and triples without a place."""
+    """What became of some triples: relationships that are new from this session, those it told before, and
+    triples without a place.
+    """
 
     new: tuple[Relationship, ...] = ()
     known: tuple[Relationship, ...] = ()
@@ -24,10 +28,11 @@ class HeardFacts:
 
 
 def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> HeardFacts:
-    """Put what was heard into a world, with the confidence that each triple has; what the same session told before changes nothing.
+    """Put what was heard into a world, with the confidence that each triple has; what the same session told
+    before changes nothing.
 
-    The relation `knows_of` is the type KNOWS_OF. An end is the entity of that name, whatever its case, or else the only one whose name
-    holds its words. Raises BadInput.
+    The relation `knows_of` is the type KNOWS_OF. An end is the entity of that name, whatever its case, or
+    else the only one whose name holds its words. Raises BadInput.
     """
     require(said, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
     entities = world.find_entities()
@@ -43,7 +48,9 @@ def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> HeardF
 
 
 def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Relationship | None:
-    """A triple as the relationship that it means among some entities, None where an end is the name of none of them, or of several."""
+    """A triple as the relationship that it means among some entities, None where an end is the name of none
+    of them, or of several.
+    """
     source, target = (_named(end, entities) for end in (triple.subject, triple.object))
     if source is None or target is None or source is target:
         return None
@@ -66,4 +73,6 @@ def _words(name: str) -> list[str]:
 def _was_told(world: NpcWorld, said: Relationship) -> bool:
     """Whether a session has told of a relationship already."""
     there = any(each.key == said.key for each in world.get_relationships(said.source_id, _ANY))
-    return there and any(each.session_id == said.provenance.session_id for each, _ in world.support(*said.key))
+    return there and any(
+        each.session_id == said.provenance.session_id for each, _ in world.support(*said.key)
+    )

@@ -24,11 +24,13 @@ def open_world(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> NpcWorld:
-    """A world in an SQLite file, in memory (":memory:"), or on a server by its address (postgresql://, bolt://, neo4j://).
+    """A world in an SQLite file, in memory (":memory:"), or on a server by its address (postgresql://,
+    bolt://, neo4j://).
 
-    `namespace` names its schema in PostgreSQL, and the nodes that are its own on a Bolt server, whose login is taken from the environment:
-    KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE. It is made if there is none. Raises BadInput for a place that can be none or
-    holds something else, and for a namespace of a file; StoreUnavailable, StoreDamaged and NotInstalled.
+    `namespace` names its schema in PostgreSQL, and the nodes that are its own on a Bolt server, whose login
+    is taken from the environment: KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE. It is made if
+    there is none. Raises BadInput for a place that can be none or holds something else, and for a namespace
+    of a file; StoreUnavailable, StoreDamaged and NotInstalled.
     """
     probability(accept_from, "accept_from")
 
@@ -37,7 +39,19 @@ def open_world(
 
     def on_server(url: str) -> WorldStorage:
         named = WORLD_NAMESPACE if namespace is None else namespace
-        return BoltWorld(url, namespace=named, **login_of(url)) if is_bolt(url) else PostgresWorld(url, namespace=named)
+        return (
+            BoltWorld(url, namespace=named, **login_of(url))
+            if is_bolt(url)
+            else PostgresWorld(url, namespace=named)
+        )
 
-    storage = opened_at(place, "worlds", in_file=in_file, on_server=on_server, namespace=namespace, example="town.db", bolt=True)
+    storage = opened_at(
+        place,
+        "worlds",
+        in_file=in_file,
+        on_server=on_server,
+        namespace=namespace,
+        example="town.db",
+        bolt=True,
+    )
     return NpcWorld(storage, accept_from=accept_from, now=now)

@@ -1,12 +1,16 @@
-"""What someone in a world may know of it. One policy, two programs: in SQL (`visible_there`) and in Python (`visible_here`).
+"""What someone in a world may know of it. One policy, two programs: in SQL (`visible_there`) and in Python
+(`visible_here`).
 
 1. Itself, with all its attributes.
 2. What its own relationships lead to, but for those marked secret or hidden, and those not accepted.
-3. From what it reached by one of the types that spread (KNOWS, LOCATED_AT, MEMBER_OF, ALLIED_WITH), what these lead to in turn; KNOWS for
+3. From what it reached by one of the types that spread (KNOWS, LOCATED_AT, MEMBER_OF, ALLIED_WITH), what
+these lead to in turn; KNOWS for
    one step only, since what an acquaintance knows stays theirs.
-4. A relationship between two entities it may see, if it is its own or of a public type. Of one that is not its own, no provenance and only
+4. A relationship between two entities it may see, if it is its own or of a public type. Of one that is not
+its own, no provenance and only
    those attributes that its own attribute `public` names.
-5. Of others their name and type, the attributes that are public for their type, and those that their attribute `public` names. When they
+5. Of others their name and type, the attributes that are public for their type, and those that their
+attribute `public` names. When they
    were changed is not told: it would tell that something was.
 6. Of all this, what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
 """
@@ -23,36 +27,54 @@ from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")  # of the four, those that others can see; who knows whom is not among them
-PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = MappingProxyType(  # of the usual ones, what anyone sees who sees it at all
-    {
-        "npc": ("appearance", "occupation", "speaking_style"),
-        "player": ("class", "race", "notable_traits"),
-        "location": ("description", "atmosphere", "notable_features"),
-        "item": ("type",),
-        "faction": ("alignment", "influence"),
-        "event": ("date",),
-        "quest": ("status", "objectives"),
-        "concept": ("common_knowledge",),
-    }
+PUBLIC_TYPES = (
+    "LOCATED_AT",
+    "MEMBER_OF",
+    "ALLIED_WITH",
+)  # of the four, those that others can see; who knows whom is not among them
+PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
+    MappingProxyType(  # of the usual ones, what anyone sees who sees it at all
+        {
+            "npc": ("appearance", "occupation", "speaking_style"),
+            "player": ("class", "race", "notable_traits"),
+            "location": ("description", "atmosphere", "notable_features"),
+            "item": ("type",),
+            "faction": ("alignment", "influence"),
+            "event": ("date",),
+            "quest": ("status", "objectives"),
+            "concept": ("common_knowledge",),
+        }
+    )
 )
-NEVER = ("secret_knowledge", "knowledge_scope", "public")  # attributes that are for nobody else, whatever a policy or `public` says
+NEVER = (
+    "secret_knowledge",
+    "knowledge_scope",
+    "public",
+)  # attributes that are for nobody else, whatever a policy or `public` says
 
 
 @dataclass(frozen=True)
 class VisibilityPolicy:
-    """Which types spread, which are public, which attributes are public for each type of entity, and how far KNOWS leads."""
+    """Which types spread, which are public, which attributes are public for each type of entity, and how far
+    KNOWS leads.
+    """
 
     spreading: tuple[str, ...] = SPREADING
     public_types: tuple[str, ...] = PUBLIC_TYPES
-    public_attributes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False)
+    public_attributes: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False
+    )
     knows_depth: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spreading", fit_types(self.spreading))
         object.__setattr__(self, "public_types", fit_types(self.public_types))
         fit_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
-        require(self.public_attributes, Mapping, "public_attributes is a dictionary: for each type, the names of attributes")
+        require(
+            self.public_attributes,
+            Mapping,
+            "public_attributes is a dictionary: for each type, the names of attributes",
+        )
         public = {type: fit_types(names) for type, names in self.public_attributes.items()}
         if kept := sorted({name for names in public.values() for name in names} & set(NEVER)):
             raise BadInput(f"the attribute {kept[0]!r} is never public: leave it out")

@@ -1,9 +1,11 @@
 """A world in a schema of a PostgreSQL server, under a role of its own that has rights to nothing else.
 
-Worlds of one database are kept apart by schemas and not by row-level security. No statement has a filter that could be forgotten: tables
-are named without a schema, so those of other worlds have no name here, and one that is spelt out is refused to the role. Policies on rows
-would not bind the owner of the tables or a superuser, and each key and index would carry the world. The price is a set of tables for each
-world: thousands of them weigh on the server's catalogue. Where the login may make no roles, the schemas alone keep worlds apart.
+Worlds of one database are kept apart by schemas and not by row-level security. No statement has a filter that
+could be forgotten: tables are named without a schema, so those of other worlds have no name here, and one
+that is spelt out is refused to the role. Policies on rows would not bind the owner of the tables or a
+superuser, and each key and index would carry the world. The price is a set of tables for each world:
+thousands of them weigh on the server's catalogue. Where the login may make no roles, the schemas alone keep
+worlds apart.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ _GRANTED = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_cl
 
 
 class PostgresWorld(PostgresTables):
-    """A WorldStorage in the schema `namespace` of the server at a URL, made if there is none there; raises what every such schema does."""
+    """A WorldStorage in the schema `namespace` of the server at a URL, made if there is none there; raises
+    what every such schema does.
+    """
 
     alone = ""
     statements = IN_SQL
@@ -64,13 +68,17 @@ class PostgresWorld(PostgresTables):
                     connection.execute(statement)
 
     def vectors(self) -> str:
-        """The schema in which the database has pgvector, put there if need be; raises StoreUnavailable where the server has none."""
+        """The schema in which the database has pgvector, put there if need be; raises StoreUnavailable where
+        the server has none.
+        """
         with self._as_owner() as connection:
             return require_pgvector(connection)
 
     @contextmanager
     def _as_owner(self) -> Iterator[Connection]:
-        """A change with the rights of the login, which the role of the world has not; what it makes is granted to the role."""
+        """A change with the rights of the login, which the role of the world has not; what it makes is
+        granted to the role.
+        """
         with self.changing(), self._transaction("") as connection:
             connection.execute("RESET ROLE")
             yield connection
@@ -87,7 +95,9 @@ class PostgresWorld(PostgresTables):
             with connection.transaction():
                 if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
                     create_role(connection, role)
-                if connection.execute(f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)).fetchone() != (True,):
+                if connection.execute(
+                    f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)
+                ).fetchone() != (True,):
                     connection.execute(named("GRANT {role} TO CURRENT_USER", role=role))
                 if connection.execute(_GRANTED, (role, quoted(self.namespace))).fetchone() != (True,):
                     connection.execute(named(_GRANTS, namespace=self.namespace, role=role))
@@ -99,7 +109,9 @@ class PostgresWorld(PostgresTables):
         from psycopg.types.json import set_json_loads
 
         super()._greet(connection)
-        set_json_loads(lambda text: value_of_postgres(text if isinstance(text, str) else text.decode()), connection)
+        set_json_loads(
+            lambda text: value_of_postgres(text if isinstance(text, str) else text.decode()), connection
+        )
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -108,4 +120,6 @@ class PostgresWorld(PostgresTables):
             try:
                 yield
             except (psycopg.errors.ProgramLimitExceeded, psycopg.DataError) as error:
-                raise BadInput(f"{self!r} cannot hold this, and nothing was changed: {said_by_server(error)}") from None
+                raise BadInput(
+                    f"{self!r} cannot hold this, and nothing was changed: {said_by_server(error)}"
+                ) from None

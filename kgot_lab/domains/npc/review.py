@@ -1,7 +1,9 @@
-"""The game master's review: what a session said that was not sure enough to be accepted at once, and what is decided of it.
+"""The game master's review: what a session said that was not sure enough to be accepted at once, and what is
+decided of it.
 
-The decision is kept on the row of support of that session, and stays when the session is heard again. The ledger of memory is not used: an
-inferred claim there holds only as long as the premises that it names, and what is heard in a session names none.
+The decision is kept on the row of support of that session, and stays when the session is heard again. The
+ledger of memory is not used: an inferred claim there holds only as long as the premises that it names, and
+what is heard in a session names none.
 """
 
 from __future__ import annotations
@@ -28,16 +30,24 @@ class WorldReview:
             said, standing = support_of(row)
             if type not in BOTH_WAYS or source <= target:
                 waiting.append(Relationship(source, target, type, {}, said, standing))
-        return tuple(sorted(waiting, key=lambda each: (-each.provenance.confidence, each.key, each.provenance.session_id)))
+        return tuple(
+            sorted(
+                waiting, key=lambda each: (-each.provenance.confidence, each.key, each.provenance.session_id)
+            )
+        )
 
     def accept(self, relationship: Relationship) -> None:
         """Confirm what the session of its provenance says; raises BadInput where it says no such thing."""
         self._decide(relationship, "accepted")
 
     def reject(self, relationship: Relationship) -> None:
-        """Refuse it: nobody is told of the relationship unless another session's word for it is accepted. Raises BadInput."""
+        """Refuse it: nobody is told of the relationship unless another session's word for it is accepted.
+        Raises BadInput.
+        """
         self._decide(relationship, "rejected")
 
     def _decide(self, relationship: Relationship, decided: RelationshipStanding) -> None:
         require(relationship, Relationship, "what is decided on is a Relationship, as queue() gives it")
-        self.world.storage.changed(lambda: put_decision(self.world.storage, relationship, decided, self.world.now()))
+        self.world.storage.changed(
+            lambda: put_decision(self.world.storage, relationship, decided, self.world.now())
+        )

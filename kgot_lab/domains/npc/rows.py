@@ -27,16 +27,31 @@ def relationship_of(row: WorldRow) -> Relationship:
     """A relationship from its row."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target)}
-    told = {"attributes": json_of(attributes), "provenance": _provenance(json_of(provenance)), "standing": standing}
-    return unchecked(Relationship, **ends, type=type, **told, created_at=utc_time(created_at), updated_at=utc_time(updated_at))
+    told = {
+        "attributes": json_of(attributes),
+        "provenance": _provenance(json_of(provenance)),
+        "standing": standing,
+    }
+    return unchecked(
+        Relationship,
+        **ends,
+        type=type,
+        **told,
+        created_at=utc_time(created_at),
+        updated_at=utc_time(updated_at),
+    )
 
 
 def _provenance(told: Mapping[str, Json]) -> Provenance:
-    return unchecked(Provenance, **{**told, "timestamp": utc_time(told["timestamp"])}) if told else Provenance()
+    return (
+        unchecked(Provenance, **{**told, "timestamp": utc_time(told["timestamp"])}) if told else Provenance()
+    )
 
 
 def unchecked(kind: type[Made], **values: Any) -> Made:
-    """A thing of what was checked when it was put into the tables; to check it again would take longer than to read it."""
+    """A thing of what was checked when it was put into the tables; to check it again would take longer than
+    to read it.
+    """
     made = object.__new__(kind)
     vars(made).update(values)
     return made
@@ -45,7 +60,9 @@ def unchecked(kind: type[Made], **values: Any) -> Made:
 def provenance_text(provenance: Provenance) -> str:
     """A provenance as JSON text."""
     at = provenance.timestamp
-    return json_text({**vars(provenance), "timestamp": None if at is None else at.isoformat()}, "a provenance")
+    return json_text(
+        {**vars(provenance), "timestamp": None if at is None else at.isoformat()}, "a provenance"
+    )
 
 
 def attributes_text(attributes: Mapping[str, Json]) -> str:

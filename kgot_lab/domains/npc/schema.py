@@ -1,7 +1,8 @@
 """The tables of a world; each statement may be run again, and changes nothing then.
 
-To what the document on the entity graph states, they add a row for each session that speaks for a relationship (`support`), whether
-that is accepted, when it last changed, whether it is marked as secret, and the index on its confidence as a number.
+To what the document on the entity graph states, they add a row for each session that speaks for a
+relationship (`support`), whether that is accepted, when it last changed, whether it is marked as secret, and
+the index on its confidence as a number.
 """
 
 from __future__ import annotations

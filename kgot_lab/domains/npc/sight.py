@@ -28,7 +28,9 @@ OUTGOING = RelationshipFilter()
 
 
 class Sight(EntityReads):
-    """What the entity of an id sees: the reading methods of a world. What it may not see is, to all of them, not there."""
+    """What the entity of an id sees: the reading methods of a world. What it may not see is, to all of them,
+    not there.
+    """
 
     def __init__(self, storage: WorldStorage, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
         require(policy, VisibilityPolicy, "a policy of visibility is a VisibilityPolicy(…)")
@@ -43,12 +45,20 @@ class Sight(EntityReads):
 
     def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """The entities that are wanted, by what is seen of them alone, in the order of their names."""
-        require(wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)")
+        require(
+            wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
+        )
         return tuple(entity for entity in self._seen().entities if wanted.lets(entity))
 
-    def get_relationships(self, entity_id: str, wanted: RelationshipFilter = OUTGOING) -> tuple[Relationship, ...]:
+    def get_relationships(
+        self, entity_id: str, wanted: RelationshipFilter = OUTGOING
+    ) -> tuple[Relationship, ...]:
         """The relationships of an entity that are seen and wanted; raises BadInput."""
-        require(wanted, RelationshipFilter, "a filter of relationships is a RelationshipFilter(direction, types, …)")
+        require(
+            wanted,
+            RelationshipFilter,
+            "a filter of relationships is a RelationshipFilter(direction, types, …)",
+        )
         seen, id = self._seen(), fit_id(entity_id)
         _one_of(seen, id)
         return tuple(each for each in seen.relationships if wanted.lets(each, id))
@@ -65,13 +75,19 @@ class Sight(EntityReads):
         there = [Neighbour(entity, found[entity.id]) for entity in seen.entities if found.get(entity.id)]
         return tuple(sorted(there, key=lambda each: each.depth))
 
-    def find_path(self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out") -> tuple[Entity, ...]:
-        """The entities on a shortest path over relationships that are seen, both ends included, () where there is none; raises BadInput."""
+    def find_path(
+        self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
+    ) -> tuple[Entity, ...]:
+        """The entities on a shortest path over relationships that are seen, both ends included, () where
+        there is none; raises BadInput.
+        """
         fit_direction(direction)
         seen, start, end = self._seen(), fit_id(from_id), fit_id(to_id)
         for id in (start, end):
             _one_of(seen, id)
-        path = shortest_way(start, end, steps_over(seen.relationships, (), direction), fit_depth(max_depth, "max_depth"))
+        path = shortest_way(
+            start, end, steps_over(seen.relationships, (), direction), fit_depth(max_depth, "max_depth")
+        )
         return tuple(_one_of(seen, id) for id in path)
 
     def visible_subgraph(self, npc_id: str | None = None) -> VisibleWorld:
@@ -82,7 +98,9 @@ class Sight(EntityReads):
     def identity_snapshot(self, npc_id: str | None = None) -> IdentitySnapshot:
         """Who it is, and what it is tied to, in one question."""
         self._require_own(npc_id)
-        own = replace(self.policy, spreading=(), public_types=())  # it reads no further than its own relationships lead
+        own = replace(
+            self.policy, spreading=(), public_types=()
+        )  # it reads no further than its own relationships lead
         seen = seen_by(self._storage, self.npc_id, own)
         entities = {entity.id: entity for entity in seen.entities}
         ties = (Tie(each.type, entities[each.target_id], each.attributes) for each in seen.relationships)

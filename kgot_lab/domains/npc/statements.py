@@ -1,4 +1,6 @@
-"""All SQL of a world but that of its visibility, in what PostgreSQL and SQLite have in common; `= ANY(:names)` takes a list."""
+"""All SQL of a world but that of its visibility, in what PostgreSQL and SQLite have in common; `=
+ANY(:names)` takes a list.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from kgot_lab.domains.npc.things import EntityFilter, RelationshipFilter
 from kgot_lab.graph.property_graph import Direction
 
 _ENTITY = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
-_RELATIONSHIP = "r.source_id, r.target_id, r.rel_type, r.attributes, r.provenance, r.standing, r.created_at, r.updated_at"
+_RELATIONSHIP = (
+    "r.source_id, r.target_id, r.rel_type, r.attributes, r.provenance, r.standing, r.created_at, r.updated_at"
+)
 _SUPPORT = "s.source_id, s.target_id, s.rel_type, s.session_id, s.said_at, s.confidence, s.source, s.dm_confirmed, s.standing"
 _KEY = "source_id = :source AND target_id = :target AND rel_type = :type"
 
@@ -17,7 +21,9 @@ _RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE r.sour
 _AMONG = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
 _RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE {_AMONG}"
 _SUPPORT_AMONG = f"SELECT {_SUPPORT} FROM support s WHERE {_AMONG.replace('r.', 's.')}"
-_SUPPORT_OF = f"SELECT {_SUPPORT} FROM support s WHERE s.{_KEY.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
+_SUPPORT_OF = (
+    f"SELECT {_SUPPORT} FROM support s WHERE s.{_KEY.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
+)
 
 _SUPPORT_QUEUED = f"SELECT {_SUPPORT} FROM support s WHERE s.standing = 'queued'"
 
@@ -50,8 +56,14 @@ def _entities_where(wanted: EntityFilter) -> str:
 
 
 def _relationships_where(wanted: RelationshipFilter) -> str:
-    """The statement that reads an entity with the relationships that are wanted of it: it alone in a row where there are none."""
-    ends = {"out": "r.source_id = e.id", "in": "r.target_id = e.id", "both": "(r.source_id = e.id OR r.target_id = e.id)"}
+    """The statement that reads an entity with the relationships that are wanted of it: it alone in a row
+    where there are none.
+    """
+    ends = {
+        "out": "r.source_id = e.id",
+        "in": "r.target_id = e.id",
+        "both": "(r.source_id = e.id OR r.target_id = e.id)",
+    }
     parts = [ends[wanted.direction]]
     parts += ["r.rel_type = ANY(:types)"] * bool(wanted.types)
     parts += ["r.standing = :standing"] * bool(wanted.standing)
@@ -72,8 +84,16 @@ def _reached_from(direction: Direction, types: tuple[str, ...]) -> str:
 
     A place is reached once for each number of steps (UNION), so walks are not counted out.
     """
-    on = {"out": "r.source_id = w.id", "in": "r.target_id = w.id", "both": "(r.source_id = w.id OR r.target_id = w.id)"}
-    to = {"out": "r.target_id", "in": "r.source_id", "both": "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END"}
+    on = {
+        "out": "r.source_id = w.id",
+        "in": "r.target_id = w.id",
+        "both": "(r.source_id = w.id OR r.target_id = w.id)",
+    }
+    to = {
+        "out": "r.target_id",
+        "in": "r.source_id",
+        "both": "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END",
+    }
     typed = " AND r.rel_type = ANY(:types)" * bool(types)
     return f"""
 WITH RECURSIVE walked (id, depth) AS (

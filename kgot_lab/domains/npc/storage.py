@@ -1,4 +1,6 @@
-"""What keeps a world: SQLite, PostgreSQL or a Bolt server behind the same methods, each with its own words for the same questions."""
+"""What keeps a world: SQLite, PostgreSQL or a Bolt server behind the same methods, each with its own words
+for the same questions.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class WorldStatements:
     entities_where: Callable[[EntityFilter], str]
     relationships_where: Callable[[RelationshipFilter], str]
     steps_from: Callable[[Direction, tuple[str, ...]], str]
-    reached_from: Callable[[Direction, tuple[str, ...]], str] | None = None  # else places are reached a level at a time
+    reached_from: Callable[[Direction, tuple[str, ...]], str] | None = (
+        None  # else places are reached a level at a time
+    )
     document_visible: str | None = None
 
 
@@ -44,6 +48,12 @@ class WorldStorage(TableStorage, Protocol):
 
     statements: WorldStatements
 
-    def put(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...  # a statement that puts, for each row, within a change
-    def changed(self, act: Callable[[], None]) -> None: ...  # act within `changing`, and again where others were in its way
-    def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None: ...  # None: there is no such entity
+    def put(
+        self, statement: str, rows: Sequence[Mapping[str, Any]]
+    ) -> None: ...  # a statement that puts, for each row, within a change
+    def changed(
+        self, act: Callable[[], None]
+    ) -> None: ...  # act within `changing`, and again where others were in its way
+    def visible(
+        self, npc_id: str, policy: VisibilityPolicy
+    ) -> VisibleWorld | None: ...  # None: there is no such entity

@@ -1,4 +1,6 @@
-"""What a world of characters is made of: entities, relationships, where these come from, and what is asked for."""
+"""What a world of characters is made of: entities, relationships, where these come from, and what is asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,34 @@ from kgot_lab.memory.claims.times import instant
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
-ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")  # the known ones; any text will do
+ENTITY_TYPES = (
+    "npc",
+    "player",
+    "location",
+    "item",
+    "faction",
+    "event",
+    "quest",
+    "concept",
+)  # the known ones; any text will do
 RELATIONSHIP_TYPES = (
     *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
     *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
 )
 BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # whoever adds or deletes one direction does it for both
-SECRET_MARKS = ("secret", "hidden")  # attributes of a relationship, true or false: nobody in the world is told of one so marked
+SECRET_MARKS = (
+    "secret",
+    "hidden",
+)  # attributes of a relationship, true or false: nobody in the world is told of one so marked
 
 RelationshipStanding = Literal["accepted", "queued", "rejected"]
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a relationship was heard of: in which session and when, how sure that is, and whether the game master confirmed it."""
+    """Where a relationship was heard of: in which session and when, how sure that is, and whether the game
+    master confirmed it.
+    """
 
     session_id: str = ""
     timestamp: datetime | None = None  # None: when it is added
@@ -38,19 +54,25 @@ class Provenance:
     dm_confirmed: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "session_id", short_text(self.session_id, "the session of a provenance", blank=True))
+        object.__setattr__(
+            self, "session_id", short_text(self.session_id, "the session of a provenance", blank=True)
+        )
         object.__setattr__(self, "confidence", probability(self.confidence, "the confidence of a provenance"))
         if self.timestamp is not None:
             instant(self.timestamp, "the timestamp of a provenance")
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
         if self.source not in CLAIM_KINDS:
-            raise BadInput(f'the source of a provenance is "stated" or "inferred", not {described_value(self.source)}')
+            raise BadInput(
+                f'the source of a provenance is "stated" or "inferred", not {described_value(self.source)}'
+            )
         require(self.dm_confirmed, bool, "dm_confirmed is true or false")
 
 
 @dataclass(frozen=True)
 class Entity:
-    """Someone or something in a world. An attribute of None is none; added again, it takes the attribute away."""
+    """Someone or something in a world. An attribute of None is none; added again, it takes the attribute
+    away.
+    """
 
     type: str
     name: str
@@ -83,8 +105,14 @@ class Relationship:
         object.__setattr__(self, "source_id", fit_id(self.source_id))
         object.__setattr__(self, "target_id", fit_id(self.target_id))
         object.__setattr__(self, "type", short_text(self.type, "the type of a relationship"))
-        object.__setattr__(self, "attributes", fit_attributes(self.attributes, "a relationship", marks=SECRET_MARKS))
-        require(self.provenance, Provenance, "the provenance of a relationship is a Provenance(session_id, timestamp, confidence, …)")
+        object.__setattr__(
+            self, "attributes", fit_attributes(self.attributes, "a relationship", marks=SECRET_MARKS)
+        )
+        require(
+            self.provenance,
+            Provenance,
+            "the provenance of a relationship is a Provenance(session_id, timestamp, confidence, …)",
+        )
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -94,7 +122,9 @@ class Relationship:
 
 @dataclass(frozen=True)
 class EntityFilter:
-    """Which entities are wanted: of these types, of this name, whose name contains this in capitals or not, with these attributes."""
+    """Which entities are wanted: of these types, of this name, whose name contains this in capitals or not,
+    with these attributes.
+    """
 
     types: tuple[str, ...] = ()
     name: str = ""
@@ -104,19 +134,29 @@ class EntityFilter:
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", fit_types(self.types))
         object.__setattr__(self, "name", plain_text(self.name, "the name in a filter", blank=True))
-        object.__setattr__(self, "contains", plain_text(self.contains, "the part of a name in a filter", blank=True))
+        object.__setattr__(
+            self, "contains", plain_text(self.contains, "the part of a name in a filter", blank=True)
+        )
         object.__setattr__(self, "attributes", fit_attributes(self.attributes, "a filter", lists=()))
 
     def lets(self, entity: Entity) -> bool:
         """Whether an entity is wanted."""
-        named = (not self.name or entity.name == self.name) and self.contains.casefold() in entity.name.casefold()
+        named = (
+            not self.name or entity.name == self.name
+        ) and self.contains.casefold() in entity.name.casefold()
         typed = not self.types or entity.type in self.types
-        return named and typed and all(_same(entity.attributes.get(name), value) for name, value in self.attributes.items())
+        return (
+            named
+            and typed
+            and all(_same(entity.attributes.get(name), value) for name, value in self.attributes.items())
+        )
 
 
 @dataclass(frozen=True)
 class RelationshipFilter:
-    """Which relationships of an entity are wanted: in this direction, of these types, as sure as this, with this standing."""
+    """Which relationships of an entity are wanted: in this direction, of these types, as sure as this, with
+    this standing.
+    """
 
     direction: Direction = "out"
     types: tuple[str, ...] = ()
@@ -128,14 +168,25 @@ class RelationshipFilter:
         object.__setattr__(self, "types", fit_types(self.types))
         object.__setattr__(self, "min_confidence", probability(self.min_confidence, "min_confidence"))
         if self.standing not in (None, "accepted", "queued", "rejected"):
-            raise BadInput(f'a standing is "accepted", "queued" or "rejected", not {described_value(self.standing)}')
+            raise BadInput(
+                f'a standing is "accepted", "queued" or "rejected", not {described_value(self.standing)}'
+            )
 
     def lets(self, relationship: Relationship, entity_id: str) -> bool:
         """Whether a relationship is wanted by who asks for those of an entity."""
-        ends = {"out": (relationship.source_id,), "in": (relationship.target_id,), "both": (relationship.source_id, relationship.target_id)}
+        ends = {
+            "out": (relationship.source_id,),
+            "in": (relationship.target_id,),
+            "both": (relationship.source_id, relationship.target_id),
+        }
         typed = not self.types or relationship.type in self.types
         sure = relationship.provenance.confidence >= self.min_confidence
-        return entity_id in ends[self.direction] and typed and sure and self.standing in (None, relationship.standing)
+        return (
+            entity_id in ends[self.direction]
+            and typed
+            and sure
+            and self.standing in (None, relationship.standing)
+        )
 
 
 @dataclass(frozen=True)
@@ -172,4 +223,8 @@ class IdentitySnapshot:
 
 
 def _same(one: Json, other: Json) -> bool:
-    return json_text(one, "") == json_text(other, "") if isinstance(one, bool) or isinstance(other, bool) else bool(one == other)
+    return (
+        json_text(one, "") == json_text(other, "")
+        if isinstance(one, bool) or isinstance(other, bool)
+        else bool(one == other)
+    )

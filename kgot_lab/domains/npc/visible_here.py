@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from kgot_lab.domains.npc.policy import VisibilityPolicy, as_seen_by_others, as_told_to_others, in_scope, is_told
+from kgot_lab.domains.npc.policy import (
+    VisibilityPolicy,
+    as_seen_by_others,
+    as_told_to_others,
+    in_scope,
+    is_told,
+)
 from kgot_lab.domains.npc.rows import entity_of, relationship_of, uuids
 from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.things import Relationship, VisibleWorld
 
-ToldFrom = Callable[[set[str]], Iterable[Relationship]]  # the relationships from some entities that anyone may be told of
+ToldFrom = Callable[
+    [set[str]], Iterable[Relationship]
+]  # the relationships from some entities that anyone may be told of
 
 
 @dataclass(frozen=True)
 class PolicyWalk:
     """What an entity knows of but for its scope: by id, the relationship by which the walk came there first.
 
-    `own` is what its own relationships lead to, `spread` what is reached by types that spread alone, and leads on.
+    `own` is what its own relationships lead to, `spread` what is reached by types that spread alone, and
+    leads on.
     """
 
     own: Mapping[str, Relationship]
@@ -33,7 +42,9 @@ def visible_here(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -
         me = entity_of(found[0])
         walk = policy_walk(lambda ids: _told_from(storage, ids), npc_id, policy)
         known = {npc_id, *walk.own, *walk.spread}
-        entities = [entity_of(row) for row in storage.rows(storage.statements.entities, {"ids": uuids(*known)})]
+        entities = [
+            entity_of(row) for row in storage.rows(storage.statements.entities, {"ids": uuids(*known)})
+        ]
         entities = [each for each in entities if in_scope(each, me)]
         ids = {each.id for each in entities}
         between = [each for each in _told_from(storage, ids) if each.target_id in ids]
@@ -48,7 +59,9 @@ def visible_here(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -
 
 
 def policy_walk(told_from: ToldFrom, npc_id: str, policy: VisibilityPolicy) -> PolicyWalk:
-    """The walk of the policy from an entity: its own relationships, then the types that spread, a level at a time."""
+    """The walk of the policy from an entity: its own relationships, then the types that spread, a level at a
+    time.
+    """
     spread: dict[str, Relationship] = {}
 
     def led(found: Iterable[Relationship], *, knows: bool) -> set[str]:

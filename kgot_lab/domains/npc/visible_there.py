@@ -15,7 +15,8 @@ _SCOPE = "me.scope IS NULL OR me.scope ? e.type OR me.scope ? CAST(e.id AS text)
 _SHOWN = """(SELECT coalesce(jsonb_object_agg(a.key, a.value), '{{}}') FROM jsonb_each({of}.attributes) a
     WHERE a.key <> ALL(:never) AND ({usual} OR {of}.attributes->'public' ? a.key))"""
 
-# What comes before any question that one of those in a world asks: `me`, and `seen`, the entities that it may see, of which one is itself.
+# What comes before any question that one of those in a world asks: `me`, and `seen`, the entities that it may
+# see, of which one is itself.
 SEEN = f"""
 WITH RECURSIVE
 me AS (SELECT id, attributes->'knowledge_scope' AS scope FROM entities WHERE id = :npc),

@@ -11,7 +11,9 @@ StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, e
 
 
 def shortest_way(start: str, end: str, steps: StepsFrom, depth: int) -> list[str]:
-    """The ids on a shortest path of at most so many steps, of several the one that comes of the smallest ids; [] where there is none."""
+    """The ids on a shortest path of at most so many steps, of several the one that comes of the smallest ids;
+    [] where there is none.
+    """
     came_from, ahead = {start: ""}, [start]
     for _ in range(depth):
         if end in came_from or not ahead:
@@ -30,7 +32,9 @@ def shortest_way(start: str, end: str, steps: StepsFrom, depth: int) -> list[str
     return path[::-1]
 
 
-def steps_over(relationships: Iterable[Relationship], types: tuple[str, ...], direction: Direction) -> StepsFrom:
+def steps_over(
+    relationships: Iterable[Relationship], types: tuple[str, ...], direction: Direction
+) -> StepsFrom:
     """The steps over some relationships that are at hand."""
     there: dict[str, list[tuple[str, str]]] = {}
     for each in relationships:

@@ -1,4 +1,6 @@
-"""Why someone in a world knows of something or does not: the way there, or where it breaks and what is missing."""
+"""Why someone in a world knows of something or does not: the way there, or where it breaks and what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ _REASONS: Mapping[BreakReason, str] = {
     "acquaintance": "what an acquaintance knows stays theirs",
     "no further": "a type that leads there and no further",
 }
-_JOINING = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}  # by which type one comes to be among what leads on; else KNOWS
+_JOINING = {
+    "location": "LOCATED_AT",
+    "faction": "MEMBER_OF",
+}  # by which type one comes to be among what leads on; else KNOWS
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,9 @@ class BrokenWay:
 class Knowing:
     """Whether someone knows of something. `way` leads there, also where `scope` keeps it out.
 
-    `breaks` are the relationships at which a way breaks that would lead there otherwise. Each of `missing`, added by itself, would make it
-    known: what is there and not told, as it would be told, then the shortest way, then joining what leads there. None helps against scope.
+    `breaks` are the relationships at which a way breaks that would lead there otherwise. Each of `missing`,
+    added by itself, would make it known: what is there and not told, as it would be told, then the shortest
+    way, then joining what leads there. None helps against scope.
     """
 
     npc: Entity
@@ -57,7 +63,11 @@ class Knowing:
         who = f"{self.npc.name} {'knows' if self.knows else 'does not know'} of {self.thing.name}"
         why = "; ".join(map(self.said, self.way)) if self.knows else "; ".join(self.broken)
         any_one = "Any one of these" if len(self.missing) > 1 else "This"
-        change = f" {any_one} would change that: {'; '.join(map(self.said, self.missing))}." if self.missing else ""
+        change = (
+            f" {any_one} would change that: {'; '.join(map(self.said, self.missing))}."
+            if self.missing
+            else ""
+        )
         return f"{who}{': ' * bool(why)}{why}.{change}"
 
     @property
@@ -74,8 +84,11 @@ class Knowing:
         return f"{self.names[relationship.source_id]} – {relationship.type} – {self.names[relationship.target_id]}"
 
 
-def why_not(world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Knowing:
-    """Why someone knows of something, or why not and which single relationships would change that; for the author, since it tells secrets.
+def why_not(
+    world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
+) -> Knowing:
+    """Why someone knows of something, or why not and which single relationships would change that; for the
+    author, since it tells secrets.
 
     Raises BadInput where one of the two is not there.
     """
@@ -83,7 +96,9 @@ def why_not(world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPo
     npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
     with world.storage.reading():
         entities = {each.id: each for each in world.find_entities()}
-        rows = world.storage.rows(world.storage.statements.relationships_from, {"ids": uuids(*sorted(entities))})
+        rows = world.storage.rows(
+            world.storage.statements.relationships_from, {"ids": uuids(*sorted(entities))}
+        )
     for id in (npc_id, thing_id):
         if id not in entities:
             raise no_entity(id)
@@ -95,18 +110,25 @@ def why_not(world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPo
         return Knowing(npc, thing, scope, scope, _way(walk, npc_id, thing_id), names=names)
     untold = [each for each in ground.untold if ground.makes_known(each)]
     breaks = [BrokenWay(each, _why_untold(each)) for each in untold] + list(ground.broken(walk))
-    added = [*map(_told, untold), Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True))]
+    added = [
+        *map(_told, untold),
+        Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True)),
+    ]
     added += [each for each in ground.joining(entities) if ground.makes_known(each)]
     missing: dict[tuple[str, str, str], Relationship] = {}
     for each in added:
         missing.setdefault(each.key, each)  # what is there already is told, and not added a second time
-    return Knowing(npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names)
+    return Knowing(
+        npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names
+    )
 
 
 class _Ground:
     """The relationships of a world, and two of its entities: what is told, and what is not."""
 
-    def __init__(self, relationships: Iterable[Relationship], npc_id: str, thing_id: str, policy: VisibilityPolicy) -> None:
+    def __init__(
+        self, relationships: Iterable[Relationship], npc_id: str, thing_id: str, policy: VisibilityPolicy
+    ) -> None:
         self.npc_id, self.thing_id, self.policy = npc_id, thing_id, policy
         self.untold: list[Relationship] = []
         self._told: dict[str, list[Relationship]] = defaultdict(list)
@@ -131,7 +153,9 @@ class _Ground:
         return self.thing_id in walk.own or self.thing_id in walk.spread
 
     def broken(self, walk: PolicyWalk) -> Iterator[BrokenWay]:
-        """What is told and leads from where the walk came to where it would go on to the thing, but does not lead on."""
+        """What is told and leads from where the walk came to where it would go on to the thing, but does not
+        lead on.
+        """
         leads = self._leads()
         for source in sorted({self.npc_id, *walk.spread}):
             for each in self._told.get(source, ()):
@@ -146,8 +170,15 @@ class _Ground:
                 yield Relationship(self.npc_id, source, type, provenance=Provenance(dm_confirmed=True))
 
     def _leads(self) -> set[str]:
-        """The ids of all from which the types that spread lead to the thing, without KNOWS; the thing is among them."""
-        onward = [each for told in self._told.values() for each in told if each.type in self.policy.spreading and each.type != "KNOWS"]
+        """The ids of all from which the types that spread lead to the thing, without KNOWS; the thing is
+        among them.
+        """
+        onward = [
+            each
+            for told in self._told.values()
+            for each in told
+            if each.type in self.policy.spreading and each.type != "KNOWS"
+        ]
         leads: set[str] = set()
         new = {self.thing_id}
         while new:

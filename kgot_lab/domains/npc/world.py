@@ -37,12 +37,16 @@ _FEW = 8  # steps that one statement walks: it reaches a place once for each num
 
 
 class NpcWorld(EntityGraph):
-    """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight` is for those in it.
+    """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight`
+    is for those in it.
 
-    Relationships with a confidence of at least `accept_from` are accepted at once, the others wait for review.
+    Relationships with a confidence of at least `accept_from` are accepted at once, the others wait for
+    review.
     """
 
-    def __init__(self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
+    ) -> None:
         self.storage, self.now = storage, now
         self.accept_from = probability(accept_from, "accept_from")
 
@@ -59,14 +63,17 @@ class NpcWorld(EntityGraph):
         """Close the storage."""
         self.storage.close()
 
-    # --- changing -----------------------------------------------------------------------------------------------------
+    # --- changing
+    # -----------------------------------------------------------------------------------------------------
 
     def add_entity(self, entity: Entity) -> None:
         """Add an entity; where its id is known, take on its type, its name and its attributes, one by one."""
         self.add([entity])
 
     def add_relationship(self, relationship: Relationship) -> None:
-        """Add a relationship, or another session that speaks for it; what one session said before is replaced by what it says now."""
+        """Add a relationship, or another session that speaks for it; what one session said before is replaced
+        by what it says now.
+        """
         self.add([], [relationship])
 
     def add(self, entities: Iterable[Entity], relationships: Iterable[Relationship] = ()) -> None:
@@ -75,7 +82,11 @@ class NpcWorld(EntityGraph):
         for entity in entities:
             require(entity, Entity, "what is added to a world is an Entity(type, name, …)")
         for relationship in relationships:
-            require(relationship, Relationship, "what relates entities is a Relationship(source_id, target_id, type, …)")
+            require(
+                relationship,
+                Relationship,
+                "what relates entities is a Relationship(source_id, target_id, type, …)",
+            )
 
         def put() -> None:
             put_entities(self.storage, entities, self.now())
@@ -86,10 +97,14 @@ class NpcWorld(EntityGraph):
     def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None:
         """Change some attributes of an entity, None takes one away; raises BadInput where it is not there."""
         changes = fit_attributes(attributes, "an entity")
-        self.storage.changed(lambda: put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now()))
+        self.storage.changed(
+            lambda: put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
+        )
 
     def delete_entity(self, id: str) -> None:
-        """Delete an entity with its relationships and what speaks for these; raises BadInput where it is not there."""
+        """Delete an entity with its relationships and what speaks for these; raises BadInput where it is not
+        there.
+        """
 
         def delete() -> None:
             entity = self.get_entity(id)
@@ -99,16 +114,23 @@ class NpcWorld(EntityGraph):
 
     def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
         """Delete a relationship, one that holds both ways in both; raises BadInput where it is not there."""
-        source, target, type = fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship")
+        source, target, type = (
+            fit_id(source_id),
+            fit_id(target_id),
+            plain_text(type, "the type of a relationship"),
+        )
 
         def delete() -> None:
             self._support(source, target, type)
-            for one, other in {(source, target), (target, source)} if type in BOTH_WAYS else {(source, target)}:
+            for one, other in (
+                {(source, target), (target, source)} if type in BOTH_WAYS else {(source, target)}
+            ):
                 self.storage.rows(self.storage.statements.delete_relationship, _key(one, other, type))
 
         self.storage.changed(delete)
 
-    # --- asking -------------------------------------------------------------------------------------------------------
+    # --- asking
+    # -------------------------------------------------------------------------------------------------------
 
     def get_entity(self, id: str) -> Entity:
         """An entity by its id; raises BadInput where it is not there."""
@@ -119,29 +141,52 @@ class NpcWorld(EntityGraph):
 
     def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """The entities that are wanted, in the order of their names."""
-        require(wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)")
+        require(
+            wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
+        )
         asked = {"types": wanted.types} if wanted.types else {}
         rows = self.storage.rows(
-            self.storage.statements.entities_where(wanted), {**asked, **({"name": wanted.name} if wanted.name else {})}
+            self.storage.statements.entities_where(wanted),
+            {**asked, **({"name": wanted.name} if wanted.name else {})},
         )
         return by_name([entity for entity in map(entity_of, rows) if wanted.lets(entity)])
 
-    def get_relationships(self, entity_id: str, wanted: RelationshipFilter = OUTGOING) -> tuple[Relationship, ...]:
-        """The relationships of an entity that are wanted, in the order of their ends and types; raises BadInput where it is not there."""
-        require(wanted, RelationshipFilter, "a filter of relationships is a RelationshipFilter(direction, types, …)")
+    def get_relationships(
+        self, entity_id: str, wanted: RelationshipFilter = OUTGOING
+    ) -> tuple[Relationship, ...]:
+        """The relationships of an entity that are wanted, in the order of their ends and types; raises
+        BadInput where it is not there.
+        """
+        require(
+            wanted,
+            RelationshipFilter,
+            "a filter of relationships is a RelationshipFilter(direction, types, …)",
+        )
         id = fit_id(entity_id)
-        asked = {"id": uuids(id)[0], "types": wanted.types, "standing": wanted.standing, "least": wanted.min_confidence}
+        asked = {
+            "id": uuids(id)[0],
+            "types": wanted.types,
+            "standing": wanted.standing,
+            "least": wanted.min_confidence,
+        }
         rows = self.storage.rows(
-            self.storage.statements.relationships_where(wanted), {name: value for name, value in asked.items() if value}
+            self.storage.statements.relationships_where(wanted),
+            {name: value for name, value in asked.items() if value},
         )
         if not rows:
             raise no_entity(id)
         found = (relationship_of(row) for row in rows if row[0] is not None)
         return tuple(sorted((each for each in found if wanted.lets(each, id)), key=lambda each: each.key))
 
-    def support(self, source_id: str, target_id: str, type: str) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        """What each session says for a relationship, and what became of that; raises BadInput where it is not there."""
-        return self._support(fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship"))
+    def support(
+        self, source_id: str, target_id: str, type: str
+    ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
+        """What each session says for a relationship, and what became of that; raises BadInput where it is not
+        there.
+        """
+        return self._support(
+            fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship")
+        )
 
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
@@ -154,7 +199,8 @@ class NpcWorld(EntityGraph):
         id, depth, types = fit_id(entity_id), fit_depth(depth, "depth"), fit_types(types)
         if (reached_from := self.storage.statements.reached_from) and depth <= _FEW:
             rows = self.storage.rows(
-                reached_from(direction, types), {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})}
+                reached_from(direction, types),
+                {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})},
             )
             found = {str(row[0]): Neighbour(entity_of(row[:-1]), row[-1]) for row in rows}
         else:
@@ -164,8 +210,12 @@ class NpcWorld(EntityGraph):
         del found[id]
         return tuple(sorted(found.values(), key=lambda each: (each.depth, each.entity.name, each.entity.id)))
 
-    def find_path(self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out") -> tuple[Entity, ...]:
-        """The entities on a shortest path of at most so many steps, both ends included, () where there is none; raises BadInput."""
+    def find_path(
+        self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
+    ) -> tuple[Entity, ...]:
+        """The entities on a shortest path of at most so many steps, both ends included, () where there is
+        none; raises BadInput.
+        """
         fit_direction(direction)
         start, end, depth = fit_id(from_id), fit_id(to_id), fit_depth(max_depth, "max_depth")
         with self.storage.reading():
@@ -173,17 +223,23 @@ class NpcWorld(EntityGraph):
                 self.get_entity(id)
             path = shortest_way(start, end, lambda ids: self._steps(ids, direction, ()), depth)
             found = {
-                entity.id: entity for entity in map(entity_of, self.storage.rows(self.storage.statements.entities, {"ids": uuids(*path)}))
+                entity.id: entity
+                for entity in map(
+                    entity_of, self.storage.rows(self.storage.statements.entities, {"ids": uuids(*path)})
+                )
             }
         return tuple(found[id] for id in path)
 
-    # --- as one of those in it ----------------------------------------------------------------------------------------
+    # --- as one of those in it
+    # ----------------------------------------------------------------------------------------
 
     def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Sight:
         """The world as one of those in it sees it, for as long as that one is there."""
         return Sight(self.storage, npc_id, policy)
 
-    def visible_subgraph(self, npc_id: str, *, policy: VisibilityPolicy | Literal["document"] = DEFAULT_POLICY) -> VisibleWorld:
+    def visible_subgraph(
+        self, npc_id: str, *, policy: VisibilityPolicy | Literal["document"] = DEFAULT_POLICY
+    ) -> VisibleWorld:
         """What an entity may see; raises BadInput where it is not there.
 
         The policy "document" is the query of the document, word by word, to compare with: it tells secrets.
@@ -194,27 +250,38 @@ class NpcWorld(EntityGraph):
             with self.storage.reading():
                 self.get_entity(id)
                 if statement is None:
-                    raise BadInput("the query of the document is SQL: compare with it in SQLite or PostgreSQL")
+                    raise BadInput(
+                        "the query of the document is SQL: compare with it in SQLite or PostgreSQL"
+                    )
                 rows = self.storage.rows(statement, {"npc": uuids(id)[0]})
             return VisibleWorld(by_name([entity_of(row) for row in rows]), ())
         if isinstance(policy, str):
-            raise BadInput(f'a policy of visibility is a VisibilityPolicy(…) or "document", not {shortly(policy)}')
+            raise BadInput(
+                f'a policy of visibility is a VisibilityPolicy(…) or "document", not {shortly(policy)}'
+            )
         require(policy, VisibilityPolicy, 'a policy of visibility is a VisibilityPolicy(…) or "document"')
         return seen_by(self.storage, id, policy)
 
     def identity_snapshot(self, npc_id: str) -> IdentitySnapshot:
-        """Who someone is: its own attributes, and what it knows that it is tied to; raises BadInput where it is not there."""
+        """Who someone is: its own attributes, and what it knows that it is tied to; raises BadInput where it
+        is not there.
+        """
         return self.sight(npc_id).identity_snapshot()
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- inside
+    # -------------------------------------------------------------------------------------------------------
 
-    def _support(self, source: str, target: str, type: str) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
+    def _support(
+        self, source: str, target: str, type: str
+    ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
         rows = self.storage.rows(self.storage.statements.support_of, _key(source, target, type))
         if not rows:
             raise BadInput(f"there is no relationship {shortly(type)} from {source} to {target}")
         return tuple(map(support_of, rows))
 
-    def _found_by_level(self, id: str, depth: int, types: tuple[str, ...], direction: Direction) -> dict[str, Neighbour]:
+    def _found_by_level(
+        self, id: str, depth: int, types: tuple[str, ...], direction: Direction
+    ) -> dict[str, Neighbour]:
         with self.storage.reading():
             depths, level = {id: 0}, [id]
             for far in range(1, depth + 1):

@@ -20,19 +20,25 @@ _FAR = 1e9  # pixels, from nodes that no line tried comes near
 
 
 def controls(points: Points, radius: Points, ends: NodePairs, bounds: tuple[float, float]) -> Points:
-    """The control point of each edge, shape (m, 2), in pixels as the points, shape (n, 2): halfway between its ends for a straight line.
+    """The control point of each edge, shape (m, 2), in pixels as the points, shape (n, 2): halfway between
+    its ends for a straight line.
 
-    `ends` has shape (m, 2), in the order in which parallel edges are to lie; loops get the place of their node.
+    `ends` has shape (m, 2), in the order in which parallel edges are to lie; loops get the place of their
+    node.
     """
     found = np.empty((len(ends), 2))
     for number, base in enumerate(_side_by_side(ends, 1.2 * min(bounds))):
         one, other = ends[number]
-        found[number] = _around(points, radius, (int(one), int(other)), base, bounds) if one != other else points[one]
+        found[number] = (
+            _around(points, radius, (int(one), int(other)), base, bounds) if one != other else points[one]
+        )
     return found
 
 
 def _side_by_side(ends: NodePairs, room: float) -> NDArray[np.float64]:
-    """How far each edge is bent so that those between the same nodes do not lie on each other; all of these within some room."""
+    """How far each edge is bent so that those between the same nodes do not lie on each other; all of these
+    within some room.
+    """
     beside: dict[tuple[int, int], list[int]] = defaultdict(list)
     for number, (one, other) in enumerate(ends.tolist()):
         beside[min(one, other), max(one, other)].append(number)
@@ -44,7 +50,9 @@ def _side_by_side(ends: NodePairs, room: float) -> NDArray[np.float64]:
     return bends
 
 
-def _around(points: Points, radius: Points, ends: tuple[int, int], base: float, bounds: Sequence[float]) -> Points:
+def _around(
+    points: Points, radius: Points, ends: tuple[int, int], base: float, bounds: Sequence[float]
+) -> Points:
     """The control point, of those tried, with which a line keeps clear of nodes and is bent least."""
     start, end = points[ends[0]], points[ends[1]]
     along = end - start
@@ -57,10 +65,18 @@ def _around(points: Points, radius: Points, ends: tuple[int, int], base: float, 
     away = np.full((len(tried), int(strange.sum())), _FAR)
     others, rims = points[strange], radius[strange]
     room = (rims + _BESIDE)[:, None]
-    near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(axis=1)  # the rest costs nothing
+    near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(
+        axis=1
+    )  # the rest costs nothing
     x, y = others[near].T
-    away[:, near] = np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - rims[near]
+    away[:, near] = (
+        np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - rims[near]
+    )
     outside = (np.maximum(-curves, 0) + np.maximum(curves - np.array(bounds), 0)).max(axis=(1, 2))
-    cost = np.abs(bends - base) / 20 + 100 * (away < _CLEAR).sum(axis=1) + ((1 - away / _BESIDE) * (away < _BESIDE)).sum(axis=1)
+    cost = (
+        np.abs(bends - base) / 20
+        + 100 * (away < _CLEAR).sum(axis=1)
+        + ((1 - away / _BESIDE) * (away < _BESIDE)).sum(axis=1)
+    )
     best: Points = tried[int((cost + 10 * (outside > 0) + outside).argmin())]
     return best

@@ -1,4 +1,6 @@
-"""What is drawn of a graph of any size: its nodes while they are few, and else communities, each as one until it is opened."""
+"""What is drawn of a graph of any size: its nodes while they are few, and else communities, each as one until
+it is opened.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from kgot_lab.draw.graph.communities import (
     carried,
     communities,
 )
-from kgot_lab.draw.graph.groups import Community, Whole, by_themselves, community_told, how_collapsed, lines_left_out
+from kgot_lab.draw.graph.groups import (
+    Community,
+    Whole,
+    by_themselves,
+    community_told,
+    how_collapsed,
+    lines_left_out,
+)
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
@@ -25,17 +34,22 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Node
 
 MOST_NODES = 2_000
-_FEW_THINGS, _LINES_OF_FEW = 150, 300  # of so few things the names are to be read, and more lines would hide them
+_FEW_THINGS, _LINES_OF_FEW = (
+    150,
+    300,
+)  # of so few things the names are to be read, and more lines would hide them
 _FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
 _HUBS = 30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """What to draw: nodes, among them one for each community that hides some; edges between nodes; bundles of all other edges.
+    """What to draw: nodes, among them one for each community that hides some; edges between nodes; bundles of
+    all other edges.
 
-    `shown` are the rows of the nodes drawn by themselves, which come first in `nodes`; `at` gives for each row of the graph which of
-    `nodes` stands for it; `left_out` counts the edges for which no line is drawn; `note` says plainly what is shown and what is not.
+    `shown` are the rows of the nodes drawn by themselves, which come first in `nodes`; `at` gives for each
+    row of the graph which of `nodes` stands for it; `left_out` counts the edges for which no line is drawn;
+    `note` says plainly what is shown and what is not.
     """
 
     whole: Whole
@@ -58,22 +72,33 @@ class View:
         return self.whole.graph
 
     def drawn_as(self, id: str) -> str:
-        """The id of what stands for a node: its own, or that of the community that hides it; raises UnknownName."""
+        """The id of what stands for a node: its own, or that of the community that hides it; raises
+        UnknownName.
+        """
         return self.nodes[int(self.at[self.graph.row(id)])].id
 
     def community_of(self, id: str) -> str:
-        """The community of a node, drawn or hidden; raises UnknownName for no such node, BadInput when nothing is collapsed."""
+        """The community of a node, drawn or hidden; raises UnknownName for no such node, BadInput when
+        nothing is collapsed.
+        """
         row = self.graph.row(id)
         if not self.whole.ids:
             raise BadInput("nothing is collapsed in this view: it has no communities")
         return self.whole.ids[int(self.whole.division.of[row])]
 
 
-def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collection[Identity] = (), before: View | None = None) -> View:
+def collapsed(
+    graph: PropertyGraph,
+    most: int = MOST_NODES,
+    *,
+    marked: Collection[Identity] = (),
+    before: View | None = None,
+) -> View:
     """A view of a graph: all nodes, if there are at most so many, or else its communities, each as one node.
 
-    Edges whose identity is `marked` are drawn first when there are more than 5,000. With `before`, a view of an earlier state of the
-    graph, a node stays in its community, and drawn by itself if it was. Raises BadInput for `most` below 1.
+    Edges whose identity is `marked` are drawn first when there are more than 5,000. With `before`, a view of
+    an earlier state of the graph, a node stays in its community, and drawn by itself if it was. Raises
+    BadInput for `most` below 1.
     """
     if most < 1:
         raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
@@ -84,11 +109,15 @@ def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collectio
     if before is None or not before.whole.ids:
         return _with_hubs(Whole(graph, communities(graph, most=few), most, marked))
     whole = Whole(graph, carried(graph, before.graph, before.whole.division, most=few), most, marked)
-    return revealed(drawn_view(whole, np.arange(0)), [id for row in before.shown.tolist() if (id := before.graph.ids[row]) in graph])
+    return revealed(
+        drawn_view(whole, np.arange(0)),
+        [id for row in before.shown.tolist() if (id := before.graph.ids[row]) in graph],
+    )
 
 
 def opened(view: View, community: str) -> View:
-    """The view with the nodes of a community drawn by themselves, the best connected first as far as there is room.
+    """The view with the nodes of a community drawn by themselves, the best connected first as far as there is
+    room.
 
     Raises UnknownName for no such community, BadInput when nothing is collapsed.
     """
@@ -111,7 +140,8 @@ def closed(view: View, community: str) -> View:
 
 
 def revealed(view: View, ids: Iterable[str]) -> View:
-    """The view with some nodes drawn by themselves, wherever they are; if there is no room, nodes drawn before give way.
+    """The view with some nodes drawn by themselves, wherever they are; if there is no room, nodes drawn
+    before give way.
 
     Raises UnknownName for no such node.
     """
@@ -124,8 +154,12 @@ def revealed(view: View, ids: Iterable[str]) -> View:
     if len(shown) + collapsed_still <= view.whole.most:
         return drawn_view(view.whole, shown)
     room = max(view.whole.most - len(view.whole.ids), 0)
-    said = [f"{len(rows) - room:,} of the {counted(len(rows), 'node')} asked for found no room."] * (len(rows) > room)
-    said += [f"{counted(len(shown) - max(room, len(rows)), 'node')} drawn before gave way."] * (len(shown) > max(room, len(rows)))
+    said = [f"{len(rows) - room:,} of the {counted(len(rows), 'node')} asked for found no room."] * (
+        len(rows) > room
+    )
+    said += [f"{counted(len(shown) - max(room, len(rows)), 'node')} drawn before gave way."] * (
+        len(shown) > max(room, len(rows))
+    )
     return drawn_view(view.whole, shown[:room], " ".join(said))
 
 
@@ -133,7 +167,9 @@ def revealed(view: View, ids: Iterable[str]) -> View:
 
 
 def _with_hubs(whole: Whole) -> View:
-    """The view with everything collapsed, but for the best connected nodes when a few communities alone would say little."""
+    """The view with everything collapsed, but for the best connected nodes when a few communities alone would
+    say little.
+    """
     if len(whole.division) >= _FEW:
         return drawn_view(whole, np.arange(0))
     hubs = np.argsort(-whole.degree, kind="stable")[: max(0, min(_HUBS, whole.most - len(whole.division)))]
@@ -146,7 +182,9 @@ def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") ->
     hidden = np.ones(len(graph), dtype=bool)
     hidden[shown] = False
     counts = np.bincount(division.of[hidden], minlength=len(division))
-    single = np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)  # no use in a super node for one
+    single = (
+        np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
+    )  # no use in a super node for one
     hidden[single], counts[counts == 1] = False, 0
     rows = np.concatenate([shown, single]).astype(np.int32)
     heads = np.flatnonzero(counts)
@@ -159,7 +197,10 @@ def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") ->
     most = _LINES_OF_FEW if whole.ids and len(names) <= _FEW_THINGS else MOST_LINES
     found = lines(graph, at, len(rows), names, whole.marked, most=most)
     outside = {whole.ids[number] for number in whole.outside}
-    groups = tuple(community_told(whole, number, hidden, found.inside[thing_of[number]]) for number in range(len(division)))
+    groups = tuple(
+        community_told(whole, number, hidden, found.inside[thing_of[number]])
+        for number in range(len(division))
+    )
     return View(
         whole=whole,
         shown=frozen(rows),
@@ -178,4 +219,6 @@ def _super_node(group: Community) -> Node:
 
 
 def _note(whole: Whole, shown: int, said: str, left_out: str) -> str:
-    return " ".join(filter(None, (how_collapsed(whole), said, by_themselves(shown) if whole.ids else "", left_out)))
+    return " ".join(
+        filter(None, (how_collapsed(whole), said, by_themselves(shown) if whole.ids else "", left_out))
+    )

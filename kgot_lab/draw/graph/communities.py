@@ -22,12 +22,16 @@ ROOM = 0.75  # share of the communities that are parts of something larger; the 
 
 _Numbers = NDArray[np.int64]
 _NO_LABEL = "no label"
-WITHOUT_EDGES, THE_REST = "without edges", "of the smallest groups"  # kinds; that of any other community is ""
+WITHOUT_EDGES, THE_REST = (
+    "without edges",
+    "of the smallest groups",
+)  # kinds; that of any other community is ""
 
 
 @dataclass(frozen=True, eq=False)
 class Communities:
-    """A division of a graph: the node of row r is in community `of[r]`; they count from 0, the largest first and the rest last.
+    """A division of a graph: the node of row r is in community `of[r]`; they count from 0, the largest first
+    and the rest last.
 
     `kinds` says of each what holds it together beside its edges, `how` in words how they were found.
     """
@@ -41,18 +45,20 @@ class Communities:
 
 
 def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Communities:
-    """At most so many communities of a graph: by the Louvain method, or, without scikit-network, by first label or connected part.
+    """At most so many communities of a graph: by the Louvain method, or, without scikit-network, by first
+    label or connected part.
 
-    Each is connected, but for two that no edge leaves: the nodes without edges, and the rest, in which the smallest parts of the graph
-    are gathered. One that holds more than half of all nodes is divided by first label, if that gives few. The same graph has the same
-    communities.
-    Raises BadInput for `most` below 1.
+    Each is connected, but for two that no edge leaves: the nodes without edges, and the rest, in which the
+    smallest parts of the graph are gathered. One that holds more than half of all nodes is divided by first
+    label, if that gives few. The same graph has the same communities. Raises BadInput for `most` below 1.
     """
     return communities_of(links_between(graph), first_labels(graph)[0], most=most)
 
 
 def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIES) -> Communities:
-    """The same, given the links between different rows, shape (2, m), and the number of each row's label, shape (rows,)."""
+    """The same, given the links between different rows, shape (2, m), and the number of each row's label,
+    shape (rows,).
+    """
     if most < 1:
         raise BadInput(f"a graph cannot be drawn as {most} communities: give at least 1")
     lonely = np.bincount(links.ravel(), minlength=len(labels)) == 0
@@ -62,13 +68,19 @@ def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIE
         found, how = _by_label_or_part(labels, links, lonely)
         how = f"{how}, not by the Louvain method: {missing}"
     found, divided = _giant_divided(_each_connected(found, links), labels, links, most)
-    return _gathered(_joined(found, links, most), links, lonely, most, how + ", and the largest by first label" * divided)
+    return _gathered(
+        _joined(found, links, most), links, lonely, most, how + ", and the largest by first label" * divided
+    )
 
 
-def divided_further(division: Communities, rows: Ints, links: Ints, labels: _Numbers, *, most: int) -> Communities:
-    """The division with the community of these rows as several, which are numbered behind all others; as it was if it does not fall apart.
+def divided_further(
+    division: Communities, rows: Ints, links: Ints, labels: _Numbers, *, most: int
+) -> Communities:
+    """The division with the community of these rows as several, which are numbered behind all others; as it
+    was if it does not fall apart.
 
-    `links` and `labels` are those of all rows, as for `communities_of`. The number of the community itself is then that of none.
+    `links` and `labels` are those of all rows, as for `communities_of`. The number of the community itself is
+    then that of none.
     """
     place = np.full(len(division.of), -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
@@ -82,9 +94,13 @@ def divided_further(division: Communities, rows: Ints, links: Ints, labels: _Num
 
 
 def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
-    """For each node the number of its first label, shape (nodes,), and the names that these numbers stand for."""
+    """For each node the number of its first label, shape (nodes,), and the names that these numbers stand
+    for.
+    """
     number: dict[str, int] = {}
-    codes = [number.setdefault(labels[0] if labels else _NO_LABEL, len(number)) for labels in graph.node_labels]
+    codes = [
+        number.setdefault(labels[0] if labels else _NO_LABEL, len(number)) for labels in graph.node_labels
+    ]
     return np.array(codes, dtype=np.int64), tuple(number)
 
 
@@ -109,10 +125,11 @@ def links_between(graph: PropertyGraph) -> Ints:
 
 
 def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
-    """Communities by greedy modularity (Blondel et al. 2008), at ever coarser resolution until there are few; raises NotInstalled.
+    """Communities by greedy modularity (Blondel et al. 2008), at ever coarser resolution until there are few;
+    raises NotInstalled.
 
-    Of the methods tried this was the quickest: 0.1 s for 284,178 edges, where NetworkX took 2 to 6 s; the Leiden method of
-    scikit-network gave different communities for one seed.
+    Of the methods tried this was the quickest: 0.1 s for 284,178 edges, where NetworkX took 2 to 6 s; the
+    Leiden method of scikit-network gave different communities for one seed.
     """
     try:
         from scipy.sparse import csr_matrix
@@ -125,10 +142,14 @@ def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
     row = np.cumsum(~lonely) - 1
     one, other = row[links]
     size, count = int(row[-1]) + 1, links.shape[1]
-    network = csr_matrix((np.ones(2 * count), (np.concatenate([one, other]), np.concatenate([other, one]))), shape=(size, size))
+    network = csr_matrix(
+        (np.ones(2 * count), (np.concatenate([one, other]), np.concatenate([other, one]))), shape=(size, size)
+    )
     numbers, resolution = np.arange(size), 1.0
     while True:
-        method = Louvain(resolution=resolution, modularity="newman", return_probs=False, return_aggregate=False)
+        method = Louvain(
+            resolution=resolution, modularity="newman", return_probs=False, return_aggregate=False
+        )
         joined = method.fit_predict(network)
         numbers, resolution = joined[numbers], resolution * COARSER
         network = _between(network, joined)
@@ -140,7 +161,9 @@ def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
 
 
 def _between(network: Any, numbers: _Numbers) -> Any:
-    """The network of the groups of a network's nodes: a sparse matrix whose diagonal counts the edges inside twice."""
+    """The network of the groups of a network's nodes: a sparse matrix whose diagonal counts the edges inside
+    twice.
+    """
     from scipy.sparse import csr_matrix
 
     size = len(numbers)
@@ -162,7 +185,9 @@ def _each_connected(found: _Numbers, links: Ints) -> _Numbers:
 
 
 def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) -> tuple[_Numbers, bool]:
-    """The groups with one that holds more than half of all nodes divided by label, if that gives few connected ones; and if it was done."""
+    """The groups with one that holds more than half of all nodes divided by label, if that gives few
+    connected ones; and if it was done.
+    """
     values, sizes = np.unique(found, return_counts=True)
     giant = values[sizes > len(found) / 2]
     within = np.isin(found, giant)
@@ -174,9 +199,11 @@ def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) ->
 
 
 def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
-    """The groups with the smallest joined to the neighbour that they share most edges with, until those with neighbours are few enough.
+    """The groups with the smallest joined to the neighbour that they share most edges with, until those with
+    neighbours are few enough.
 
-    What has no neighbour cannot be joined to anything: of the communities some are left for these, if there are any.
+    What has no neighbour cannot be joined to anything: of the communities some are left for these, if there
+    are any.
     """
     values, numbers, sizes = np.unique(found, return_inverse=True, return_counts=True)
     ends = np.sort(numbers[links], axis=0)
@@ -212,8 +239,12 @@ def _root(into: Sequence[int], group: int) -> int:
 
 
 def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
-    """The groups numbered by size, ties by their first node; of too many, the smallest that no edge leaves are the rest, the last one."""
-    values, first, numbers, sizes = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
+    """The groups numbered by size, ties by their first node; of too many, the smallest that no edge leaves
+    are the rest, the last one.
+    """
+    values, first, numbers, sizes = np.unique(
+        found, return_index=True, return_inverse=True, return_counts=True
+    )
     ends = numbers[links]
     is_apart = np.ones(len(values), dtype=bool)
     is_apart[ends[:, ends[0] != ends[1]]] = False
@@ -229,13 +260,21 @@ def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int
 def members(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:
     """The node rows of each community, those of highest degree first, ties by row."""
     order = np.lexsort((-np.asarray(degree), division.of)).astype(np.int32)
-    return np.split(order, np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1]) if len(division) else []
+    return (
+        np.split(order, np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1])
+        if len(division)
+        else []
+    )
 
 
-def carried(graph: PropertyGraph, earlier: PropertyGraph, division: Communities, *, most: int = MOST_COMMUNITIES) -> Communities:
-    """The communities of an earlier state of a graph, with its new nodes where most of their neighbours are, and else among the rest.
+def carried(
+    graph: PropertyGraph, earlier: PropertyGraph, division: Communities, *, most: int = MOST_COMMUNITIES
+) -> Communities:
+    """The communities of an earlier state of a graph, with its new nodes where most of their neighbours are,
+    and else among the rest.
 
-    They keep their numbers, so that some may be empty. Found anew when there were none, or when more than half of the nodes are new.
+    They keep their numbers, so that some may be empty. Found anew when there were none, or when more than
+    half of the nodes are new.
     """
     of = np.array([division.of[earlier.row(id)] if id in earlier else -1 for id in graph.ids], dtype=np.int32)
     if not len(division) or 2 * np.count_nonzero(of < 0) > len(of):
@@ -243,14 +282,21 @@ def carried(graph: PropertyGraph, earlier: PropertyGraph, division: Communities,
     links = links_between(graph)
     toward = np.concatenate([links, links[::-1]], axis=1)
     while len(joining := np.flatnonzero((of[toward[0]] < 0) & (of[toward[1]] >= 0))):
-        votes, counts = np.unique(toward[0][joining] * np.int64(len(division)) + of[toward[1][joining]], return_counts=True)
+        votes, counts = np.unique(
+            toward[0][joining] * np.int64(len(division)) + of[toward[1][joining]], return_counts=True
+        )
         rows = votes // len(division)
-        best = np.lexsort((-votes, counts, rows))  # of each row the last: most votes, then the larger community
+        best = np.lexsort(
+            (-votes, counts, rows)
+        )  # of each row the last: most votes, then the larger community
         last = best[np.flatnonzero(np.diff(rows[best], append=-1))]
         of[rows[last]] = votes[last] % len(division)
     without = of < 0
     linked = set(np.unique(of[links]).tolist())
-    kinds = tuple("" if kind == WITHOUT_EDGES and number in linked else kind for number, kind in enumerate(division.kinds))
+    kinds = tuple(
+        "" if kind == WITHOUT_EDGES and number in linked else kind
+        for number, kind in enumerate(division.kinds)
+    )
     kinds += (THE_REST,) * bool(without.any() and THE_REST not in kinds)
     of[without] = kinds.index(THE_REST) if without.any() else 0
     return Communities(frozen(of), kinds, division.how)

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from kgot_lab.draw.graph.collapse import View
 
 _LABELS, _EXAMPLES = 3, 2  # that a title names
-_GATHERED = {WITHOUT_EDGES: "one group of nodes without edges", THE_REST: "one of the smallest parts, which nothing joins"}
+_GATHERED = {
+    WITHOUT_EDGES: "one group of nodes without edges",
+    THE_REST: "one of the smallest parts, which nothing joins",
+}
 EVERYTHING_ELSE = "elsewhere"  # the kind of what is outside a community that one looks into
 _NAMES = {
     WITHOUT_EDGES: "without edges",
@@ -35,10 +38,11 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Community:
-    """Nodes that are drawn as one: `hidden` of `size` are, and `edges` lie between these; `labels` are their first ones, most used first.
+    """Nodes that are drawn as one: `hidden` of `size` are, and `edges` lie between these; `labels` are their
+    first ones, most used first.
 
-    It is called by its best connected nodes and what most of them are; its super node has the same id and title. With nothing hidden it
-    has none, and name, labels and title are of all its nodes.
+    It is called by its best connected nodes and what most of them are; its super node has the same id and
+    title. With nothing hidden it has none, and name, labels and title are of all its nodes.
     """
 
     id: str
@@ -53,24 +57,32 @@ class Community:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Whole:
-    """A graph and what of its pictures stays the same, whatever is opened: its communities, and what is marked."""
+    """A graph and what of its pictures stays the same, whatever is opened: its communities, and what is
+    marked.
+    """
 
     graph: PropertyGraph
     division: Communities
     most: int
     marked: Collection[Identity] = ()
     outer: View | None = None  # of a look into one community: the view from which it was opened
-    outside: frozenset[int] = frozenset()  # the numbers of the communities beside it, between which no lines are drawn
+    outside: frozenset[int] = (
+        frozenset()
+    )  # the numbers of the communities beside it, between which no lines are drawn
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """What the communities are called: none of it is the id of a node."""
-        return tuple(_unlike_a_node(f"community {number + 1}", self.graph) for number in range(len(self.division)))
+        return tuple(
+            _unlike_a_node(f"community {number + 1}", self.graph) for number in range(len(self.division))
+        )
 
     @cached_property
     def degree(self) -> NodeNumbers:
         """How many edge ends touch each node."""
-        return np.bincount(np.concatenate([self.graph.sources, self.graph.targets]), minlength=len(self.graph))
+        return np.bincount(
+            np.concatenate([self.graph.sources, self.graph.targets]), minlength=len(self.graph)
+        )
 
     @cached_property
     def members(self) -> list[Ints]:
@@ -79,7 +91,9 @@ class Whole:
 
     @cached_property
     def belonging(self) -> NDArray[np.float64]:
-        """How well each node stands for its community: edge ends inside times the share that these are of all it has."""
+        """How well each node stands for its community: edge ends inside times the share that these are of all
+        it has.
+        """
         of, ends = self.division.of, np.stack([self.graph.sources, self.graph.targets])
         inside = np.bincount(ends[:, of[ends[0]] == of[ends[1]]].ravel(), minlength=len(self.graph))
         return inside * inside / np.maximum(self.degree, 1)
@@ -93,7 +107,11 @@ class Whole:
     def share_inside(self) -> float:
         """Which share of the edges lies within a community."""
         of = self.division.of
-        return float((of[self.graph.sources] == of[self.graph.targets]).mean()) if len(self.graph.sources) else 1.0
+        return (
+            float((of[self.graph.sources] == of[self.graph.targets]).mean())
+            if len(self.graph.sources)
+            else 1.0
+        )
 
     def number(self, community: str) -> int:
         """The number of a community; raises BadInput when there is none, UnknownName when there are others."""
@@ -111,8 +129,16 @@ def community_told(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: 
     told = unseen if len(unseen) else rows
     codes, names = whole.labels
     counts = np.bincount(codes[told], minlength=len(names))
-    labels = tuple((names[code], int(counts[code])) for code in np.argsort(-counts, kind="stable").tolist() if counts[code])
-    amount = f"{len(unseen):,} more of {counted(len(rows), 'node')}" if 0 < len(unseen) < len(rows) else counted(len(rows), "node")
+    labels = tuple(
+        (names[code], int(counts[code]))
+        for code in np.argsort(-counts, kind="stable").tolist()
+        if counts[code]
+    )
+    amount = (
+        f"{len(unseen):,} more of {counted(len(rows), 'node')}"
+        if 0 < len(unseen) < len(rows)
+        else counted(len(rows), "node")
+    )
     best = told[np.argsort(-whole.belonging[told], kind="stable")]
     captions = (brief(node_caption(whole.graph.nodes[row])) for row in best.tolist())
     examples = ", ".join(islice(dict.fromkeys(captions), _EXAMPLES))
@@ -121,7 +147,9 @@ def community_told(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: 
     title = f"{amount} {kind}".strip() + f": {uses(labels[:_LABELS], len(labels), 'label')}" * labelled
     inside = int(edges) if len(unseen) else 0
     name = f"{_NAMES.get(kind, examples)} ({counted(len(told), 'node')}{_mostly(labels, len(told), len(names)) * labelled})"
-    return Community(whole.ids[number], f"{title}; e.g. {examples}", name, kind, len(rows), len(unseen), inside, labels)
+    return Community(
+        whole.ids[number], f"{title}; e.g. {examples}", name, kind, len(rows), len(unseen), inside, labels
+    )
 
 
 def _mostly(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:

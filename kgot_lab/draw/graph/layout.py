@@ -1,4 +1,6 @@
-"""Where the nodes of a picture go: a force layout, room for captions, discs that do not overlap, and free places."""
+"""Where the nodes of a picture go: a force layout, room for captions, discs that do not overlap, and free
+places.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,15 @@ _ROUNDS = 200
 _GRID = 30  # places tried in each direction for a node that joins a picture
 
 
-def force_layout(start: Points, pairs: NodePairs, *, aspect: float, seed: int, rounds: int = _ROUNDS) -> Points:
-    """Points in the unit square, by attraction along pairs and repulsion between all (Fruchterman and Reingold 1991).
+def force_layout(
+    start: Points, pairs: NodePairs, *, aspect: float, seed: int, rounds: int = _ROUNDS
+) -> Points:
+    """Points in the unit square, by attraction along pairs and repulsion between all (Fruchterman and
+    Reingold 1991).
 
-    `start` has one row for each node, shape (n, 2); rows that are not NaN stay where they are, and the others then go to
-    the free place nearest to their neighbours. `pairs` has shape (m, 2); `aspect` is the width of the picture over its height.
+    `start` has one row for each node, shape (n, 2); rows that are not NaN stay where they are, and the others
+    then go to the free place nearest to their neighbours. `pairs` has shape (m, 2); `aspect` is the width of
+    the picture over its height.
     """
     if not len(start):
         return start
@@ -26,7 +32,9 @@ def force_layout(start: Points, pairs: NodePairs, *, aspect: float, seed: int, r
         return _joined(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
     points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
-    gravity = (0.4 + 3 / (1 + degree) ** 4)[:, None]  # what hangs loose is held closer, or it would push the rest into a corner
+    gravity = (0.4 + 3 / (1 + degree) ** 4)[
+        :, None
+    ]  # what hangs loose is held closer, or it would push the rest into a corner
     for step in np.linspace(0.15, 0.002, rounds):
         force = _forces(points, pairs, ideal) - gravity * (points - points.mean(axis=0))
         length = np.linalg.norm(force, axis=1, keepdims=True) + 1e-12
@@ -35,9 +43,13 @@ def force_layout(start: Points, pairs: NodePairs, *, aspect: float, seed: int, r
 
 
 def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
-    """The points with each missing one at the place, of a grid, where the same forces as above would leave it with the least energy."""
+    """The points with each missing one at the place, of a grid, where the same forces as above would leave it
+    with the least energy.
+    """
     points = points.copy()
-    grid = np.stack(np.meshgrid(np.linspace(0, aspect, _GRID), np.linspace(0, 1, _GRID)), axis=-1).reshape(-1, 2)
+    grid = np.stack(np.meshgrid(np.linspace(0, aspect, _GRID), np.linspace(0, 1, _GRID)), axis=-1).reshape(
+        -1, 2
+    )
     missing = np.flatnonzero(np.isnan(points[:, 0])).tolist()
     while missing:
         placed = ~np.isnan(points[:, 0])
@@ -55,7 +67,10 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
 
 def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
     x, y = points.T
-    across, down = x - x[:, None], y - y[:, None]  # row by column, and summed over rows: no third axis to stride over
+    across, down = (
+        x - x[:, None],
+        y - y[:, None],
+    )  # row by column, and summed over rows: no third axis to stride over
     distance = np.sqrt(across * across + down * down) + 1e-6
     near = distance < 6 * ideal  # far ones do not push, or unconnected parts would drift out of sight
     push = near * ideal**2 / (distance * distance)
@@ -68,11 +83,15 @@ def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
 
 
 def _filling(points: Points) -> Points:
-    """The points turned so that they are widest from left to right, and stretched over the unit square; few points stay near its middle."""
+    """The points turned so that they are widest from left to right, and stretched over the unit square; few
+    points stay near its middle.
+    """
     turned = points - points.mean(axis=0)
     if len(points) > 1:
         turned = turned @ np.linalg.svd(turned, full_matrices=False)[2].T
-        turned = turned * np.where(turned[0] > 0, -1, 1)  # the signs of an SVD are arbitrary: the first node goes left
+        turned = turned * np.where(
+            turned[0] > 0, -1, 1
+        )  # the signs of an SVD are arbitrary: the first node goes left
     low, high = turned.min(axis=0), turned.max(axis=0)
     extent = np.where(high - low > 1e-6, high - low, np.inf)
     share = min(1.0, (len(points) + 2) / 8)
@@ -81,7 +100,9 @@ def _filling(points: Points) -> Points:
 
 
 def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple[float, float]) -> Points:
-    """The points moved, the fixed ones excepted, until boxes of this size around them hardly overlap; all within (0, 0) and bounds."""
+    """The points moved, the fixed ones excepted, until boxes of this size around them hardly overlap; all
+    within (0, 0) and bounds.
+    """
     box, weight = np.array(size), np.where(fixed, 0.0, 1.0)[:, None]
     points = points.copy()
     for _ in range(100):
@@ -95,15 +116,19 @@ def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple
         sideways = overlap[:, 0] / box[0] < overlap[:, 1] / box[1]
         sign = np.where(apart == 0, np.where(one < other, -1, 1)[:, None], np.sign(apart))
         push = np.where(np.stack([sideways, ~sideways], axis=1), overlap * sign, 0)
-        moved = np.stack([np.bincount(one, weights=push[:, axis], minlength=len(points)) for axis in (0, 1)], axis=1)
+        moved = np.stack(
+            [np.bincount(one, weights=push[:, axis], minlength=len(points)) for axis in (0, 1)], axis=1
+        )
         points = np.clip(points + 0.3 * moved * weight, 0, bounds)
     return points
 
 
 def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
-    """Discs that do not overlap, linked ones near each other: their middles, shape (k, 2), and radii, shape (k,).
+    """Discs that do not overlap, linked ones near each other: their middles, shape (k, 2), and radii, shape
+    (k,).
 
-    They lie in a rectangle of width `aspect` and height 1; the areas are as `shares`, shape (k,), but for those too small to see.
+    They lie in a rectangle of width `aspect` and height 1; the areas are as `shares`, shape (k,), but for
+    those too small to see.
     """
     bounds = np.array([aspect, 1.0])
     middles = force_layout(np.full((len(shares), 2), np.nan), pairs, aspect=aspect, seed=seed) * bounds
@@ -117,7 +142,9 @@ def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tup
 def _pushed_apart(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
     """The discs moved off each other within the bounds, the small ones further, and whether that went well."""
     needed = radii[:, None] + radii
-    nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]  # two at one place must part too
+    nudge = (
+        1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
+    )  # two at one place must part too
     yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
     for _ in range(60):
         apart = middles[:, None] - middles + nudge
@@ -131,7 +158,9 @@ def _pushed_apart(middles: Points, radii: Points, bounds: Points) -> tuple[Point
 
 
 def _stretched(middles: Points, radii: Points, bounds: Points) -> tuple[Points, Points]:
-    """The discs enlarged, and moved further apart where there is room, until they fill the bounds; then each a little smaller."""
+    """The discs enlarged, and moved further apart where there is room, until they fill the bounds; then each
+    a little smaller.
+    """
     low, high = (middles - radii[:, None]).min(axis=0), (middles + radii[:, None]).max(axis=0)
     grown = float((bounds / (high - low)).min())
     middles, radii = (middles - (low + high) / 2) * grown, radii * grown
@@ -141,7 +170,9 @@ def _stretched(middles: Points, radii: Points, bounds: Points) -> tuple[Points, 
 
 
 def sunflower(count: int, hole: float = 0.0) -> Points:
-    """So many points evenly in the unit disc, from the middle outwards, none within `hole` of it (Vogel 1979)."""
+    """So many points evenly in the unit disc, from the middle outwards, none within `hole` of it (Vogel
+    1979).
+    """
     number = np.arange(count)
     radius = np.sqrt(hole**2 + (1 - hole**2) * (number + 0.5) / max(count, 1))
     angle = number * np.pi * (3 - np.sqrt(5))
@@ -149,7 +180,9 @@ def sunflower(count: int, hole: float = 0.0) -> Points:
 
 
 def scattered(count: int, hole: float = 0.0) -> Points:
-    """So many points in the unit disc, none within `hole` of its middle: the first of them lie as evenly as all (Roberts 2018, R2)."""
+    """So many points in the unit disc, none within `hole` of its middle: the first of them lie as evenly as
+    all (Roberts 2018, R2).
+    """
     number, plastic = np.arange(1, count + 1), 1.32471795724474602596
     radius = np.sqrt(hole**2 + (1 - hole**2) * (number / plastic % 1))
     angle = 2 * np.pi * (number / plastic**2 % 1)
@@ -157,13 +190,17 @@ def scattered(count: int, hole: float = 0.0) -> Points:
 
 
 def rounded_points(square: Points) -> Points:
-    """Points of the unit square as points of the unit disc: circles about the middle of the square's sides become circles."""
+    """Points of the unit square as points of the unit disc: circles about the middle of the square's sides
+    become circles.
+    """
     x, y = (2 * square - 1).T
     return np.stack([x * np.sqrt(1 - y * y / 2), y * np.sqrt(1 - x * x / 2)], axis=1)
 
 
 def free_places(wanted: Points, taken: Points) -> Points:
-    """For each wanted point of the unit square, in turn, the nearest of a grid's places that is not taken yet or is least crowded."""
+    """For each wanted point of the unit square, in turn, the nearest of a grid's places that is not taken yet
+    or is least crowded.
+    """
     side = int(np.clip(np.ceil(2 * np.sqrt(len(wanted) + len(taken))), 8, 100))
     middle = (np.arange(side) + 0.5) / side
     across, down = (axis.ravel() for axis in np.meshgrid(middle, middle))

@@ -7,7 +7,20 @@ from collections.abc import Mapping, Sequence
 
 from kgot_lab.draw.graph.plan import DrawingPlan, DrawingTask, EdgePlan, NodePlan, drawing_plan
 from kgot_lab.draw.graph.scene import Scene
-from kgot_lab.draw.graph.shapes import MARKS, ROUND, Curve, NodeLook, Place, Style, badge, curve, look_of, loop, shape, styles
+from kgot_lab.draw.graph.shapes import (
+    MARKS,
+    ROUND,
+    Curve,
+    NodeLook,
+    Place,
+    Style,
+    badge,
+    curve,
+    look_of,
+    loop,
+    shape,
+    styles,
+)
 from kgot_lab.draw.markup import Markup, element, joined, shortened, text_width
 from kgot_lab.draw.wrapping import fitted
 from kgot_lab.types import Edge, Json, Node
@@ -60,7 +73,14 @@ class Paper:
         return element(
             "g",
             element("title", _full_edge(edge, self.scene.edge_marks.get(edge.identity, ""), self.most)),
-            element("path", d=path.path, fill="none", stroke=style.colour, stroke_width=style.width, stroke_dasharray=style.dashes),
+            element(
+                "path",
+                d=path.path,
+                fill="none",
+                stroke=style.colour,
+                stroke_width=style.width,
+                stroke_dasharray=style.dashes,
+            ),
             element("polygon", points=path.arrow, fill=style.colour) if self.arrows else Markup(),
         )
 
@@ -86,7 +106,11 @@ class Paper:
             parts.append(badge(MARKS[mark], planned.place, planned.radius))
         if planned.named:
             (x, y), (across, down) = planned.place, planned.beside
-            parts.append(_lines(planned.lines, (x + across, y + down), plan.name_size, MARKS[mark].ink if mark else "#111"))
+            parts.append(
+                _lines(
+                    planned.lines, (x + across, y + down), plan.name_size, MARKS[mark].ink if mark else "#111"
+                )
+            )
         return element("g", *parts)
 
     def _look(self, node: Node) -> NodeLook:
@@ -109,13 +133,20 @@ class Paper:
         return joined([paper, _text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
-        """The labels drawn, each with its shape and colour, and the marks; and how many rows they take, at most two."""
-        used = [label for label in self.scene.labels if any(node.labels[:1] == (label,) for node in self.scene.nodes)]
+        """The labels drawn, each with its shape and colour, and the marks; and how many rows they take, at
+        most two.
+        """
+        used = [
+            label
+            for label in self.scene.labels
+            if any(node.labels[:1] == (label,) for node in self.scene.nodes)
+        ]
         entries = [(shape(self.looks[label], (0, 0), 7), shortened(label, 24)) for label in used]
         if any(not node.labels for node in self.scene.nodes) and used:
             entries.append((shape(ROUND, (0, 0), 7), "no label"))
         entries = [
-            (joined([shape(ROUND, (0, 0), 4), badge(MARKS[word], (0, 0), 4)]), f" {word}") for word in self.scene.kinds_of_marks
+            (joined([shape(ROUND, (0, 0), 4), badge(MARKS[word], (0, 0), 4)]), f" {word}")
+            for word in self.scene.kinds_of_marks
         ] + entries
         if self.drawn.type_of_all:
             bar = element("rect", x=-7, y=-1, width=14, height=1.5, fill=styles(faint=False).colour)
@@ -125,11 +156,15 @@ class Paper:
             space = text_width(text, 12) + 42
             if x + space > self.width - (110 if y > _FIRST_ROW else 10):
                 if y > _FIRST_ROW:
-                    made.append(_text(f"… {len(entries) - number} more", x, y + 4, 12, "#333", anchor="start"))
+                    made.append(
+                        _text(f"… {len(entries) - number} more", x, y + 4, 12, "#333", anchor="start")
+                    )
                     break
                 x, y = 20.0, _FIRST_ROW + _ROW
             made.append(element("g", sample, transform=f"translate({x:.0f} {y:.0f})"))
-            made.append(_text(text, x + (18 if text.startswith(" ") else 13), y + 4, 12, "#333", anchor="start"))
+            made.append(
+                _text(text, x + (18 if text.startswith(" ") else 13), y + 4, 12, "#333", anchor="start")
+            )
             x += space
         return made, 0 if not made else 1 + (y > _FIRST_ROW)
 
@@ -141,7 +176,10 @@ class Paper:
         """What is not shown, or stands here for want of room, said in the picture."""
         lines = self._note_lines(plan)
         first = self.height - 7 - _NOTE * (len(lines) - 1)
-        return joined(_text(line, 12, first + _NOTE * number, 11, "#333", anchor="start") for number, line in enumerate(lines))
+        return joined(
+            _text(line, 12, first + _NOTE * number, 11, "#333", anchor="start")
+            for number, line in enumerate(lines)
+        )
 
     def _note_lines(self, plan: DrawingPlan | None) -> list[str]:
         said = [self.scene.left_out(WHICH_FIRST)]
@@ -154,7 +192,10 @@ class Paper:
 def _lines(lines: Sequence[str], middle: Place, size: float, colour: str) -> Markup:
     """Lines of text around a place, in a group if there are several."""
     first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
-    made = [_text(line, middle[0], first + number * size * 1.22, size, colour) for number, line in enumerate(lines)]
+    made = [
+        _text(line, middle[0], first + number * size * 1.22, size, colour)
+        for number, line in enumerate(lines)
+    ]
     return made[0] if len(made) == 1 else element("g", *made)
 
 
@@ -166,13 +207,25 @@ def _text(text: str, x: float, y: float, size: float, colour: str, anchor: str =
 
 
 def _full_node(node: Node, mark: str, most: int) -> str:
-    return _full([node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark], node.properties, most)
+    return _full(
+        [node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark],
+        node.properties,
+        most,
+    )
 
 
 def _full_edge(edge: Edge, mark: str, most: int) -> str:
-    return _full([f"{edge.source} --[{edge.type}]--> {edge.target}", f"key: {edge.key}" if edge.key else "", mark], edge.properties, most)
+    return _full(
+        [f"{edge.source} --[{edge.type}]--> {edge.target}", f"key: {edge.key}" if edge.key else "", mark],
+        edge.properties,
+        most,
+    )
 
 
 def _full(lines: list[str], properties: Mapping[str, Json], most: int) -> str:
-    values = (f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in properties.items())
-    return "\n".join(line if len(line) <= most else f"{line[: most - 1]}…" for line in (*lines, *values) if line)
+    values = (
+        f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in properties.items()
+    )
+    return "\n".join(
+        line if len(line) <= most else f"{line[: most - 1]}…" for line in (*lines, *values) if line
+    )

@@ -12,7 +12,8 @@ from kgot_lab.types import Edge
 
 
 def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
-    """The ids of the nodes on a shortest path, whichever way its edges point (breadth first); none when nothing joins the two.
+    """The ids of the nodes on a shortest path, whichever way its edges point (breadth first); none when
+    nothing joins the two.
 
     Raises UnknownName for a node that is not there.
     """
@@ -36,12 +37,16 @@ def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
 
 
 def links_of(graph: PropertyGraph, way: Sequence[str]) -> list[Edge]:
-    """An edge from each node of a path to the next, against the way only where no other is; raises BadInput where there is none."""
+    """An edge from each node of a path to the next, against the way only where no other is; raises BadInput
+    where there is none.
+    """
     return [_link(graph, one, other) for one, other in pairwise(way)]
 
 
 def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
-    found = [edge for edge in graph.neighbours(one, "both") if one != other and other in (edge.source, edge.target)]
+    found = [
+        edge for edge in graph.neighbours(one, "both") if one != other and other in (edge.source, edge.target)
+    ]
     if not found:
         raise BadInput(f"no edge joins {one!r} and {other!r}, so they cannot be neighbours on a path")
     return min(found, key=lambda edge: edge.source != one)

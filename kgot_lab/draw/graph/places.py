@@ -35,17 +35,23 @@ STRONGEST = 3  # links of each community that pull
 BOX = (0.028, 0.042)  # room of a node in a picture of up to 300, as shares of width and height
 
 
-def places(graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5) -> dict[str, Place]:
+def places(
+    graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
+) -> dict[str, Place]:
     """Where each node goes in the unit square, drawn `aspect` times as wide as high.
 
-    Nodes in `positions` stay exactly there, and the others go near their neighbours. Up to 300 nodes are laid out by forces; more
-    by communities, each in a disc of its own.
+    Nodes in `positions` stay exactly there, and the others go near their neighbours. Up to 300 nodes are laid
+    out by forces; more by communities, each in a disc of its own.
     """
     given = _given(graph.ids, positions or {})
     known = ~np.isnan(given[:, 0])
     pairs = _pairs(graph)
     if len(graph) <= _SMALL:
-        points = spread(force_layout(given, pairs, aspect=aspect, seed=seed), BOX, known, (1.0, 1.0)) if len(graph) else given
+        points = (
+            spread(force_layout(given, pairs, aspect=aspect, seed=seed), BOX, known, (1.0, 1.0))
+            if len(graph)
+            else given
+        )
     elif known.any():
         points = _beside(given, pairs)
     else:
@@ -55,11 +61,14 @@ def places(graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Place
     return _placed(graph.ids, np.where(known[:, None], given, points))
 
 
-def places_of(view: View, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5) -> dict[str, Place]:
-    """Where everything in a view goes in the unit square: its nodes, and the middle of each community, whether it is drawn or not.
+def places_of(
+    view: View, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
+) -> dict[str, Place]:
+    """Where everything in a view goes in the unit square: its nodes, and the middle of each community,
+    whether it is drawn or not.
 
-    A community keeps its place when any is opened, closed or searched: its members have their places around the super node.
-    What is in `positions` stays exactly there.
+    A community keeps its place when any is opened, closed or searched: its members have their places around
+    the super node. What is in `positions` stays exactly there.
     """
     graph, whole = view.graph, view.whole
     if not whole.ids:
@@ -69,15 +78,21 @@ def places_of(view: View, *, seed: int = 0, positions: Mapping[str, Place] | Non
     laid = _in_discs(_pairs(graph), whole.members, aspect=aspect, seed=seed, wanted=wanted, hole=HOLE)
     middles = _kept(laid.middles, _given(whole.ids, positions or {}))
     of = whole.division.of[view.shown]
-    points = laid.points[view.shown] + (middles - laid.middles)[of]  # a community that was elsewhere takes its members along
+    points = (
+        laid.points[view.shown] + (middles - laid.middles)[of]
+    )  # a community that was elsewhere takes its members along
     ids = [graph.ids[row] for row in view.shown.tolist()]
     given = _given(ids, positions or {})
     known = ~np.isnan(given[:, 0])
     elsewhere = np.unique(of[known & (np.abs(points - given).max(axis=1, initial=0) > 1e-3)])
     points[known] = given[known]
-    points[~known & np.isin(of, elsewhere)] = np.nan  # their places were found for another arrangement of their community
+    points[~known & np.isin(of, elsewhere)] = (
+        np.nan
+    )  # their places were found for another arrangement of their community
     if np.isnan(points).any():
-        things = np.concatenate([points, middles[[whole.number(node.id) for node in view.nodes[len(points) :]]]])
+        things = np.concatenate(
+            [points, middles[[whole.number(node.id) for node in view.nodes[len(points) :]]]]
+        )
         points = _beside(things, _distinct(view.at[_pairs(graph)], len(things)))[: len(points)]
     return _placed(whole.ids, middles) | _placed(ids, np.where(known[:, None], points, np.clip(points, 0, 1)))
 
@@ -92,21 +107,32 @@ def _kept(middles: Points, given: Points) -> Points:
     return kept
 
 
-# --- communities in discs -------------------------------------------------------------------------------------------------
+# --- communities in discs
+# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Laid:
-    """Nodes laid out by communities: points of the unit square, one for each node row, and the middle of each community's disc."""
+    """Nodes laid out by communities: points of the unit square, one for each node row, and the middle of each
+    community's disc.
+    """
 
     points: Points
     middles: Points
 
 
 def _in_discs(
-    pairs: NodePairs, groups: Sequence[Ints], *, aspect: float, seed: int, wanted: Mask | None = None, hole: float = 0.0
+    pairs: NodePairs,
+    groups: Sequence[Ints],
+    *,
+    aspect: float,
+    seed: int,
+    wanted: Mask | None = None,
+    hole: float = 0.0,
 ) -> _Laid:
-    """Nodes within the discs of their groups; those of groups without a wanted node stand in the middle, uncounted time saved."""
+    """Nodes within the discs of their groups; those of groups without a wanted node stand in the middle,
+    uncounted time saved.
+    """
     count = sum(map(len, groups))
     of, place_in = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for number, rows in enumerate(groups):
@@ -130,9 +156,11 @@ def _in_discs(
 
 
 def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
-    """The members of a community, best connected first, in the unit disc: by forces, or in discs of their own, if they are loosely linked.
+    """The members of a community, best connected first, in the unit disc: by forces, or in discs of their
+    own, if they are loosely linked.
 
-    Otherwise the best connected stand inside; but of more than are ever drawn the first are spread over the whole disc.
+    Otherwise the best connected stand inside; but of more than are ever drawn the first are spread over the
+    whole disc.
     """
     if count == 1 and not hole:
         return np.zeros((1, 2))
@@ -156,14 +184,18 @@ def _around(hole: float, points: Points) -> Points:
 
 
 def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles: Points) -> Points:
-    """The offsets from the middles of discs, each disc turned so that its nodes are nearest to those they are linked with elsewhere."""
+    """The offsets from the middles of discs, each disc turned so that its nodes are nearest to those they are
+    linked with elsewhere.
+    """
     ends = np.concatenate([crossing, crossing[:, ::-1]])
     toward = middles[of[ends[:, 1]]] - middles[of[ends[:, 0]]]
     toward = toward / np.maximum(np.hypot(*toward.T)[:, None], 1e-9)
     x, y = offsets[ends[:, 0]].T
     along, across = x * toward[:, 0] + y * toward[:, 1], x * toward[:, 1] - y * toward[:, 0]
     sums = (np.bincount(of[ends[:, 0]], weights=part, minlength=len(middles)) for part in (across, along))
-    angle = np.arctan2(*sums)[of]  # the turn with the largest sum of products, as in a Procrustes fit in the plane
+    angle = np.arctan2(*sums)[
+        of
+    ]  # the turn with the largest sum of products, as in a Procrustes fit in the plane
     cosine, sine = np.cos(angle), np.sin(angle)
     x, y = offsets.T
     return np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=1)
@@ -171,7 +203,9 @@ def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles
 
 def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
     """For each community the few others with which it shares most edges, as pairs."""
-    links, counts = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1]), return_counts=True)
+    links, counts = np.unique(
+        np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1]), return_counts=True
+    )
     pairs = np.stack(np.divmod(links, size), axis=1).astype(np.intp)
     both = np.concatenate([pairs[:, 0], pairs[:, 1]])
     order = np.lexsort((-np.tile(counts, 2), both))
@@ -179,11 +213,14 @@ def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
     return pairs[np.unique(order[place < STRONGEST] % max(len(pairs), 1))]
 
 
-# --- new nodes among old ones ---------------------------------------------------------------------------------------------
+# --- new nodes among old ones
+# ---------------------------------------------------------------------------------------------
 
 
 def _beside(given: Points, pairs: NodePairs) -> Points:
-    """The points with each missing one near the middle of its neighbours; what is not connected with any given one comes below."""
+    """The points with each missing one near the middle of its neighbours; what is not connected with any
+    given one comes below.
+    """
     points = given.copy()
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     while (missing := np.isnan(points[:, 0])).any():
@@ -191,7 +228,10 @@ def _beside(given: Points, pairs: NodePairs) -> Points:
         if len(near):
             count = np.bincount(near[:, 0], minlength=len(points))
             rows = np.flatnonzero(count)
-            sums = (np.bincount(near[:, 0], weights=points[near[:, 1], axis], minlength=len(points)) for axis in (0, 1))
+            sums = (
+                np.bincount(near[:, 0], weights=points[near[:, 1], axis], minlength=len(points))
+                for axis in (0, 1)
+            )
             wanted = np.stack([total[rows] / count[rows] for total in sums], axis=1)
         else:
             rows = _first_of_parts(missing, ends)
@@ -201,15 +241,20 @@ def _beside(given: Points, pairs: NodePairs) -> Points:
 
 
 def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
-    """The missing rows that are better connected than all their neighbours: at least one of each connected part."""
+    """The missing rows that are better connected than all their neighbours: at least one of each connected
+    part.
+    """
     rank = np.empty(len(missing), dtype=np.intp)
-    rank[np.lexsort((-np.arange(len(missing)), np.bincount(ends[:, 0], minlength=len(missing))))] = np.arange(len(missing))
+    rank[np.lexsort((-np.arange(len(missing)), np.bincount(ends[:, 0], minlength=len(missing))))] = np.arange(
+        len(missing)
+    )
     above = np.full(len(missing), -1)
     np.maximum.at(above, ends[:, 0], rank[ends[:, 1]])
     return np.flatnonzero(missing & (rank > above))
 
 
-# --- columns --------------------------------------------------------------------------------------------------------------
+# --- columns
+# --------------------------------------------------------------------------------------------------------------
 
 
 def _pairs(graph: PropertyGraph) -> NodePairs:

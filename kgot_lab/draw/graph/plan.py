@@ -1,7 +1,8 @@
-"""Where everything of a small graph goes, once for the still picture and the live view: nodes, names, lines, and the words along them.
+"""Where everything of a small graph goes, once for the still picture and the live view: nodes, names, lines,
+and the words along them.
 
-All is in pixels of a drawing area. A wider or higher area may stretch the places and the curves: what lay apart then lies farther apart,
-since names and nodes keep their sizes, and no line comes nearer to a node.
+All is in pixels of a drawing area. A wider or higher area may stretch the places and the curves: what lay
+apart then lies farther apart, since names and nodes keep their sizes, and no line comes nearer to a node.
 """
 
 from __future__ import annotations
@@ -30,13 +31,20 @@ _ATTEMPTS = 3
 _OFTEN = 15  # edges of one type from which on it is said once
 _LEADING = 1.22  # from line to line, by the size of the type
 _STRETCHES = 3  # a stretched drawing has other places for its names, and these may reach less far
-_WIDTHS = (1.0, 0.6, 2.5, 0.0)  # of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
+_WIDTHS = (
+    1.0,
+    0.6,
+    2.5,
+    0.0,
+)  # of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
 _LOOP = 4.4  # radii that a loop is high
 
 
 @dataclass(frozen=True)
 class NodePlan:
-    """A node: its middle, its radius, its name in lines, and the middle of these, counted from its own; not `named` for want of room."""
+    """A node: its middle, its radius, its name in lines, and the middle of these, counted from its own; not
+    `named` for want of room.
+    """
 
     place: Place
     radius: float
@@ -47,7 +55,9 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """An edge: the control point of its curve, its words in lines, and the middle of these; not `worded` for want of room."""
+    """An edge: the control point of its curve, its words in lines, and the middle of these; not `worded` for
+    want of room.
+    """
 
     control: Place
     lines: tuple[str, ...]
@@ -69,17 +79,24 @@ class DrawingPlan:
 
     def fractions(self) -> dict[str, Place]:
         """Where the nodes are, as fractions of the area."""
-        return {id: (node.place[0] / self.area[0], node.place[1] / self.area[1]) for id, node in self.nodes.items()}
+        return {
+            id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
+            for id, node in self.nodes.items()
+        }
 
     @property
     def silent(self) -> int:
         """How many names and words of edges have no room."""
-        return sum(not node.named for node in self.nodes.values()) + sum(not edge.worded for edge in self.edges.values())
+        return sum(not node.named for node in self.nodes.values()) + sum(
+            not edge.worded for edge in self.edges.values()
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class DrawingTask:
-    """What is to be planned: nodes and edges, their marks, which have names and words in any case, and radii other than by degree."""
+    """What is to be planned: nodes and edges, their marks, which have names and words in any case, and radii
+    other than by degree.
+    """
 
     nodes: Sequence[Node]
     edges: Sequence[Edge]
@@ -88,7 +105,9 @@ class DrawingTask:
     radii: Mapping[str, float] = field(default_factory=dict)
 
     def words(self, edge: Edge) -> str:
-        """What is written along an edge: its type, with the sign of its mark; nothing where the legend says it of all edges."""
+        """What is written along an edge: its type, with the sign of its mark; nothing where the legend says
+        it of all edges.
+        """
         mark = self.edge_marks.get(edge.identity)
         return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
 
@@ -99,8 +118,11 @@ class DrawingTask:
         return types.pop() if len(types) == 1 and len(self.edges) > _OFTEN else ""
 
 
-def drawing_plan(drawn: DrawingTask, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0) -> DrawingPlan:
-    """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and moved until all reads.
+def drawing_plan(
+    drawn: DrawingTask, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0
+) -> DrawingPlan:
+    """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and
+    moved until all reads.
 
     Where something finds no room other layouts are tried, and the one with most names and words is taken.
     """
@@ -123,11 +145,17 @@ class _Draft:
         self.drawn, self.area = drawn, area
         self.nodes, self.edges = nodes, edges = drawn.nodes, drawn.edges
         row = {node.id: number for number, node in enumerate(nodes)}
-        self.ends: NodePairs = np.array([(row[edge.source], row[edge.target]) for edge in edges], dtype=np.intp).reshape(-1, 2)
+        self.ends: NodePairs = np.array(
+            [(row[edge.source], row[edge.target]) for edge in edges], dtype=np.intp
+        ).reshape(-1, 2)
         small = len(nodes) > MANY_NODES
-        self.name_size, self.word_size, wide, lines = (10.0, 9.0, 96.0, 3) if small else (12.0, 10.5, 132.0, 4)
+        self.name_size, self.word_size, wide, lines = (
+            (10.0, 9.0, 96.0, 3) if small else (12.0, 10.5, 132.0, 4)
+        )
         degree = np.bincount(self.ends.ravel(), minlength=len(nodes))
-        by_degree = np.minimum((3.5 if small else 6.0) + (1.3 if small else 2.1) * np.sqrt(degree), 11.0 if small else 17.0)
+        by_degree = np.minimum(
+            (3.5 if small else 6.0) + (1.3 if small else 2.1) * np.sqrt(degree), 11.0 if small else 17.0
+        )
         self.radius: Points = np.array([drawn.radii.get(node.id, by_degree[row[node.id]]) for node in nodes])
         self.names = [balanced(node_caption(node), wide, self.name_size, lines) for node in nodes]
         self.word_wide = 0.8 * wide
@@ -142,7 +170,9 @@ class _Draft:
     def lay_out(self, positions: Mapping[str, Place], seed: int) -> None:
         """Find the place of each node."""
         area = np.array(self.area)
-        given = np.array([positions.get(node.id, (np.nan, np.nan)) for node in self.nodes], dtype=float).reshape(-1, 2)
+        given = np.array(
+            [positions.get(node.id, (np.nan, np.nan)) for node in self.nodes], dtype=float
+        ).reshape(-1, 2)
         fixed = np.isfinite(given).all(axis=1)
         given[~fixed] = np.nan
         pairs, words = self._pairs()
@@ -158,7 +188,9 @@ class _Draft:
 
     def write(self) -> None:
         """Find a place for each name and each edge's words, and a way for each edge."""
-        self.name_at = names_placed(self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area)
+        self.name_at = names_placed(
+            self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
+        )
         self.controls = controls(self.points, self.radius, self.ends, self.area)
         self.word_at = np.zeros((len(self.edges), 2))
         self.notes: list[str] = []
@@ -169,7 +201,9 @@ class _Draft:
                 self._number(rows)
             elif wide != 1:
                 for row in rows.tolist():
-                    self.words[row] = balanced(self.drawn.words(self.edges[row]), wide * self.word_wide, self.word_size, 4)
+                    self.words[row] = balanced(
+                        self.drawn.words(self.edges[row]), wide * self.word_wide, self.word_size, 4
+                    )
             self.word_halves = _halves(self.words, self.word_size)
             if len(rows):
                 self._write_along(rows)
@@ -184,13 +218,18 @@ class _Draft:
 
     def _write_along(self, rows: NDArray[np.intp]) -> None:
         """Find a place for the words of some edges, off everything that has one."""
-        shown, said = ~self.name_at.clash, ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
+        shown, said = (
+            ~self.name_at.clash,
+            ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool),
+        )
         discs = np.stack([self.radius, self.radius], axis=1) + 1
         places = np.concatenate([self.points, self.name_at.middles[shown], self.word_at[said]])
         spaces = np.concatenate([discs, self.name_halves[shown], self.word_halves[said]])
         start, end = self.points[self.ends[:, 0]], self.points[self.ends[:, 1]]
         up = np.stack([np.zeros(len(start)), self.loops * _LOOP * self.radius[self.ends[:, 0]]], axis=1)
-        found = words_placed((start - up, self.controls - up, end - up), self.word_halves, rows, (places, spaces), self.area)
+        found = words_placed(
+            (start - up, self.controls - up, end - up), self.word_halves, rows, (places, spaces), self.area
+        )
         self.word_at[rows], self.silent[rows] = found.middles, found.clash
 
     def plan(self) -> DrawingPlan:
@@ -199,35 +238,56 @@ class _Draft:
         for number, node in enumerate(self.nodes):
             (x, y), (a, b) = self.points[number].tolist(), self.name_at.middles[number].tolist()
             named = not self.name_at.clash[number] or node.id in self.drawn.node_marks
-            nodes[node.id] = NodePlan((x, y), float(self.radius[number]), self.names[number], (a - x, b - y), named)
+            nodes[node.id] = NodePlan(
+                (x, y), float(self.radius[number]), self.names[number], (a - x, b - y), named
+            )
         edges = {}
         for number, edge in enumerate(self.edges):
             control, at = self.controls[number].tolist(), self.word_at[number].tolist()
             worded = not self.silent[number] or edge.identity in self.drawn.edge_marks
-            edges[edge.identity] = EdgePlan((control[0], control[1]), self.words[number], (at[0], at[1]), worded)
-        return DrawingPlan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes), self.drawn.type_of_all)
+            edges[edge.identity] = EdgePlan(
+                (control[0], control[1]), self.words[number], (at[0], at[1]), worded
+            )
+        return DrawingPlan(
+            self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes), self.drawn.type_of_all
+        )
 
     # --- what the steps are given ---
 
     def _pairs(self) -> tuple[NodePairs, Points]:
-        """The pairs of nodes that edges join, each once, and the width and height of what is written along all edges of a pair."""
+        """The pairs of nodes that edges join, each once, and the width and height of what is written along
+        all edges of a pair.
+        """
         room: dict[tuple[int, int], tuple[float, float]] = {}
         for (one, other), (half, high) in zip(self.ends.tolist(), self.word_halves.tolist(), strict=True):
             if one != other:
                 wide, tall = room.get((min(one, other), max(one, other)), (0.0, 0.0))
                 room[min(one, other), max(one, other)] = (max(wide, 2 * half), tall + 2 * high)
         pairs = sorted(room)
-        return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array([room[pair] for pair in pairs]).reshape(-1, 2)
+        return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array(
+            [room[pair] for pair in pairs]
+        ).reshape(-1, 2)
 
     def _below(self) -> tuple[Points, Points]:
         """How far each node with the name below it reaches left and up, and right and down."""
         side = np.maximum(self.radius, self.name_halves[:, 0]) + 1
-        up = self.radius * np.where(np.isin(np.arange(len(self.nodes)), self.ends[self.loops, 0]), 1 + 2 * _LOOP, 1) + 1
-        return np.stack([side, up], axis=1), np.stack([side, self.radius + 2 * self.name_halves[:, 1] + 4], axis=1)
+        up = (
+            self.radius
+            * np.where(np.isin(np.arange(len(self.nodes)), self.ends[self.loops, 0]), 1 + 2 * _LOOP, 1)
+            + 1
+        )
+        return np.stack([side, up], axis=1), np.stack(
+            [side, self.radius + 2 * self.name_halves[:, 1] + 4], axis=1
+        )
 
     def _beside(self) -> tuple[Points, Points]:
         """The same with the names where they would be placed now."""
-        at = names_placed(self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area).middles - self.points
+        at = (
+            names_placed(
+                self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
+            ).middles
+            - self.points
+        )
         up = self._below()[0][:, 1]
         disc = np.stack([self.radius, self.radius], axis=1) + 1
         before = np.maximum(disc, self.name_halves - at)
@@ -238,4 +298,6 @@ class _Draft:
 def _halves(texts: Sequence[Sequence[str]], size: float) -> Points:
     """Half the width and height of texts in lines, shape (n, 2)."""
     wide = [max((line_width(line, size) for line in lines), default=0.0) / 2 for lines in texts]
-    return np.array([(half, len(lines) * size * _LEADING / 2) for half, lines in zip(wide, texts, strict=True)]).reshape(-1, 2)
+    return np.array(
+        [(half, len(lines) * size * _LEADING / 2) for half, lines in zip(wide, texts, strict=True)]
+    ).reshape(-1, 2)

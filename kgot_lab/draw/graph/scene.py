@@ -22,12 +22,16 @@ _NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks
 EDGES_PER_NODE = 4  # more would be a black cloud
 
 _Identity = tuple[str, str, str, str]
-Highlight = Diff | Sequence[str] | Trace | None  # a write; a path, as the ids of its nodes in order; or a run, for its answer
+Highlight = (
+    Diff | Sequence[str] | Trace | None
+)  # a write; a path, as the ids of its nodes in order; or a run, for its answer
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A graph together with what a write took away, and the marks of nodes and edges, which are keys of MARKS."""
+    """A graph together with what a write took away, and the marks of nodes and edges, which are keys of
+    MARKS.
+    """
 
     graph: PropertyGraph
     nodes: Mapping[str, str]
@@ -42,7 +46,9 @@ class Marked:
     @property
     def touched(self) -> frozenset[str]:
         """The ids of marked nodes, and of the ends of marked edges."""
-        return frozenset(self.nodes) | {end for source, _, target, _ in self.edges for end in (source, target)}
+        return frozenset(self.nodes) | {
+            end for source, _, target, _ in self.edges for end in (source, target)
+        }
 
 
 def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
@@ -55,12 +61,22 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
     if highlight is None or (not isinstance(highlight, Diff) and not highlight):
         return Marked(graph, {}, {}, "")
     if isinstance(highlight, Diff):
-        return Marked(_with_removed(graph, highlight), _node_marks(highlight), _edge_marks(highlight), f"{_LAST_WRITE} {highlight}.")
+        return Marked(
+            _with_removed(graph, highlight),
+            _node_marks(highlight),
+            _edge_marks(highlight),
+            f"{_LAST_WRITE} {highlight}.",
+        )
     if isinstance(highlight, str):
         raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
     names = [graph.node(id).text for id in highlight]
     edges = links_of(graph, highlight)
-    return Marked(graph, dict.fromkeys(highlight, "path"), {edge.identity: "path" for edge in edges}, f"The path: {' – '.join(names)}.")
+    return Marked(
+        graph,
+        dict.fromkeys(highlight, "path"),
+        {edge.identity: "path" for edge in edges},
+        f"The path: {' – '.join(names)}.",
+    )
 
 
 def _answered(graph: PropertyGraph, run: Trace) -> Marked:
@@ -78,7 +94,11 @@ def _answered(graph: PropertyGraph, run: Trace) -> Marked:
 def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
     """The node that is called as the answer is, marked."""
     wanted = plain_answer(answer)
-    return {node.id: "answer" for node in graph.nodes if wanted and wanted in (plain_answer(node.id), plain_answer(node.text))}
+    return {
+        node.id: "answer"
+        for node in graph.nodes
+        if wanted and wanted in (plain_answer(node.id), plain_answer(node.text))
+    }
 
 
 @dataclass(frozen=True)
@@ -89,7 +109,9 @@ class Scene:
     edges: tuple[Edge, ...]
     node_marks: Mapping[str, str]
     edge_marks: Mapping[_Identity, str]
-    labels: tuple[str, ...]  # first labels in order of first use, over the whole graph: so that colours stay as it grows
+    labels: tuple[
+        str, ...
+    ]  # first labels in order of first use, over the whole graph: so that colours stay as it grows
     all_nodes: int
     all_edges: int
     said: str = ""  # what is marked, in words
@@ -116,11 +138,18 @@ def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
 
 
 def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:
-    """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are shown too."""
+    """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are
+    shown too.
+    """
     told = marked(graph, highlight)
     whole, touched = told.graph, told.touched
-    degree = (np.bincount(whole.sources, minlength=len(whole)) + np.bincount(whole.targets, minlength=len(whole))).tolist()
-    best = sorted(range(len(whole)), key=lambda row: (whole.ids[row] not in told.nodes, whole.ids[row] not in touched, -degree[row], row))
+    degree = (
+        np.bincount(whole.sources, minlength=len(whole)) + np.bincount(whole.targets, minlength=len(whole))
+    ).tolist()
+    best = sorted(
+        range(len(whole)),
+        key=lambda row: (whole.ids[row] not in told.nodes, whole.ids[row] not in touched, -degree[row], row),
+    )
     part = whole.subgraph(whole.ids[row] for row in best[:limit])
     marked_first = sorted(part.edges, key=lambda edge: edge.identity not in told.edges)
     return Scene(
@@ -141,7 +170,10 @@ def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
         return graph
     nodes = {node.id: node for node in (*diff.removed_nodes, *graph.nodes)}
     edges = {edge.identity: edge for edge in (*diff.removed_edges, *graph.edges)}
-    ordered = [*graph.ids, *(id for id in nodes if id not in graph)]  # ghosts last: the others keep their colours
+    ordered = [
+        *graph.ids,
+        *(id for id in nodes if id not in graph),
+    ]  # ghosts last: the others keep their colours
     return PropertyGraph.of((nodes[id] for id in ordered), edges.values(), dangling="add")
 
 
@@ -162,7 +194,9 @@ def _edge_marks(diff: Diff) -> dict[_Identity, str]:
 
 
 def node_caption(node: Node) -> str:
-    """What stands under a node: its name, if it has one and is no text itself. A description is read on the node, not under it."""
+    """What stands under a node: its name, if it has one and is no text itself. A description is read on the
+    node, not under it.
+    """
     properties = node.properties
     said = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
     return said if said.strip() else _NO_NAME

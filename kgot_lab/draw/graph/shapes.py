@@ -1,7 +1,8 @@
 """The marks a picture is made of: shapes for labels, curves for edges, styles for what a write did.
 
-Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a shape, a sign or a dash pattern says the same in grey.
-Lines in orange and vermilion are darker than theirs, so that they stand out from white paper.
+Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a shape, a sign or a dash
+pattern says the same in grey. Lines in orange and vermilion are darker than theirs, so that they stand out
+from white paper.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class NodeLook:
 
 @dataclass(frozen=True)
 class Style:
-    """How a line looks; `sign` and `dashes` say the same as the colour, `ink` is the colour dark enough for text."""
+    """How a line looks; `sign` and `dashes` say the same as the colour, `ink` is the colour dark enough for
+    text.
+    """
 
     colour: str
     ink: str
@@ -68,13 +71,26 @@ def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -
     turn = math.pi / 4 if look.corners == 4 else -math.pi / 2
     angles = [turn + 2 * math.pi * corner / look.corners for corner in range(look.corners)]
     size = radius * (1.2 if look.corners <= 4 else 1.08)  # so that all shapes look equally large
-    return element("polygon", points=_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]), **rim)
+    return element(
+        "polygon",
+        points=_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]),
+        **rim,
+    )
 
 
 def badge(mark: Style, place: Place, radius: float) -> Markup:
     """A ring around a node and a sign beside it."""
     (x, y), r = place, radius
-    ring = element("circle", cx=x, cy=y, r=r + 5.0, fill="none", stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes)
+    ring = element(
+        "circle",
+        cx=x,
+        cy=y,
+        r=r + 5.0,
+        fill="none",
+        stroke=mark.colour,
+        stroke_width=mark.width,
+        stroke_dasharray=mark.dashes,
+    )
     disc = element("circle", cx=x + r + 3, cy=y - r - 3, r=6.0, fill=mark.ink)
     middle = {"text_anchor": "middle", "font_weight": "bold", "font_size": 11}
     sign = element("text", mark.sign, x=x + r + 3, y=y - r + 0.8, fill="#fff", **middle)
@@ -89,12 +105,18 @@ class Curve:
     arrow: str
 
 
-def curve(start: tuple[Place, float], end: tuple[Place, float], control: Place, *, headed: bool = True) -> Curve:
-    """A curve of second order between two nodes, each given by its middle and radius; straight if the control point is halfway.
+def curve(
+    start: tuple[Place, float], end: tuple[Place, float], control: Place, *, headed: bool = True
+) -> Curve:
+    """A curve of second order between two nodes, each given by its middle and radius; straight if the control
+    point is halfway.
 
     One that is not `headed` goes to the rim of its end, where no arrow head is drawn.
     """
-    first, last = _towards(start[0], control, start[1] + 1), _towards(end[0], control, end[1] + (3 if headed else 1))
+    first, last = (
+        _towards(start[0], control, start[1] + 1),
+        _towards(end[0], control, end[1] + (3 if headed else 1)),
+    )
     neck = _towards(last, control, 7) if headed else last
     return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control))
 
@@ -125,18 +147,25 @@ class Box:
 
     def touches(self, other: Box) -> bool:
         """Whether two rectangles overlap."""
-        return 2 * abs(self.x - other.x) < self.width + other.width and 2 * abs(self.y - other.y) < self.height + other.height
+        return (
+            2 * abs(self.x - other.x) < self.width + other.width
+            and 2 * abs(self.y - other.y) < self.height + other.height
+        )
 
 
 def _towards(start: Place, goal: Place, distance: float) -> Place:
     length = math.hypot(goal[0] - start[0], goal[1] - start[1]) or 1.0
-    return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (goal[1] - start[1]) / length * distance
+    return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (
+        goal[1] - start[1]
+    ) / length * distance
 
 
 def _arrow(tip: Place, origin: Place) -> str:
     back = _towards(tip, origin, 9)
     across = (back[1] - tip[1]) / 9 * 4, (tip[0] - back[0]) / 9 * 4
-    return _points([tip, (back[0] + across[0], back[1] + across[1]), (back[0] - across[0], back[1] - across[1])])
+    return _points(
+        [tip, (back[0] + across[0], back[1] + across[1]), (back[0] - across[0], back[1] - across[1])]
+    )
 
 
 def _point(place: Place) -> str:

@@ -10,9 +10,11 @@ _FLAT = 0.25  # of the width: what is flatter is turned toward the diagonal, for
 
 
 def stretched(points: Points, before: Points, after: Points, area: tuple[float, float]) -> Points:
-    """The points, shape (n, 2), on each axis moved and scaled so that all of them span the area from edge to edge.
+    """The points, shape (n, 2), on each axis moved and scaled so that all of them span the area from edge to
+    edge.
 
-    `before` says how far each thing reaches left and up of its point, `after` right and down, in the same unit.
+    `before` says how far each thing reaches left and up of its point, `after` right and down, in the same
+    unit.
     """
     if not len(points):
         return points
@@ -34,7 +36,9 @@ def _on_diagonal(points: Points) -> Points:
 
 
 def _fitted(line: Points, before: Points, after: Points, length: float) -> Points:
-    """Numbers scaled so that, each with its reach, they span the length; the span grows with the scale, so halving finds it."""
+    """Numbers scaled so that, each with its reach, they span the length; the span grows with the scale, so
+    halving finds it.
+    """
     low, high = 0.0, 50.0
     for _ in range(40):
         scale = (low + high) / 2

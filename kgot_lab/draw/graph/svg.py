@@ -1,4 +1,6 @@
-"""A graph as a static picture that needs nothing else: positions are computed here, no script and no address is inside."""
+"""A graph as a static picture that needs nothing else: positions are computed here, no script and no address
+is inside.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from kgot_lab.writing import write_whole
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG, and where each node is in it, as fractions of the drawing area: hand them to the next picture to keep nodes in place."""
+    """An SVG, and where each node is in it, as fractions of the drawing area: hand them to the next picture
+    to keep nodes in place.
+    """
 
     svg: Markup = field(repr=False)
     positions: Mapping[str, Place] = field(repr=False, hash=False)
@@ -29,16 +33,29 @@ class Picture:
     all_nodes: int
     all_edges: int
     alt: str  # what it shows, in words
-    plan: DrawingPlan = field(repr=False, compare=False)  # where everything is in it; a live view begins with the same
-    source: tuple[PropertyGraph, Highlight] = field(repr=False, compare=False)  # what was to be drawn, also what found no room
+    plan: DrawingPlan = field(
+        repr=False, compare=False
+    )  # where everything is in it; a live view begins with the same
+    source: tuple[PropertyGraph, Highlight] = field(
+        repr=False, compare=False
+    )  # what was to be drawn, also what found no room
 
     def table(self, *, limit: int = 50) -> Table:
-        """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all nodes and edges."""
+        """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all
+        nodes and edges.
+        """
         told = marked(*self.source)
         text = {node.id: node.text for node in told.graph.nodes}
         rows = [(mark, "node", text[id]) for id, mark in told.nodes.items()]
-        rows += [(mark, "edge", f"{text[one]} – {type} – {text[other]}") for (one, type, other, _), mark in told.edges.items()]
-        marks = (Sheet(("mark", "of a", "which"), tuple(rows[:limit]), len(rows), told.said.rstrip(".")),) if rows else ()
+        rows += [
+            (mark, "edge", f"{text[one]} – {type} – {text[other]}")
+            for (one, type, other, _), mark in told.edges.items()
+        ]
+        marks = (
+            (Sheet(("mark", "of a", "which"), tuple(rows[:limit]), len(rows), told.said.rstrip(".")),)
+            if rows
+            else ()
+        )
         return Table((*marks, *table(told.graph, limit=limit).sheets))
 
     def _repr_svg_(self) -> str:
@@ -69,11 +86,12 @@ def svg(
     labels: Sequence[str] = (),
     arrows: bool = True,
 ) -> Picture:
-    """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, a path, as the ids of its nodes
-    in order, or a run, for its answer.
+    """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, a
+    path, as the ids of its nodes in order, or a run, for its answer.
 
-    At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture had them, and
-    `labels`, in the order in which that picture has them, keep their colours and shapes. Without `arrows` lines point nowhere.
+    At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture
+    had them, and `labels`, in the order in which that picture has them, keep their colours and shapes.
+    Without `arrows` lines point nowhere.
     """
     scene = scene_of(graph, highlight, limit)
     scene = replace(scene, labels=tuple(dict.fromkeys((*labels, *scene.labels))))
@@ -87,7 +105,9 @@ def svg(
     )  # fmt: skip
     said = f"{_title(scene)}. {_description(scene)}"
     counts = len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges
-    return Picture(keyed(drawing), {**plan.fractions(), **(positions or {})}, *counts, said, plan, (graph, highlight))
+    return Picture(
+        keyed(drawing), {**plan.fractions(), **(positions or {})}, *counts, said, plan, (graph, highlight)
+    )
 
 
 def _title(scene: Scene) -> str:
@@ -98,7 +118,10 @@ def _title(scene: Scene) -> str:
 
 def _description(scene: Scene) -> str:
     """What the picture shows, in words, for those who do not see it."""
-    facts = (f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}" for e in scene.edges[:20])
+    facts = (
+        f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}"
+        for e in scene.edges[:20]
+    )
     change = f"{scene.said} " * bool(scene.said)
     more = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
     return f"{change}{scene.left_out(WHICH_FIRST)} Edges: {'; '.join(facts) or 'none'}{more}."

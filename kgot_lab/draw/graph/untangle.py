@@ -1,7 +1,9 @@
-"""Nodes moved until a small graph reads: no name on another, no line through a node of others, few lines that cross.
+"""Nodes moved until a small graph reads: no name on another, no line through a node of others, few lines that
+cross.
 
-One node after the other goes to the best of some hundred places, those around it and some anywhere: a search that always ends, without
-chance. What an evaluation costs is the number of places times the lines at the node times all nodes, so it is for a few hundred nodes.
+One node after the other goes to the best of some hundred places, those around it and some anywhere: a search
+that always ends, without chance. What an evaluation costs is the number of places times the lines at the node
+times all nodes, so it is for a few hundred nodes.
 """
 
 from __future__ import annotations
@@ -15,15 +17,28 @@ from kgot_lab.draw.graph.geometry import boxes_meet, crossing, distance_to_lines
 from kgot_lab.draw.graph.layout import Mask, NodePairs, Points, scattered
 
 CLEAR = 7.0  # pixels between a line and the rim of a node that is not its own
-_RINGS, _ANGLES, _ANYWHERE = (8.0, 18.0, 36.0, 66.0, 110.0, 170.0), 10, 48  # places tried around a node, and anywhere
-_ON_NAME, _THROUGH, _CROSSES, _UNDER_NAME, _FAR, _SHORT = 10.0, 14.0, 1.2, 1.5, 0.9, 5.0  # what is bad, and how bad
+_RINGS, _ANGLES, _ANYWHERE = (
+    (8.0, 18.0, 36.0, 66.0, 110.0, 170.0),
+    10,
+    48,
+)  # places tried around a node, and anywhere
+_ON_NAME, _THROUGH, _CROSSES, _UNDER_NAME, _FAR, _SHORT = (
+    10.0,
+    14.0,
+    1.2,
+    1.5,
+    0.9,
+    5.0,
+)  # what is bad, and how bad
 _SWEEPS = 10
 _WORK = 16_000_000  # distances measured at most, about two seconds: what is left untangled then stays so
 
 
 @dataclass(frozen=True)
 class NodeRooms:
-    """What each node takes of the paper, in pixels, shape (n,) each: its radius, half the width of its name, the height of its name."""
+    """What each node takes of the paper, in pixels, shape (n,) each: its radius, half the width of its name,
+    the height of its name.
+    """
 
     radius: Points
     half: Points
@@ -40,10 +55,18 @@ class NodeRooms:
         return self.high / 2
 
 
-def untangled(points: Points, pairs: NodePairs, rooms: NodeRooms, bounds: tuple[float, float], words: Points, fixed: Mask) -> Points:
+def untangled(
+    points: Points,
+    pairs: NodePairs,
+    rooms: NodeRooms,
+    bounds: tuple[float, float],
+    words: Points,
+    fixed: Mask,
+) -> Points:
     """The points, shape (n, 2) in pixels, moved within (0, 0) and bounds, the `fixed` ones excepted.
 
-    `pairs` has shape (m, 2), each pair once; `words` is the width and height of what is written along each, shape (m, 2).
+    `pairs` has shape (m, 2), each pair once; `words` is the width and height of what is written along each,
+    shape (m, 2).
     """
     search = _Search(points, pairs, rooms, bounds, words)
     moving = np.flatnonzero(~fixed).tolist()
@@ -63,19 +86,28 @@ def untangled(points: Points, pairs: NodePairs, rooms: NodeRooms, bounds: tuple[
 
 
 class _Search:
-    def __init__(self, points: Points, pairs: NodePairs, rooms: NodeRooms, bounds: tuple[float, float], words: Points) -> None:
+    def __init__(
+        self, points: Points, pairs: NodePairs, rooms: NodeRooms, bounds: tuple[float, float], words: Points
+    ) -> None:
         self.points, self.pairs, self.words = points.copy(), pairs, words
         self.radius, self.halves = rooms.radius, rooms.halves
         self.down = np.stack([np.zeros(len(points)), rooms.shift], axis=1)
         self.name_down = np.stack([np.zeros(len(points)), rooms.radius + rooms.high / 2 + 3], axis=1)
         self.name_halves = np.stack([np.maximum(rooms.half, 1), np.maximum(rooms.high / 2, 1)], axis=1)
-        self.low, self.high = self.halves - self.down, np.array(bounds) - self.halves - self.down  # where the middle of a node may be
+        self.low, self.high = (
+            self.halves - self.down,
+            np.array(bounds) - self.halves - self.down,
+        )  # where the middle of a node may be
         self.high = np.maximum(self.high, self.low)
         self.points = np.clip(self.points, self.low, self.high)
         self.ideal = float(np.sqrt(bounds[0] * bounds[1] / max(len(points), 1)))
-        self.at: list[NDArray[np.intp]] = [np.flatnonzero((pairs == node).any(axis=1)) for node in range(len(points))]
+        self.at: list[NDArray[np.intp]] = [
+            np.flatnonzero((pairs == node).any(axis=1)) for node in range(len(points))
+        ]
         rings = [
-            (r * np.cos(a + r), r * np.sin(a + r)) for r in _RINGS for a in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
+            (r * np.cos(a + r), r * np.sin(a + r))
+            for r in _RINGS
+            for a in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
         ]  # each ring turned a little
         self.steps = np.array([(0.0, 0.0), *rings])
         self.anywhere = (scattered(_ANYWHERE) + 1) / 2
@@ -88,7 +120,9 @@ class _Search:
     def improve(self, node: int) -> bool:
         """Move a node to the best place found; whether it moved."""
         low, high = self.low[node], self.high[node]
-        tried = np.concatenate([np.clip(self.points[node] + self.steps, low, high), low + self.anywhere * (high - low)])
+        tried = np.concatenate(
+            [np.clip(self.points[node] + self.steps, low, high), low + self.anywhere * (high - low)]
+        )
         costs = self.costs(node, tried)
         best = int(costs.argmin())
         if costs[best] > costs[0] - 0.05:
@@ -118,26 +152,40 @@ class _Search:
         starts, ends = self.points[self.pairs[foreign, 0]], self.points[self.pairs[foreign, 1]]
         cost = _hit(distance_to_lines(places[:, None], starts, ends), self.radius[node]).sum(axis=1)
         scale = self.name_halves[node]
-        on_name = distance_to_lines((places + self.name_down[node])[:, None] / scale, starts / scale, ends / scale) < 1
+        on_name = (
+            distance_to_lines((places + self.name_down[node])[:, None] / scale, starts / scale, ends / scale)
+            < 1
+        )
         under: Points = cost + _UNDER_NAME * on_name.sum(axis=1)
         return under
 
     def _along_lines(self, node: int, places: Points, own: Mask) -> Points:
-        """Its own lines through other nodes, across names and other lines, too long, or too short for their words."""
+        """Its own lines through other nodes, across names and other lines, too long, or too short for their
+        words.
+        """
         mine = self.pairs[own]
         far = np.where(mine[:, 0] == node, mine[:, 1], mine[:, 0])
         start, end = places[:, None], self.points[far]
         across, down = np.abs(start[..., 0] - end[:, 0]), np.abs(start[..., 1] - end[:, 1])
         length = np.hypot(across, down) + 1e-6
-        wide = np.minimum(self.words[own, 0] / (across / length + 0.05), self.words[own, 1] / (down / length + 0.05))
+        wide = np.minimum(
+            self.words[own, 0] / (across / length + 0.05), self.words[own, 1] / (down / length + 0.05)
+        )
         need = self.radius[node] + self.radius[far] + 16 + wide
-        cost: Points = _FAR * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75 + _SHORT * np.maximum(1 - length / need, 0).sum(axis=1)
+        cost: Points = _FAR * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75 + _SHORT * np.maximum(
+            1 - length / need, 0
+        ).sum(axis=1)
         rows = np.arange(len(self.points))
         strange = (rows != node) & (rows != far[:, None])  # of each line, the nodes that are none of its ends
         away = distance_to_lines(self.points, start[:, :, None], end[:, None])
         cost += (_hit(away, self.radius) * strange).sum(axis=(1, 2))
         scale = self.name_halves
-        on_name = distance_to_lines((self.points + self.name_down) / scale, start[:, :, None] / scale, end[:, None] / scale) < 1
+        on_name = (
+            distance_to_lines(
+                (self.points + self.name_down) / scale, start[:, :, None] / scale, end[:, None] / scale
+            )
+            < 1
+        )
         cost += _UNDER_NAME * (on_name & strange).sum(axis=(1, 2))
         if (~own).any():
             c, d = self.points[self.pairs[~own, 0]], self.points[self.pairs[~own, 1]]

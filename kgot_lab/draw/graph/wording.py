@@ -1,4 +1,6 @@
-"""Where words go: the name of each node beside it, the words of each edge along it, none on another where there is room."""
+"""Where words go: the name of each node beside it, the words of each edge along it, none on another where
+there is room.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,21 @@ class Worded:
     clash: Mask
 
 
-def names_placed(points: Points, radius: Points, halves: Points, pairs: NodePairs, bounds: tuple[float, float]) -> Worded:
-    """A place for the name of each node, `halves` of whose width and height are given; all within (0, 0) and bounds."""
+def names_placed(
+    points: Points, radius: Points, halves: Points, pairs: NodePairs, bounds: tuple[float, float]
+) -> Worded:
+    """A place for the name of each node, `halves` of whose width and height are given; all within (0, 0) and
+    bounds.
+    """
     count = len(points)
     limit = np.array(bounds)
     middles = np.empty((count, len(_SIDES), 2))
     for number in range(count):
         away = radius[number] + _GAP + halves[number]
         slanted = np.array([halves[number, 0] + 0.5 * radius[number], away[1]])
-        offsets = np.where(np.abs(_SIDES).sum(axis=1, keepdims=True) > 1, np.sign(_SIDES) * slanted, _SIDES * away)
+        offsets = np.where(
+            np.abs(_SIDES).sum(axis=1, keepdims=True) > 1, np.sign(_SIDES) * slanted, _SIDES * away
+        )
         middles[number] = points[number] + offsets
     wanted = middles
     middles = np.clip(wanted, halves[:, None], np.maximum(limit - halves, halves)[:, None])
@@ -63,7 +71,8 @@ def words_placed(
 ) -> Worded:
     """A place for the words of some rows on their curves, or just beside them, off boxes that are taken.
 
-    Of all curves there are start, control and end, shape (m, 2) each, and half the width and height of the words.
+    Of all curves there are start, control and end, shape (m, 2) each, and half the width and height of the
+    words.
     """
     start, control, end = (points[rows] for points in curves)
     halves = halves[rows]
@@ -82,19 +91,30 @@ def words_placed(
         mine, half = middles[number], halves[number]
         on_taken = boxes_meet(mine[:, None], half + 1, places, spaces)
         outside = (np.maximum(half - mine, 0) + np.maximum(mine + half - limit, 0)).sum(axis=1)
-        near = ((sampled > mine.min(axis=0) - half) & (sampled < mine.max(axis=0) + half)).all(axis=-1)  # a few of thousands
+        near = ((sampled > mine.min(axis=0) - half) & (sampled < mine.max(axis=0) + half)).all(
+            axis=-1
+        )  # a few of thousands
         near[row] = False
         others = sampled[near]
-        crossed = ((np.abs(mine[:, :1] - others[:, 0]) < half[0]) & (np.abs(mine[:, 1:] - others[:, 1]) < half[1])).sum(axis=1)
-        cost[number] += _HARD * (on_taken > 0).sum(axis=1) + on_taken.sum(axis=1) + _HARD * (outside > 0) + _CROSSED * crossed
+        crossed = (
+            (np.abs(mine[:, :1] - others[:, 0]) < half[0]) & (np.abs(mine[:, 1:] - others[:, 1]) < half[1])
+        ).sum(axis=1)
+        cost[number] += (
+            _HARD * (on_taken > 0).sum(axis=1)
+            + on_taken.sum(axis=1)
+            + _HARD * (outside > 0)
+            + _CROSSED * crossed
+        )
     chosen, clash = _settled(middles, halves + 1, cost)
     return Worded(middles[np.arange(len(start)), chosen], clash)
 
 
 def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.intp], Mask]:
-    """For each box one of its places, each in turn changed to the best beside the others, until none changes; and which still clash.
+    """For each box one of its places, each in turn changed to the best beside the others, until none changes;
+    and which still clash.
 
-    `middles` has shape (n, k, 2), `cost` (n, k): what a place costs by itself, from _HARD on because of something that cannot move.
+    `middles` has shape (n, k, 2), `cost` (n, k): what a place costs by itself, from _HARD on because of
+    something that cannot move.
     """
     rows = np.arange(len(middles))
     chosen = cost.argmin(axis=1) if len(middles) else rows
@@ -117,7 +137,9 @@ def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number:
     """What each place of a box costs because of where the others are."""
     mine, half = middles[number], halves[number]
     places = middles[np.arange(len(middles)), chosen]
-    near = ((places > mine.min(axis=0) - half - halves) & (places < mine.max(axis=0) + half + halves)).all(axis=1)  # a few of thousands
+    near = ((places > mine.min(axis=0) - half - halves) & (places < mine.max(axis=0) + half + halves)).all(
+        axis=1
+    )  # a few of thousands
     near[number] = False
     depth = boxes_meet(mine[:, None], half, places[near], halves[near])
     cost: Points = _HARD * (depth > 0).sum(axis=1) + depth.sum(axis=1)

@@ -1,1 +1,3 @@
-"""Draw what the query methods found: an answer with its lanes, an impact as rings, two nodes by their dimensions."""
+"""Draw what the query methods found: an answer with its lanes, an impact as rings, two nodes by their
+dimensions.
+"""

@@ -1,4 +1,6 @@
-"""The answer of a search as a picture: the seeds, the edges followed from them, and what each lane gave to each node."""
+"""The answer of a search as a picture: the seeds, the edges followed from them, and what each lane gave to
+each node.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,28 @@ from kgot_lab.evaluation.tables import decimal
 from kgot_lab.methods.search.results import ScoredNode, SearchResult
 from kgot_lab.text.counted import counted
 
-LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}  # Okabe and Ito
+LANE_FILLS = {
+    "embedding": "#0072B2",
+    "text": "#E69F00",
+    "graph": "#009E73",
+    "intent": "#CC79A7",
+}  # Okabe and Ito
 _EDGE, _TOP, _ROW = 24.0, 118.0, 46.0
-_SEEDS, _GAP, _NAMES, _BARS = 210.0, 170.0, 300.0, 250.0  # widths: names of seeds, edges, names of nodes, bars
+_SEEDS, _GAP, _NAMES, _BARS = (
+    210.0,
+    170.0,
+    300.0,
+    250.0,
+)  # widths: names of seeds, edges, names of nodes, bars
 _SHOWN = 8
 
 
 def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
-    """Draw the first nodes of a search as rows: its rank, its bar with a part for each lane, and the edge by which the graph lane came.
+    """Draw the first nodes of a search as rows: its rank, its bar with a part for each lane, and the edge by
+    which the graph lane came.
 
-    On the left are the seeds of the graph lane, from which a line leads to what it found; a seed may be among the answers as well. `table`
-    has every node with its parts.
+    On the left are the seeds of the graph lane, from which a line leads to what it found; a seed may be among
+    the answers as well. `table` has every node with its parts.
     """
     require_count(limit, 1, "limit", "it is how many nodes are drawn")
     nodes = found.nodes[:limit]
@@ -33,9 +46,14 @@ def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
     names = {id: _name(found, id) for id in seeds}
     width = 2 * _EDGE + _SEEDS + _GAP + _NAMES + _BARS + 54
     height = _TOP + _ROW * max(len(nodes), len(seeds), 1) + 40
-    place = {seed: _TOP + _ROW * (number + 0.5) * max(len(nodes), 1) / max(len(seeds), 1) for number, seed in enumerate(seeds)}
+    place = {
+        seed: _TOP + _ROW * (number + 0.5) * max(len(nodes), 1) / max(len(seeds), 1)
+        for number, seed in enumerate(seeds)
+    }
     lines = [
-        _followed_line(place[step.seed], _TOP + _ROW * (row + 0.5), step.edge.type, forward=step.edge.target == node.id)
+        _followed_line(
+            place[step.seed], _TOP + _ROW * (row + 0.5), step.edge.type, forward=step.edge.target == node.id
+        )
         for row, node in enumerate(nodes)
         if (step := followed.get(node.id))
     ]
@@ -43,7 +61,10 @@ def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
         *_head(found, width),
         *lines,
         *(_seed(names[seed], y) for seed, y in place.items()),
-        *(_node(number, node, _TOP + _ROW * number, max((each.score for each in nodes), default=1.0)) for number, node in enumerate(nodes)),
+        *(
+            _node(number, node, _TOP + _ROW * number, max((each.score for each in nodes), default=1.0))
+            for number, node in enumerate(nodes)
+        ),
         _text(_foot(found, nodes), _EDGE, height - 14, 12.0, FAINT_INK),
     ]
     return drawing(_alt(found, nodes), width, height, *parts, sheets=[_sheet(found)])
@@ -51,8 +72,12 @@ def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
 
 def _head(found: SearchResult, width: float) -> Iterator[Markup]:
     """The query, what it was taken to be after, and which colour is which lane."""
-    intent = f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
-    yield _text(fitted(found.query, width - 2 * _EDGE, 20.0, 1)[0][0], _EDGE, 34.0, 20.0, "#111111", bold=True)
+    intent = (
+        f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
+    )
+    yield _text(
+        fitted(found.query, width - 2 * _EDGE, 20.0, 1)[0][0], _EDGE, 34.0, 20.0, "#111111", bold=True
+    )
     yield _text(f"Intent: {intent}. Purpose: {found.intents.purpose}.", _EDGE, 58.0, 13.0, FAINT_INK)
     x = _EDGE + _SEEDS + _GAP + _NAMES
     for name, weight in (("embedding", found.weights.embedding), ("text", found.weights.text), ("graph", found.weights.graph),
@@ -96,7 +121,9 @@ def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
     for lane, value in parts.items():
         wide = _BARS * value / (most or 1.0)
         if value > 0:
-            bars.append(element("rect", x=left, y=y + 8, width=wide, height=14, fill=LANE_FILLS[lane], stroke="#fff"))
+            bars.append(
+                element("rect", x=left, y=y + 8, width=wide, height=14, fill=LANE_FILLS[lane], stroke="#fff")
+            )
             said.append(f"{lane} {decimal(value)}")
             left += wide
     return element(
@@ -141,7 +168,16 @@ def _sheet(found: SearchResult) -> Sheet:
     for number, node in enumerate(found.nodes, start=1):
         step = found.followed.get(node.id)
         parts = [decimal(value) for value in _lane_parts(node).values()]
-        rows.append((str(number), node.name, node.type, decimal(node.score), *parts, f"{step.seed} ({step.edge.type})" if step else ""))
+        rows.append(
+            (
+                str(number),
+                node.name,
+                node.type,
+                decimal(node.score),
+                *parts,
+                f"{step.seed} ({step.edge.type})" if step else "",
+            )
+        )
     columns = ("rank", "node", "type", "score", *LANE_FILLS, "came by")
     return Sheet(columns, tuple(rows), len(rows), f"Answers to {found.query}")
 

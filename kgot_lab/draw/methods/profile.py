@@ -1,4 +1,6 @@
-"""Two nodes beside each other by their dimensions: a line for each from 0 to 1, with a dot for one node and a square for the other."""
+"""Two nodes beside each other by their dimensions: a line for each from 0 to 1, with a dot for one node and a
+square for the other.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _NAMES, _ENDS, _SCALE = 205.0, 250.0, 250.0  # widths: name, what an end means, 
 
 
 def profile_picture(profile: DimensionProfile) -> Drawing:
-    """Draw what two nodes have on each dimension, by category, with what 0 and 1 mean at the ends of each line; `table` has the numbers."""
+    """Draw what two nodes have on each dimension, by category, with what 0 and 1 mean at the ends of each
+    line; `table` has the numbers.
+    """
     y, parts = _TOP, []
     for category, rows in groupby(profile.dimensions, key=lambda row: row.category):
         parts.append(_text(category.upper(), _EDGE, y + 14, 12.0, FAINT_INK))
@@ -37,7 +41,9 @@ def profile_picture(profile: DimensionProfile) -> Drawing:
 def _key(name: str, y: float, *, first: bool, width: float) -> Markup:
     (line,) = fitted(name, width - 2 * _EDGE - 24, 18.0 * 1.08, 1)[0] or [""]
     return element(
-        "g", _mark(_EDGE + 8, y - 6, first=first), _text(line, _EDGE + 24, y, 18.0, STRONG_INK if first else _SECOND_INK, bold=True)
+        "g",
+        _mark(_EDGE + 8, y - 6, first=first),
+        _text(line, _EDGE + 24, y, 18.0, STRONG_INK if first else _SECOND_INK, bold=True),
     )
 
 
@@ -45,19 +51,31 @@ def _mark(x: float, y: float, *, first: bool) -> Markup:
     """The dot of the first node, or the square of the second, which leaves room to see a dot at its place."""
     if first:
         return element("circle", cx=x, cy=y, r=6, fill=_FIRST)
-    return element("rect", x=x - 8, y=y - 8, width=16, height=16, fill="none", stroke=_SECOND, stroke_width=2.6)
+    return element(
+        "rect", x=x - 8, y=y - 8, width=16, height=16, fill="none", stroke=_SECOND, stroke_width=2.6
+    )
 
 
 def _line(row: ProfileRow, y: float) -> Markup:
-    """A dimension: its name, its scale with both ends in words, and the two marks with what lies between them."""
+    """A dimension: its name, its scale with both ends in words, and the two marks with what lies between
+    them.
+    """
     left, middle = _EDGE + _NAMES + _ENDS, y + 6
     low, high = (fitted(text, _ENDS - 20, 12.0, 1)[0] or [""] for text in (row.low, row.high))
     places = {True: row.first, False: row.second}
-    marks = [_mark(left + _SCALE * value, middle, first=first) for first, value in places.items() if value is not None]
+    marks = [
+        _mark(left + _SCALE * value, middle, first=first)
+        for first, value in places.items()
+        if value is not None
+    ]
     between = []
     if row.first is not None and row.second is not None:
         ends = sorted((left + _SCALE * row.first, left + _SCALE * row.second))
-        between = [element("path", d=f"M{ends[0]:.1f} {middle:.1f} H{ends[1]:.1f}", stroke="#888888", stroke_width=3.0)]
+        between = [
+            element(
+                "path", d=f"M{ends[0]:.1f} {middle:.1f} H{ends[1]:.1f}", stroke="#888888", stroke_width=3.0
+            )
+        ]
     said = ", ".join("no value" if value is None else f"{value:g}" for value in places.values())
     return element(
         "g", element("title", f"{row.dimension}: {said}; 0 {row.low}, 1 {row.high}"),
@@ -79,9 +97,17 @@ def _alt(profile: DimensionProfile) -> str:
 
 
 def _sheet(profile: DimensionProfile) -> Sheet:
-    shown = (("" if value is None else f"{value:g}" for value in (row.first, row.second, row.gap)) for row in profile.dimensions)
-    rows = tuple((row.dimension, row.low, row.high, *numbers) for row, numbers in zip(profile.dimensions, shown, strict=True))
-    return Sheet(("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, len(rows), profile.title)
+    shown = (
+        ("" if value is None else f"{value:g}" for value in (row.first, row.second, row.gap))
+        for row in profile.dimensions
+    )
+    rows = tuple(
+        (row.dimension, row.low, row.high, *numbers)
+        for row, numbers in zip(profile.dimensions, shown, strict=True)
+    )
+    return Sheet(
+        ("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, len(rows), profile.title
+    )
 
 
 def _text(line: str, x: float, y: float, size: float, colour: str, *, bold: bool = False) -> Markup:

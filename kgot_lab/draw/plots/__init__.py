@@ -1,17 +1,24 @@
-"""Every plot by one name each; all return a Plot: a picture with its words (`alt`) and its numbers (`.table()`), saved by `.save(path)`.
+"""Every plot by one name each; all return a Plot: a picture with its words (`alt`) and its numbers
+(`.table()`), saved by `.save(path)`.
 
-What becomes here of the ten plots of the published code's benchmark (it has others' questions, in levels, with annotated steps and tools):
+What becomes here of the ten plots of the published code's benchmark (it has others' questions, in levels,
+with annotated steps and tools):
 
-1. success by level: `outcomes`, the share of exact answers with its interval; by type of question with `by="type"`, for want of levels.
-2. six outcome classes by level: `outcomes`, its stacked bars; a close call is "partly right" here, and does not count as a success.
-3. steps annotated by people, all against right: our questions have no such steps; `steps` has those that the loop took.
+1. success by level: `outcomes`, the share of exact answers with its interval; by type of question with
+`by="type"`, for want of levels.
+2. six outcome classes by level: `outcomes`, its stacked bars; a close call is "partly right" here, and does
+not count as a success.
+3. steps annotated by people, all against right: our questions have no such steps; `steps` has those that the
+loop took.
 4. success on short factual questions: `outcomes`.
-5. the same with what was not attempted: `outcomes` has "no answer", and right of attempted with its harmonic mean in the table.
+5. the same with what was not attempted: `outcomes` has "no answer", and right of attempted with its harmonic
+mean in the table.
 6. match of tools chosen with tools annotated: left out, no question of ours says which tools it needs.
 7. flow from that match to success: left out for the same reason.
 8. share of each tool: `tool_use`, as bars with what failed, since a ring cannot be read in grey.
 9. success by category of tool: left out as 6; `outcomes(by="type")` is the nearest.
-10. cost, calls, duration and their rates by function: `costs` (by step and role) and `speed` (a call: mean, least and most).
+10. cost, calls, duration and their rates by function: `costs` (by step and role) and `speed` (a call: mean,
+least and most).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +26,13 @@ from inspect import signature
 from typing import Any
 
 from kgot_lab.draw.plots.briefings import briefing_curves
-from kgot_lab.draw.plots.comparison import answer_scores, evidence_scores, likelihood_trust, paired_differences, stages_lost
+from kgot_lab.draw.plots.comparison import (
+    answer_scores,
+    evidence_scores,
+    likelihood_trust,
+    paired_differences,
+    stages_lost,
+)
 from kgot_lab.draw.plots.costs import costs, speed
 from kgot_lab.draw.plots.deltas import bands
 from kgot_lab.draw.plots.figure import Plot

@@ -1,4 +1,6 @@
-"""Curves of a simulated reader of news: precision and recall of briefings against the rate of each kind of error."""
+"""Curves of a simulated reader of news: precision and recall of briefings against the rate of each kind of
+error.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,32 @@ def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
                 found = [getattr(point, measure) for point in points]
                 shift = 0.002 * (number - len(curves) / 2)  # so that bars stand beside each other
                 rates = [point.rate + shift for point in points]
-                panel.plot(rates, [each.mean for each in found], label=curve.kind.replace("_", " "), **pen.line)
-                panel.vlines(rates, [each.low for each in found], [each.high for each in found], color=pen.colour, linewidth=1)
+                panel.plot(
+                    rates, [each.mean for each in found], label=curve.kind.replace("_", " "), **pen.line
+                )
+                panel.vlines(
+                    rates,
+                    [each.low for each in found],
+                    [each.high for each in found],
+                    color=pen.colour,
+                    linewidth=1,
+                )
                 rows += [
-                    {"errors": curve.kind, "rate": point.rate, "measure": measure, "mean": each.mean, "low": each.low, "high": each.high}
+                    {
+                        "errors": curve.kind,
+                        "rate": point.rate,
+                        "measure": measure,
+                        "mean": each.mean,
+                        "low": each.low,
+                        "high": each.high,
+                    }
                     for point, each in zip(points, found, strict=True)
                 ]
-            panel.set(xlabel="rate of errors", ylim=(-0.03, 1.03), title=f"{measure} of briefings (simulated reader)")
+            panel.set(
+                xlabel="rate of errors",
+                ylim=(-0.03, 1.03),
+                title=f"{measure} of briefings (simulated reader)",
+            )
         legend_below(figure)
         ends = (f"{curve.kind}: {_told(curve)}" for curve in curves)
         return plot(figure, f"A simulated reader: briefings as its errors grow. {'; '.join(ends)}.", rows)

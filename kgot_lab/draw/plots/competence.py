@@ -1,11 +1,23 @@
-"""Curves of a simulated model: questions solved against the rate of each kind of error, and what a formula says of them."""
+"""Curves of a simulated model: questions solved against the rate of each kind of error, and what a formula
+says of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kgot_lab.draw.plots.figure import MUTED, Pen, Plot, legend_below, line_pen, nothing, plot, plot_drawing, short_label
+from kgot_lab.draw.plots.figure import (
+    MUTED,
+    Pen,
+    Plot,
+    legend_below,
+    line_pen,
+    nothing,
+    plot,
+    plot_drawing,
+    short_label,
+)
 from kgot_lab.experiments.competence.curves import CompetenceCurve
 from kgot_lab.types import Json
 
@@ -13,7 +25,8 @@ _WIDE = 3  # panels side by side
 
 
 def competence_curves(given: Sequence[CompetenceCurve] | Mapping[str, Sequence[CompetenceCurve]]) -> Plot:
-    """A panel for each kind of error, a line for each setting, bars for 95 % intervals, and crosses for what a formula says.
+    """A panel for each kind of error, a line for each setting, bars for 95 % intervals, and crosses for what
+    a formula says.
 
     Curves by name have a panel for each name instead; those in one panel are of one kind of error.
     """
@@ -21,14 +34,18 @@ def competence_curves(given: Sequence[CompetenceCurve] | Mapping[str, Sequence[C
     curves = [curve for each in panels_of.values() for curve in each]
     if not curves:
         return nothing("no curve was given")
-    pens = {name: line_pen(number) for number, name in enumerate(dict.fromkeys(curve.setting for curve in curves))}
+    pens = {
+        name: line_pen(number) for number, name in enumerate(dict.fromkeys(curve.setting for curve in curves))
+    }
     columns = min(_WIDE, len(panels_of))
     rows = -(-len(panels_of) // columns)
     with plot_drawing(3.4 * columns + 0.4, 2.9 * rows + 0.7, rows=rows, columns=columns) as (figure, panels):
         for panel, (name, shown) in zip(panels, panels_of.items(), strict=False):
             for curve in shown:
                 _draw(panel, curve, pens[curve.setting])
-            panel.set(xlabel=f"rate of errors: {shown[0].rate}", ylim=(-0.03, 1.03), title=f"{name} (simulated)")
+            panel.set(
+                xlabel=f"rate of errors: {shown[0].rate}", ylim=(-0.03, 1.03), title=f"{name} (simulated)"
+            )
         for spare in panels[len(panels_of) :]:
             spare.set_axis_off()
         panels[0].set_ylabel("questions solved")
@@ -46,7 +63,9 @@ def _by_kind(curves: Sequence[CompetenceCurve]) -> dict[str, list[CompetenceCurv
 def _draw(panel: Any, curve: CompetenceCurve, pen: Pen) -> None:
     rates, solved = [point.rate for point in curve.points], [point.solved for point in curve.points]
     panel.plot(rates, [each.mean for each in solved], label=short_label(curve.setting), **pen.line)
-    panel.vlines(rates, [each.low for each in solved], [each.high for each in solved], color=pen.colour, linewidth=1)
+    panel.vlines(
+        rates, [each.low for each in solved], [each.high for each in solved], color=pen.colour, linewidth=1
+    )
     known = [(point.rate, point.exact) for point in curve.points if point.exact is not None]
     if known:
         panel.plot(*zip(*known, strict=True), "x", color=MUTED, markersize=8, label="by formula")

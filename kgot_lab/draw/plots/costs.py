@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from kgot_lab.draw.plots.figure import INK, Plot, compact, counted_bars, legend_below, nothing, plot, plot_drawing, short_label, stacked
+from kgot_lab.draw.plots.figure import (
+    INK,
+    Plot,
+    compact,
+    counted_bars,
+    legend_below,
+    nothing,
+    plot,
+    plot_drawing,
+    short_label,
+    stacked,
+)
 from kgot_lab.draw.plots.runs import Runs, runs_of
 from kgot_lab.loop.ledger import Entry, Ledger, ledger
 from kgot_lab.types import Json
@@ -22,7 +33,9 @@ AMOUNTS: dict[str, Amount] = {
 RATES: dict[str, Amount] = {
     "seconds a call": lambda entry: entry.seconds,
     "tokens a call": lambda entry: entry.prompt_tokens + entry.completion_tokens,
-    "tokens a second": lambda entry: (entry.prompt_tokens + entry.completion_tokens) / entry.seconds if entry.seconds else 0.0,
+    "tokens a second": lambda entry: (
+        (entry.prompt_tokens + entry.completion_tokens) / entry.seconds if entry.seconds else 0.0
+    ),
     "US dollars a call": lambda entry: entry.cost,
 }
 
@@ -30,19 +43,29 @@ RATES: dict[str, Amount] = {
 def costs(what: Ledger | Runs) -> Plot:
     """Calls, seconds, tokens and (where a call had a price) dollars of each step, by the role of the call.
 
-    Of several runs, or a ledger that holds several, there is a bar for each run in place of each step; at most 30 bars are drawn.
+    Of several runs, or a ledger that holds several, there is a bar for each run in place of each step; at
+    most 30 bars are drawn.
     """
     entries = _entries(what)
     if not entries:
         return nothing("no model was asked, so nothing was spent")
     several = len({entry.run for entry in entries}) > 1
-    groups = _grouped(entries, lambda entry: entry.run if several else f"step {entry.step}" if entry.step else "before step 1")
+    groups = _grouped(
+        entries,
+        lambda entry: entry.run if several else f"step {entry.step}" if entry.step else "before step 1",
+    )
     roles = list(dict.fromkeys(entry.role for entry in entries))
     shown = dict(list(groups.items())[:_MOST])
     panels = _priced(AMOUNTS, entries)
-    with plot_drawing(3.1 * len(panels) + 1.6, 1.15 + 0.36 * len(shown), columns=len(panels)) as (figure, axes):
+    with plot_drawing(3.1 * len(panels) + 1.6, 1.15 + 0.36 * len(shown), columns=len(panels)) as (
+        figure,
+        axes,
+    ):
         for panel, (name, amount) in zip(axes, panels.items(), strict=True):
-            parts = {role: [sum(amount(entry) for entry in some if entry.role == role) for some in shown.values()] for role in roles}
+            parts = {
+                role: [sum(amount(entry) for entry in some if entry.role == role) for some in shown.values()]
+                for role in roles
+            }
             ends = list(map(sum, zip(*parts.values(), strict=True)))
             stacked(panel, list(shown), parts)
             counted_bars(panel, ends, list(map(compact, ends)))
@@ -56,7 +79,9 @@ def costs(what: Ledger | Runs) -> Plot:
 
 
 def speed(what: Ledger | Runs) -> Plot:
-    """What one call takes, by role: seconds, tokens, tokens a second and (where it had a price) dollars; mean, least and most."""
+    """What one call takes, by role: seconds, tokens, tokens a second and (where it had a price) dollars;
+    mean, least and most.
+    """
     entries = _entries(what)
     if not entries:
         return nothing("no model was asked, so no call took any time")
@@ -66,21 +91,33 @@ def speed(what: Ledger | Runs) -> Plot:
         for panel, (name, rate) in zip(axes, panels.items(), strict=True):
             for place, some in enumerate(groups.values()):
                 values = [rate(entry) for entry in some]
-                panel.plot([min(values), max(values)], [place, place], "|-", color=INK, linewidth=1.2, markersize=9)
+                panel.plot(
+                    [min(values), max(values)], [place, place], "|-", color=INK, linewidth=1.2, markersize=9
+                )
                 panel.plot([fmean(values)], [place], "o", color="#0072B2", markersize=7)
                 panel.annotate(
-                    compact(fmean(values)), (fmean(values), place), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
+                    compact(fmean(values)),
+                    (fmean(values), place),
+                    xytext=(0, 6),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=8,
                 )
             panel.set(xlabel=name, xlim=(0, None), ylim=(len(groups) - 0.4, -0.7))
             labels = [short_label(f"{role} ({len(some)})") for role, some in groups.items()]
             panel.set_yticks(range(len(groups)), labels if panel is axes[0] else [""] * len(groups))
             _sparse(panel)
         rows = [{"role": role, "calls": len(some), **_spread(some, panels)} for role, some in groups.items()]
-        means = ", ".join(f"{role} {compact(fmean(entry.seconds for entry in some))}" for role, some in groups.items())
-        return plot(figure, f"What one call takes, by role, with the least and the most. Mean seconds: {means}.", rows)
+        means = ", ".join(
+            f"{role} {compact(fmean(entry.seconds for entry in some))}" for role, some in groups.items()
+        )
+        return plot(
+            figure, f"What one call takes, by role, with the least and the most. Mean seconds: {means}.", rows
+        )
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _entries(what: Ledger | Runs) -> tuple[Entry, ...]:
@@ -102,7 +139,11 @@ def _by_all(entries: Iterable[Entry]) -> dict[tuple[str, int, str], list[Entry]]
 
 def _priced(panels: Mapping[str, Amount], entries: Sequence[Entry]) -> dict[str, Amount]:
     """The panels to draw: dollars only where there were any."""
-    return {name: amount for name, amount in panels.items() if "dollars" not in name or any(entry.cost for entry in entries)}
+    return {
+        name: amount
+        for name, amount in panels.items()
+        if "dollars" not in name or any(entry.cost for entry in entries)
+    }
 
 
 def _sparse(panel: Any) -> None:
@@ -112,20 +153,41 @@ def _sparse(panel: Any) -> None:
 
 
 def _summed(run: str, step: int, role: str, entries: Sequence[Entry]) -> dict[str, Json]:
-    read, written = sum(entry.prompt_tokens for entry in entries), sum(entry.completion_tokens for entry in entries)
-    spent = {"seconds": sum(entry.seconds for entry in entries), "US dollars": sum(entry.cost for entry in entries)}
-    return {"run": run, "step": step, "role": role, "calls": len(entries), "tokens read": read, "tokens written": written, **spent}
+    read, written = (
+        sum(entry.prompt_tokens for entry in entries),
+        sum(entry.completion_tokens for entry in entries),
+    )
+    spent = {
+        "seconds": sum(entry.seconds for entry in entries),
+        "US dollars": sum(entry.cost for entry in entries),
+    }
+    return {
+        "run": run,
+        "step": step,
+        "role": role,
+        "calls": len(entries),
+        "tokens read": read,
+        "tokens written": written,
+        **spent,
+    }
 
 
 def _spread(entries: Sequence[Entry], panels: Mapping[str, Amount]) -> dict[str, Json]:
     """Least, mean and most of each rate."""
     values = {name: [rate(entry) for entry in entries] for name, rate in panels.items()}
-    return {f"{name}, {which}": of(some) for name, some in values.items() for which, of in (("least", min), ("mean", fmean), ("most", max))}
+    return {
+        f"{name}, {which}": of(some)
+        for name, some in values.items()
+        for which, of in (("least", min), ("mean", fmean), ("most", max))
+    }
 
 
 def _told(entries: Sequence[Entry], groups: Mapping[str, Sequence[Entry]], several: bool) -> str:
     roles = _grouped(entries, lambda entry: entry.role)
-    by_role = ", ".join(f"{role} {len(some)}" for role, some in sorted(roles.items(), key=lambda each: (-len(each[1]), each[0])))
+    by_role = ", ".join(
+        f"{role} {len(some)}"
+        for role, some in sorted(roles.items(), key=lambda each: (-len(each[1]), each[0]))
+    )
     dollars = sum(entry.cost for entry in entries)
     price = f"{compact(dollars)} US dollars" if dollars else "no price"
     cut = f"; the first {_MOST} are drawn" if len(groups) > _MOST else ""

@@ -1,6 +1,8 @@
-"""One drawing style for every plot: an SVG that can stand in a page or a notebook, readable in grey, with its words and its numbers.
+"""One drawing style for every plot: an SVG that can stand in a page or a notebook, readable in grey, with its
+words and its numbers.
 
-Colours are those of Okabe and Ito (2008). What a colour says is said again by a marker and a dash (lines, points) or a hatch (bars).
+Colours are those of Okabe and Ito (2008). What a colour says is said again by a marker and a dash (lines,
+points) or a hatch (bars).
 """
 
 from __future__ import annotations
@@ -40,7 +42,12 @@ class Pen:
     @property
     def line(self) -> dict[str, Any]:
         """Options of a line."""
-        return {"color": self.colour, "linestyle": self.dashes, "marker": self.marker, "markersize": 11 if self.marker == "*" else 5.5}
+        return {
+            "color": self.colour,
+            "linestyle": self.dashes,
+            "marker": self.marker,
+            "markersize": 11 if self.marker == "*" else 5.5,
+        }
 
     @property
     def fill(self) -> dict[str, Any]:
@@ -49,10 +56,26 @@ class Pen:
 
 
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#0072B2")
-_LINES = ("#C28600", "#009E73", "#CC79A7", "#B34D00", "#2A8BC5", "#777777")  # the pale ones darker, to stand out from white; no yellow
+_LINES = (
+    "#C28600",
+    "#009E73",
+    "#CC79A7",
+    "#B34D00",
+    "#2A8BC5",
+    "#777777",
+)  # the pale ones darker, to stand out from white; no yellow
 _MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-_HATCHES = ("", "////", r"\\\\", "----", "xxxx", "||||", "++++", "//")  # of lines: an SVG needs 180 kB for dots
+_HATCHES = (
+    "",
+    "////",
+    r"\\\\",
+    "----",
+    "xxxx",
+    "||||",
+    "++++",
+    "//",
+)  # of lines: an SVG needs 180 kB for dots
 BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
 
 
@@ -62,13 +85,17 @@ def line_pen(number: int) -> Pen:
 
 
 def bar_pen(number: int) -> Pen:
-    """The pen of the part of a bar with this number; the first 8 differ in hatch, the first 56 in colour or hatch."""
+    """The pen of the part of a bar with this number; the first 8 differ in hatch, the first 56 in colour or
+    hatch.
+    """
     return Pen(_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)])
 
 
 @dataclass(frozen=True, repr=False)
 class Plot:
-    """A picture of some numbers: its SVG, what it shows in words, and the numbers, a row each. `figure` is matplotlib's own."""
+    """A picture of some numbers: its SVG, what it shows in words, and the numbers, a row each. `figure` is
+    matplotlib's own.
+    """
 
     svg: Markup  # as it stands inside an HTML page, so without a namespace
     alt: str
@@ -81,7 +108,9 @@ class Plot:
         return Table((replace(sheet, name="The numbers of the plot"),))
 
     def save(self, path: Path | str) -> Path:
-        """Write the picture as .svg, .pdf or .png (200 dots an inch), the same one as the same bytes; raises BadInput for another kind."""
+        """Write the picture as .svg, .pdf or .png (200 dots an inch), the same one as the same bytes; raises
+        BadInput for another kind.
+        """
         path = Path(path)
         if path.suffix not in _KINDS:
             raise BadInput(f"a plot is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not as {path.name}")
@@ -104,8 +133,12 @@ class Plot:
 
 
 @contextmanager
-def plot_drawing(width: float, height: float, *, rows: int = 1, columns: int = 1) -> Iterator[tuple[Any, list[Any]]]:
-    """An empty figure of this many inches and its panels, row by row; pyplot and the reader's own settings stay out of it."""
+def plot_drawing(
+    width: float, height: float, *, rows: int = 1, columns: int = 1
+) -> Iterator[tuple[Any, list[Any]]]:
+    """An empty figure of this many inches and its panels, row by row; pyplot and the reader's own settings
+    stay out of it.
+    """
     with _style():
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
@@ -126,14 +159,28 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     said = harmless(alt)
     drawn = _bare(text.getvalue()).replace("<svg", f'<svg role="img" aria-label="{escaped(said)}"', 1)
-    return Plot(Markup(drawn), said, tuple({name: _six(value) for name, value in row.items()} for row in numbers), figure)
+    return Plot(
+        Markup(drawn),
+        said,
+        tuple({name: _six(value) for name, value in row.items()} for row in numbers),
+        figure,
+    )
 
 
 def nothing(why: str) -> Plot:
     """A plot without numbers, which says why there are none."""
     with plot_drawing(6.4, 1.2) as (figure, [axes]):
         axes.set_axis_off()
-        axes.text(0.5, 0.5, short_label(why, 90), ha="center", va="center", fontsize=11, color=MUTED, transform=axes.transAxes)
+        axes.text(
+            0.5,
+            0.5,
+            short_label(why, 90),
+            ha="center",
+            va="center",
+            fontsize=11,
+            color=MUTED,
+            transform=axes.transAxes,
+        )
         return plot(figure, f"Nothing to draw: {why}", ())
 
 
@@ -148,15 +195,31 @@ def short_label(text: str, length: int = _LONGEST) -> str:
     return f" {line}" if line.startswith("_") else line
 
 
-def stacked(axes: Any, bars: Sequence[str], parts: Mapping[str, Sequence[float]], pens: Mapping[str, Pen] | None = None) -> None:
-    """Horizontal bars, the first on top, each of parts laid end to end; where no pen is given, parts take theirs in order."""
+def stacked(
+    axes: Any,
+    bars: Sequence[str],
+    parts: Mapping[str, Sequence[float]],
+    pens: Mapping[str, Pen] | None = None,
+) -> None:
+    """Horizontal bars, the first on top, each of parts laid end to end; where no pen is given, parts take
+    theirs in order.
+    """
     ends = [0.0] * len(bars)
     for number, (name, lengths) in enumerate(parts.items()):
         pen = pens[name] if pens else bar_pen(number)
-        places = [place for place, length in enumerate(lengths) if length]  # of a part that is nowhere the legend says nothing
+        places = [
+            place for place, length in enumerate(lengths) if length
+        ]  # of a part that is nowhere the legend says nothing
         if places:
             begun = [ends[place] for place in places]
-            axes.barh(places, [lengths[place] for place in places], left=begun, height=0.68, label=short_label(name), **pen.fill)
+            axes.barh(
+                places,
+                [lengths[place] for place in places],
+                left=begun,
+                height=0.68,
+                label=short_label(name),
+                **pen.fill,
+            )
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
     axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])
     axes.set(ylim=(len(bars) - 0.4, -0.6), xlim=(0, max(ends) or 1))
@@ -166,7 +229,14 @@ def stacked(axes: Any, bars: Sequence[str], parts: Mapping[str, Sequence[float]]
 def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
     """Some words behind the end of each bar."""
     for place, (end, said) in enumerate(zip(ends, words, strict=True)):
-        axes.annotate(short_label(said, 60), (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+        axes.annotate(
+            short_label(said, 60),
+            (end, place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
 
 
 def whole_numbers(axis: Any) -> None:
@@ -176,14 +246,22 @@ def whole_numbers(axis: Any) -> None:
 
 def legend_beside(axes: Any, *, gap: float = 0.01) -> None:
     """The legend to the right of a panel, with a gap between them in widths of the panel."""
-    axes.legend(*axes.get_legend_handles_labels(), loc="center left", bbox_to_anchor=(1 + gap, 0.5), frameon=False, fontsize=9)
+    axes.legend(
+        *axes.get_legend_handles_labels(),
+        loc="center left",
+        bbox_to_anchor=(1 + gap, 0.5),
+        frameon=False,
+        fontsize=9,
+    )
 
 
 def legend_below(figure: Any) -> None:
     """One legend for all panels, below them, in as many columns as there is room for."""
     named = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
     by_label = {label: handle for panel in named for handle, label in panel}
-    widest = max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7  # inches, with the sample beside it
+    widest = (
+        max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
+    )  # inches, with the sample beside it
     columns = max(1, min(len(by_label), int(figure.get_figwidth() / widest)))
     look = {"frameon": False, "fontsize": 9, "handlelength": 2.4, "handleheight": 1.1}
     figure.legend(list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns, **look)
@@ -196,7 +274,8 @@ def compact(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0") if abs(number) >= 1 else f"{number:.2g}"
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -206,18 +285,35 @@ def _style() -> Iterator[None]:
         import matplotlib
     except ImportError:
         raise NotInstalled("lab", "matplotlib") from None
-    ours: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "kgot_lab", "pdf.fonttype": 42, "font.family": "sans-serif"}
-    ours |= {"font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100}  # that font comes with matplotlib
-    ours |= {"text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED}  # a pair of dollars is no mathematics
+    ours: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "kgot_lab",
+        "pdf.fonttype": 42,
+        "font.family": "sans-serif",
+    }
+    ours |= {
+        "font.sans-serif": ["DejaVu Sans"],
+        "font.size": 10,
+        "figure.dpi": 100,
+    }  # that font comes with matplotlib
+    ours |= {
+        "text.parse_math": False,
+        "hatch.linewidth": 0.6,
+        "axes.edgecolor": MUTED,
+    }  # a pair of dollars is no mathematics
     with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a letter that font lacks: the reader's browser has another
+        warnings.filterwarnings(
+            "ignore", message="Glyph"
+        )  # a letter that font lacks: the reader's browser has another
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(ours)
         yield
 
 
 def _bare(drawn: str) -> str:
-    """An SVG of matplotlib as an element for a page: no names of other sites, no style for the whole page, no id that nothing uses."""
+    """An SVG of matplotlib as an element for a page: no names of other sites, no style for the whole page, no
+    id that nothing uses.
+    """
     root = ET.fromstring(drawn[drawn.index("<svg") :])
     used = set(re.findall(r"#([\w.-]+)", drawn))
     for parent in list(root.iter()):
@@ -227,9 +323,13 @@ def _bare(drawn: str) -> str:
     for inner in root.iter():
         inner.tag, inner.tail = _local(inner.tag), None
         inner.text = inner.text if inner.tag == "text" else None
-        values = {_local(name): value for name, value in inner.attrib.items() if name != "id" or value in used}
+        values = {
+            _local(name): value for name, value in inner.attrib.items() if name != "id" or value in used
+        }
         inner.attrib.clear()
-        inner.attrib.update({name: _short(value) if name in _COORDINATES else value for name, value in values.items()})
+        inner.attrib.update(
+            {name: _short(value) if name in _COORDINATES else value for name, value in values.items()}
+        )
         if inner.get("transform", "").startswith("rotate(-0 "):
             del inner.attrib["transform"]
     root.set("style", "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto")
@@ -245,7 +345,9 @@ def _local(name: str) -> str:
 
 def _short(coordinates: str) -> str:
     """Coordinates with two decimals: a hundredth of a point is finer than any screen."""
-    short = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates)
+    short = re.sub(
+        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates
+    )
     return " ".join(short.split())
 
 

@@ -1,4 +1,6 @@
-"""The ten plots of a run of questions, those that Besta et al. 2025 draw, each as a picture and as its numbers."""
+"""The ten plots of a run of questions, those that Besta et al. 2025 draw, each as a picture and as its
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,19 @@ from pathlib import Path
 
 from kgot_lab.draw.plots.figure import Plot
 from kgot_lab.draw.plots.question_costs import role_costs
-from kgot_lab.draw.plots.question_ends import ends_by_level, graded_ends, graded_success, steps_of_people, success_by_level
-from kgot_lab.draw.plots.question_tools import category_success, tool_choice_flow, tool_match, tools_in_questions
+from kgot_lab.draw.plots.question_ends import (
+    ends_by_level,
+    graded_ends,
+    graded_success,
+    steps_of_people,
+    success_by_level,
+)
+from kgot_lab.draw.plots.question_tools import (
+    category_success,
+    tool_choice_flow,
+    tool_match,
+    tools_in_questions,
+)
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.batch import RECEIPTS, traces_of
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
@@ -32,13 +45,21 @@ TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionReceipt], Ledger], Plot]] = {
 
 
 def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot]]:
-    """Draw the plots of the run in a folder into its folder `plots`, a JSON summary beside each; raises BadInput where there is no run."""
+    """Draw the plots of the run in a folder into its folder `plots`, a JSON summary beside each; raises
+    BadInput where there is no run.
+    """
     receipts = list(read_receipts(folder / RECEIPTS).values())
     if not receipts:
-        raise BadInput(f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was")
+        raise BadInput(
+            f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was"
+        )
     ledger, place = ledger_of(traces_of(folder)), folder / "plots"
     for name, draw in TEN_PLOTS.items():
         drawn = draw(receipts, ledger)
         told = {"plot": name, "told": drawn.alt, "numbers": list(drawn.numbers)}
-        write_whole(place / f"{name}.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n", "the numbers of the plot")
+        write_whole(
+            place / f"{name}.json",
+            json.dumps(told, indent=1, ensure_ascii=False) + "\n",
+            "the numbers of the plot",
+        )
         yield drawn.save(place / f"{name}.{kind}"), drawn

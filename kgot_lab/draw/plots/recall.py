@@ -1,4 +1,6 @@
-"""The plots of a recall report: recall at each depth, two systems question by question, and time against recall."""
+"""The plots of a recall report: recall at each depth, two systems question by question, and time against
+recall.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,11 @@ WON, LOST = "#009E73", "#D55E00"
 
 
 def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
-    """Recall at k for some systems, by default those of `shown`; the baseline and its rival have a band, their 95 % interval.
+    """Recall at k for some systems, by default those of `shown`; the baseline and its rival have a band,
+    their 95 % interval.
 
-    Of three systems or fewer each has a band; the numbers hold the interval of every system. Raises UnknownName.
+    Of three systems or fewer each has a band; the numbers hold the interval of every system. Raises
+    UnknownName.
     """
     names = _known(report, systems) or shown_systems(report)
     depth = min(_DEEPEST, *(run.kept for run in report.runs))
@@ -61,7 +65,14 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
         axes.set(xlabel="k", ylabel="recall@k", xlim=(1, depth), xticks=[1, *range(5, depth + 1, 5)])
         legend_beside(axes)
         rows = [
-            {"system": name, "k": k, "recall": point.mean, "low": point.low, "high": point.high, "questions": point.n}
+            {
+                "system": name,
+                "k": k,
+                "recall": point.mean,
+                "low": point.low,
+                "high": point.high,
+                "questions": point.n,
+            }
             for name, points in reached.items()
             for k, point in zip(ks, points, strict=True)
         ]
@@ -69,18 +80,29 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
 
 
 def scatter(report: Report, first: str = "", second: str = "", *, measure: str = "") -> Plot:
-    """Two systems question by question: how many questions lie at each pair of values; by default the baseline and its rival.
+    """Two systems question by question: how many questions lie at each pair of values; by default the
+    baseline and its rival.
 
-    Above the diagonal the second system is better. `measure` is one of the report, by default its primary one. Raises UnknownName.
+    Above the diagonal the second system is better. `measure` is one of the report, by default its primary
+    one. Raises UnknownName.
     """
-    first, second, measure = first or report.plan.baseline, second or rival(report), measure or report.plan.primary
+    first, second, measure = (
+        first or report.plan.baseline,
+        second or rival(report),
+        measure or report.plan.primary,
+    )
     ours, theirs = (report.scores[name].per_query(measure) for name in _known(report, (first, second)))
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
     wins, ties, losses = counts([theirs[query] - ours[query] for query in ours])
-    most, few = max(pairs.values()), len(pairs) <= 25  # a fine measure has many pairs: then the size alone says how many
+    most, few = (
+        max(pairs.values()),
+        len(pairs) <= 25,
+    )  # a fine measure has many pairs: then the size alone says how many
     with plot_drawing(5.2, 5.2) as (figure, [axes]):
         axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=BASELINE_COLOUR.dashes, zorder=1)
-        for (x, y), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):  # small marks on large ones
+        for (x, y), count in sorted(
+            pairs.items(), key=lambda pair: (-pair[1], pair[0])
+        ):  # small marks on large ones
             colour = WON if y > x else LOST if y < x else FAINT
             size = 160 + 900 * count / most if few else max(9, min(36, 1000 / most) * count)
             axes.scatter([x], [y], s=size, color=colour, alpha=0.55, edgecolor=INK, linewidths=0.5, zorder=2)
@@ -98,24 +120,44 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
 
 
 def pace(report: Report) -> Plot:
-    """The time of a query against the primary measure; the systems of `shown` with name and interval, the others as grey points."""
+    """The time of a query against the primary measure; the systems of `shown` with name and interval, the
+    others as grey points.
+    """
     timed = [run for run in report.runs if math.isfinite(run.latency.median) and run.latency.median > 0]
     if not timed:
         return nothing(f"no run of the report on {report.dataset.name} holds times")
     named = shown_systems(report)
     with plot_drawing(8.4, 4.6) as (figure, [axes]):
-        for run in sorted(timed, key=lambda run: named.index(run.system) if run.system in named else len(named)):
+        for run in sorted(
+            timed, key=lambda run: named.index(run.system) if run.system in named else len(named)
+        ):
             row, x = report.row(run.system), [1000 * run.latency.median]
             if run.system not in named:
                 axes.plot(x, [row.mean], "o", markersize=4, color=FAINT, zorder=1)
                 continue
             pen = _pen(run.system, report, named)
-            style = {"color": pen.colour, "fmt": pen.marker, "markersize": 13 if pen.marker == "*" else 7, "markeredgecolor": INK}
+            style = {
+                "color": pen.colour,
+                "fmt": pen.marker,
+                "markersize": 13 if pen.marker == "*" else 7,
+                "markeredgecolor": INK,
+            }
             reach = [[row.mean - row.low], [row.high - row.mean]]
             axes.errorbar(
-                x, [row.mean], yerr=reach, label=_label(run.system, report), elinewidth=0.8, capsize=2, markeredgewidth=0.5, **style
+                x,
+                [row.mean],
+                yerr=reach,
+                label=_label(run.system, report),
+                elinewidth=0.8,
+                capsize=2,
+                markeredgewidth=0.5,
+                **style,
             )
-        axes.set(xscale="log", xlabel="median milliseconds of a query", ylabel=f"{report.plan.primary}, 95 % interval")
+        axes.set(
+            xscale="log",
+            xlabel="median milliseconds of a query",
+            ylabel=f"{report.plan.primary}, 95 % interval",
+        )
         axes.xaxis.set_major_locator(axes.xaxis.get_major_locator().__class__(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(lambda milliseconds, _: f"{milliseconds:g}")
         axes.xaxis.set_minor_formatter(lambda *_: "")
@@ -125,7 +167,9 @@ def pace(report: Report) -> Plot:
 
 
 def rival(report: Report) -> str:
-    """The system that the plan expected to be best, else the best that is not the baseline, else the baseline, which is alone."""
+    """The system that the plan expected to be best, else the best that is not the baseline, else the
+    baseline, which is alone.
+    """
     others = [run.system for run in report.runs if run.system != report.plan.baseline]
     if report.plan.expected in others:
         return report.plan.expected
@@ -133,7 +177,9 @@ def rival(report: Report) -> str:
 
 
 def shown_systems(report: Report) -> list[str]:
-    """The systems that the plots name, best first: of many the baseline, its rival, and the best others that are no controls."""
+    """The systems that the plots name, best first: of many the baseline, its rival, and the best others that
+    are no controls.
+    """
     systems = [run.system for run in report.runs]
     if len(systems) <= _MOST:
         return systems
@@ -143,7 +189,8 @@ def shown_systems(report: Report) -> list[str]:
     return [system for system in systems if system in kept]
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _known(report: Report, systems: Sequence[str]) -> list[str]:
@@ -168,11 +215,17 @@ def _pen(name: str, report: Report, drawn: Sequence[str]) -> Pen:
         return BASELINE_COLOUR
     if name == rival(report):
         return BEST
-    return line_pen([system for system in drawn if system not in (report.plan.baseline, rival(report))].index(name))
+    return line_pen(
+        [system for system in drawn if system not in (report.plan.baseline, rival(report))].index(name)
+    )
 
 
 def _label(name: str, report: Report) -> str:
-    return short_label(name) + " (baseline)" * (name == report.plan.baseline) + " (expected)" * (name == report.plan.expected)
+    return (
+        short_label(name)
+        + " (baseline)" * (name == report.plan.baseline)
+        + " (expected)" * (name == report.plan.expected)
+    )
 
 
 def _told(report: Report, reached: dict[str, list[Estimate]], depth: int) -> str:
@@ -195,5 +248,14 @@ def _at(run: Run, report: Report) -> str:
 
 
 def _timed(run: Run, report: Report) -> dict[str, Any]:
-    row, milliseconds = report.row(run.system), {"ms": 1000 * run.latency.median, "ms 95 %": 1000 * run.latency.p95}
-    return {"system": run.system, **milliseconds, report.plan.primary: row.mean, "low": row.low, "high": row.high}
+    row, milliseconds = (
+        report.row(run.system),
+        {"ms": 1000 * run.latency.median, "ms 95 %": 1000 * run.latency.p95},
+    )
+    return {
+        "system": run.system,
+        **milliseconds,
+        report.plan.primary: row.mean,
+        "low": row.low,
+        "high": row.high,
+    }

@@ -1,4 +1,6 @@
-"""The plots of a run's events, or of several runs: how the ballots fell, how the graph grew, and which tools were used."""
+"""The plots of a run's events, or of several runs: how the ballots fell, how the graph grew, and which tools
+were used.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ BALLOTS = {  # in this order along a bar
     "neither": Pen("#CC79A7", hatch="xxxx"),
     "not asked": Pen("#FFFFFF"),
 }
-USES = {"returned": Pen("#56B4E9"), "failed": Pen("#D55E00", hatch="xxxx"), "asked for again, not called": Pen("#FFFFFF")}
+USES = {
+    "returned": Pen("#56B4E9"),
+    "failed": Pen("#D55E00", hatch="xxxx"),
+    "asked for again, not called": Pen("#FFFFFF"),
+}
 NODES, EDGES = Pen("#0072B2", "o"), Pen("#D55E00", "s", (0, (5, 2)))
 FAINT_LINE = {"color": FAINT, "linewidth": 0.8}
 _MOST = 8  # runs whose lines can be told apart
@@ -45,7 +51,8 @@ TICKS = 12  # writes that can be named below the line
 
 
 def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
-    """The events of each run by its name: of a trace or of plain events, of several traces, or of several of either by name.
+    """The events of each run by its name: of a trace or of plain events, of several traces, or of several of
+    either by name.
 
     Raises BadInput for anything else, and for two traces of one name.
     """
@@ -56,21 +63,34 @@ def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
     items: list[Any] = list(what) if isinstance(what, Iterable) else [what]
     if items and all(isinstance(item, Trace) for item in items):
         if len({item.run for item in items}) < len(items):
-            raise BadInput("two of these traces have the same name; give them as a dictionary, each under a name of its own")
+            raise BadInput(
+                "two of these traces have the same name; give them as a dictionary, each under a name of its own"
+            )
         return {item.run: item.events for item in items}
     return {"": _events(items)}
 
 
 def ballots(what: Runs) -> Plot:
-    """How the ballots of each vote fell, and which share agreed; of several runs how often each outcome of a vote came about."""
+    """How the ballots of each vote fell, and which share agreed; of several runs how often each outcome of a
+    vote came about.
+    """
     runs = runs_of(what)
     votes = [(name, event) for name, events in runs.items() for event in events if isinstance(event, Voted)]
     polled = [(name, vote) for name, vote in votes if vote.asked]
     if not polled:
-        return nothing(f"there is no vote in {_these(runs)}" if not votes else f"no ballot was asked for in {_these(runs)}")
-    rows = [{"run": name, "step": vote.step, "choice": vote.choice, **_cast(vote), "agreement": vote.agreement} for name, vote in polled]
+        return nothing(
+            f"there is no vote in {_these(runs)}"
+            if not votes
+            else f"no ballot was asked for in {_these(runs)}"
+        )
+    rows = [
+        {"run": name, "step": vote.step, "choice": vote.choice, **_cast(vote), "agreement": vote.agreement}
+        for name, vote in polled
+    ]
     agreed = sum(vote.agreement for _, vote in polled) / len(polled)
-    unpolled = f", {len(votes) - len(polled)} turns went on without a vote" if len(votes) > len(polled) else ""
+    unpolled = (
+        f", {len(votes) - len(polled)} turns went on without a vote" if len(votes) > len(polled) else ""
+    )
     said = f"Ballots of {len(polled)} vote{'s' * (len(polled) != 1)} in {_these(runs)}: mean agreement {agreed:.0%}{unpolled}."
     if len(runs) > 1:
         return _kinds_of_votes([vote for _, vote in polled], said, rows)
@@ -80,7 +100,8 @@ def ballots(what: Runs) -> Plot:
 
 
 def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
-    """How many nodes and edges the graph had after each write, and where a write was refused; of several runs, a line for each.
+    """How many nodes and edges the graph had after each write, and where a write was refused; of several
+    runs, a line for each.
 
     `nodes` and `edges` are those the graph had before.
     """
@@ -100,20 +121,34 @@ def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
 
 
 def tool_use(what: Runs) -> Plot:
-    """How often each tool was called, how often it failed, and how often a call was proposed again and not made."""
+    """How often each tool was called, how often it failed, and how often a call was proposed again and not
+    made.
+    """
     runs = runs_of(what)
-    called = [(name, event) for name, events in runs.items() for event in events if isinstance(event, ToolReturned)]
-    skipped = Counter(call.tool for events in runs.values() for event in events if isinstance(event, Chose) for call in event.skipped)
+    called = [
+        (name, event) for name, events in runs.items() for event in events if isinstance(event, ToolReturned)
+    ]
+    skipped = Counter(
+        call.tool
+        for events in runs.values()
+        for event in events
+        if isinstance(event, Chose)
+        for call in event.skipped
+    )
     calls = Counter(event.call.tool for _, event in called)
     tools = sorted({*calls, *skipped}, key=lambda tool: (-calls[tool], tool))
     if not tools:
         return nothing(f"no tool was called in {_these(runs)}")
     failed = Counter(event.call.tool for _, event in called if event.failed)
     users = Counter(tool for _, tool in {(name, event.call.tool) for name, event in called})
-    parts = (("returned", [calls[tool] - failed[tool] for tool in tools]), ("failed", [failed[tool] for tool in tools]))
+    parts = (
+        ("returned", [calls[tool] - failed[tool] for tool in tools]),
+        ("failed", [failed[tool] for tool in tools]),
+    )
     bars = dict((*parts, ("asked for again, not called", [skipped[tool] for tool in tools])))
     rows = [
-        {"tool": tool, **{use: numbers[place] for use, numbers in bars.items()}, "runs": users[tool]} for place, tool in enumerate(tools)
+        {"tool": tool, **{use: numbers[place] for use, numbers in bars.items()}, "runs": users[tool]}
+        for place, tool in enumerate(tools)
     ]
     words = [f"{calls[tool]}" + f" in {users[tool]} of {len(runs)} runs" * (len(runs) > 1) for tool in tools]
     with plot_drawing(7.6, 1.05 + 0.38 * len(tools)) as (figure, [axes]):
@@ -123,13 +158,22 @@ def tool_use(what: Runs) -> Plot:
         axes.set_xlabel("calls")
         legend_below(figure)
         totals = ", ".join(f"{tool} {calls[tool]}" for tool in tools)
-        return plot(figure, f"Calls of tools in {_these(runs)}: {totals}; {sum(failed.values())} failed.", rows)
+        return plot(
+            figure, f"Calls of tools in {_these(runs)}: {totals}; {sum(failed.values())} failed.", rows
+        )
 
 
-# --- ballots ----------------------------------------------------------------------------------------------------------
+# --- ballots
+# ----------------------------------------------------------------------------------------------------------
 
 
-def _ballot_bars(bars: Sequence[str], votes: Sequence[Voted], words: Sequence[str], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
+def _ballot_bars(
+    bars: Sequence[str],
+    votes: Sequence[Voted],
+    words: Sequence[str],
+    said: str,
+    rows: Sequence[Mapping[str, Json]],
+) -> Plot:
     """A bar of ballots for each vote, with some words behind it."""
     parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
     with plot_drawing(7.6, 1.05 + 0.38 * len(bars)) as (figure, [axes]):
@@ -143,12 +187,18 @@ def _ballot_bars(bars: Sequence[str], votes: Sequence[Voted], words: Sequence[st
 
 def _kinds_of_votes(votes: Sequence[Voted], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
     """The different outcomes of votes, the most frequent first."""
-    kinds = Counter((vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible) for vote in votes)
+    kinds = Counter(
+        (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible) for vote in votes
+    )
     common = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
-    example = {(vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible): vote for vote in votes}
+    example = {
+        (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible): vote for vote in votes
+    }
     chosen = [example[kind] for kind in common]
     bars = [f"{kinds[kind]} vote{'s' * (kinds[kind] != 1)}" for kind in common]
-    return _ballot_bars(bars, chosen, [f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in chosen], said, rows)
+    return _ballot_bars(
+        bars, chosen, [f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in chosen], said, rows
+    )
 
 
 def _cast(vote: Voted) -> dict[str, int]:
@@ -156,7 +206,8 @@ def _cast(vote: Voted) -> dict[str, int]:
     return {"RETRIEVE": vote.retrieves, "INSERT": vote.inserts, "neither": vote.invalid, "not asked": left}
 
 
-# --- growth -----------------------------------------------------------------------------------------------------------
+# --- growth
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Json]]:
@@ -168,46 +219,85 @@ def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Js
             diff, writes = event.diff, writes + 1
             nodes += len(diff.added_nodes) - len(diff.removed_nodes)
             edges += len(diff.added_edges) - len(diff.removed_edges)
-            rows.append({"write": writes, "step": event.step, "what": f"{diff}", "nodes": nodes, "edges": edges})
+            rows.append(
+                {"write": writes, "step": event.step, "what": f"{diff}", "nodes": nodes, "edges": edges}
+            )
         elif isinstance(event, Refused) and event.writing:
-            rows.append({"write": writes, "step": event.step, "what": "refused", "nodes": nodes, "edges": edges})
+            rows.append(
+                {"write": writes, "step": event.step, "what": "refused", "nodes": nodes, "edges": edges}
+            )
     return rows
 
 
-def _growth_of_one(sizes: Sequence[Mapping[str, Json]], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
-    """Nodes and edges after each write, a dotted line where a step ends, and a cross before the write at which something was refused."""
+def _growth_of_one(
+    sizes: Sequence[Mapping[str, Json]], said: str, rows: Sequence[Mapping[str, Json]]
+) -> Plot:
+    """Nodes and edges after each write, a dotted line where a step ends, and a cross before the write at
+    which something was refused.
+    """
     grown = [row for row in sizes if row["what"] != "refused"]
     refused = [row["write"] + 0.5 for row in sizes if row["what"] == "refused"]
     places = [row["write"] for row in grown]
     with plot_drawing(7.6, 3.6) as (figure, [axes]):
         for what, pen in (("nodes", NODES), ("edges", EDGES)):
             axes.plot(places, [row[what] for row in grown], label=what, clip_on=False, **pen.line)
-            axes.annotate(f"{grown[-1][what]}", (places[-1], grown[-1][what]), xytext=(7, -3), textcoords="offset points", fontsize=9)
+            axes.annotate(
+                f"{grown[-1][what]}",
+                (places[-1], grown[-1][what]),
+                xytext=(7, -3),
+                textcoords="offset points",
+                fontsize=9,
+            )
         if refused:
-            axes.plot(refused, [0] * len(refused), "x", color=INK, label="something refused", clip_on=False, zorder=5)
+            axes.plot(
+                refused,
+                [0] * len(refused),
+                "x",
+                color=INK,
+                label="something refused",
+                clip_on=False,
+                zorder=5,
+            )
         for row, following in pairwise(grown[1:]):
             if following["step"] != row["step"]:
                 axes.axvline(row["write"] + 0.5, color=MUTED, linewidth=0.8, linestyle=":")
         every = len(places) // TICKS + 1
-        axes.set_xticks(places[::every], ["start", *(f"{row['write']}\nstep {row['step']}" for row in grown[1:])][::every])
+        axes.set_xticks(
+            places[::every], ["start", *(f"{row['write']}\nstep {row['step']}" for row in grown[1:])][::every]
+        )
         axes.set(ylabel="in the graph", ylim=(0, None), xlim=(-0.2, places[-1] + 0.6), xlabel="write")
         legend_below(figure)
         return plot(figure, said, rows)
 
 
-def _growth_of_many(grown: Mapping[str, Sequence[Mapping[str, Json]]], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
-    """Nodes and edges after each step, a line for each run; of many runs the lines are pale, and one says the median."""
+def _growth_of_many(
+    grown: Mapping[str, Sequence[Mapping[str, Json]]], said: str, rows: Sequence[Mapping[str, Json]]
+) -> Plot:
+    """Nodes and edges after each step, a line for each run; of many runs the lines are pale, and one says the
+    median.
+    """
     by_step = {name: _at_steps(sizes) for name, sizes in grown.items()}
     last = max(map(len, by_step.values()))
     with plot_drawing(9, 4.2, columns=2) as (figure, panels):
         for axes, what in zip(panels, ("nodes", "edges"), strict=True):
             for number, (name, sizes) in enumerate(by_step.items()):
-                look = FAINT_LINE if len(grown) > _MOST else {"label": short_label(name), **line_pen(number).line}
+                look = (
+                    FAINT_LINE
+                    if len(grown) > _MOST
+                    else {"label": short_label(name), **line_pen(number).line}
+                )
                 axes.plot(range(len(sizes)), [row[what] for row in sizes], **look)
             if len(grown) > _MOST:
-                reached = [[sizes[step][what] for sizes in by_step.values() if step < len(sizes)] for step in range(last)]
-                middle = [median(sizes) for sizes in reached if len(sizes) >= 3]  # of one run or two it is no middle
-                axes.plot(range(len(middle)), middle, label="median, where 3 runs or more came so far", **NODES.line)
+                reached = [
+                    [sizes[step][what] for sizes in by_step.values() if step < len(sizes)]
+                    for step in range(last)
+                ]
+                middle = [
+                    median(sizes) for sizes in reached if len(sizes) >= 3
+                ]  # of one run or two it is no middle
+                axes.plot(
+                    range(len(middle)), middle, label="median, where 3 runs or more came so far", **NODES.line
+                )
             axes.set(title=what, xlabel="after step", ylim=(0, None))
             whole_numbers(axes.xaxis)
         legend_below(figure)
@@ -227,5 +317,7 @@ def _events(run: Trace | Iterable[Any]) -> tuple[Event, ...]:
     events = run.events if isinstance(run, Trace) else tuple(run) if isinstance(run, Iterable) else (run,)
     for event in events:
         if not isinstance(event, Event):
-            raise BadInput(f"a plot of a run needs its events or its trace (loop.trace.load), not {type(event).__name__}")
+            raise BadInput(
+                f"a plot of a run needs its events or its trace (loop.trace.load), not {type(event).__name__}"
+            )
     return events

@@ -1,4 +1,6 @@
-"""The picture of two texts side by side: verdict and gauge, the texts, their skeletons, what answers what, and who plays whom."""
+"""The picture of two texts side by side: verdict and gauge, the texts, their skeletons, what answers what,
+and who plays whom.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ FONT, LEADING, PADDING, _GAP = 13.0, 17.0, 8.0, 6.0
 _ROWS = 8  # rows of a section; the table has them all
 LINES = 5  # lines of a unit
 _INK, _MUTED = "#222", "#595959"
-_JOINS, DENIES, STANDS = "#0072B2", "#9C4400", "#00614A"  # Okabe and Ito's blue; their vermilion and green, dark enough for text
+_JOINS, DENIES, STANDS = (
+    "#0072B2",
+    "#9C4400",
+    "#00614A",
+)  # Okabe and Ito's blue; their vermilion and green, dark enough for text
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
 
 _Look = Mapping[str, object]
@@ -28,7 +34,9 @@ ASIDE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
 
 @dataclass(frozen=True)
 class Unit:
-    """A sentence, an event or a skeleton: its words, whether it denies something, and what else is to be said of it."""
+    """A sentence, an event or a skeleton: its words, whether it denies something, and what else is to be said
+    of it.
+    """
 
     text: str
     denied: bool = False
@@ -47,19 +55,30 @@ class PictureRow:
     @property
     def clash(self) -> bool:
         """Whether the two answer each other though one denies and the other does not."""
-        return self.similarity is not None and self.left is not None and self.right is not None and self.left.denied != self.right.denied
+        return (
+            self.similarity is not None
+            and self.left is not None
+            and self.right is not None
+            and self.left.denied != self.right.denied
+        )
 
     @property
     def between(self) -> str:
         """What stands between the two, in words."""
         if self.left is None or self.right is None:
             return "no counterpart"
-        return "not compared" if self.similarity is None else f"{self.similarity:.{self.places}f}".replace("-", "\u2212")
+        return (
+            "not compared"
+            if self.similarity is None
+            else f"{self.similarity:.{self.places}f}".replace("-", "\u2212")
+        )
 
 
 @dataclass(frozen=True)
 class Section:
-    """Rows of one kind under a heading; a match of a similarity below `least` is drawn, but does not count as one."""
+    """Rows of one kind under a heading; a match of a similarity below `least` is drawn, but does not count as
+    one.
+    """
 
     name: str
     rows: tuple[PictureRow, ...]
@@ -95,7 +114,11 @@ class PicturePart:
 def picture(told: Likeness, alt: str) -> Markup:
     """A comparison as an SVG that needs nothing else. What finds no room is counted in it."""
     placed, y = [], 16.0
-    for part in (*_head(told), *(part for section in told.sections for part in _section(section)), *_roles(told)):
+    for part in (
+        *_head(told),
+        *(part for section in told.sections for part in _section(section)),
+        *_roles(told),
+    ):
         placed.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
         y += part.height
     paper = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=y + 5, rx=4, fill="#fff", stroke="#DDD")
@@ -109,7 +132,8 @@ def picture(told: Likeness, alt: str) -> Markup:
     return keyed(drawing)
 
 
-# --- words --------------------------------------------------------------------------------------------------------------
+# --- words
+# --------------------------------------------------------------------------------------------------------------
 
 
 def _more(left_out: int) -> list[str]:
@@ -120,19 +144,24 @@ def _text(text: str, x: float, y: float, **look: object) -> Markup:
     return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": _INK, **look})
 
 
-# --- head ---------------------------------------------------------------------------------------------------------------
+# --- head
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def _head(told: Likeness) -> Iterator[PicturePart]:
     """The verdict, why, the gauge, and what the two columns are."""
     lines, _ = fitted(told.headline, _WIDTH - 2 * _EDGE - 30, 17, 2)
-    title = [_text(line, _LEFT + 30, 16 + 21 * number, font_size=17.0, font_weight="bold") for number, line in enumerate(lines)]
+    title = [
+        _text(line, _LEFT + 30, 16 + 21 * number, font_size=17.0, font_weight="bold")
+        for number, line in enumerate(lines)
+    ]
     yield PicturePart(joined([_sign(told.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
     for reason in told.reasons:
         lines, left_out = fitted(reason, _WIDTH - 2 * _EDGE - 30, FONT, 4)
         lines = [*lines, *_more(left_out)]
         yield PicturePart(
-            joined(_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)), LEADING * len(lines) + 3
+            joined(_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)),
+            LEADING * len(lines) + 3,
         )
     drawn, height = gauge(told.raw, told.skeleton, told.thresholds, (_LEFT + 84, _WIDTH - _EDGE - 64))
     yield PicturePart(element("g", drawn, transform="translate(0 16)"), height + 28)
@@ -141,9 +170,13 @@ def _head(told: Likeness) -> Iterator[PicturePart]:
 
 def _sign(sign: str, x: float, y: float) -> Markup:
     """A tick, a cross or an open ring with a dash: drawn, so that no font need have them."""
-    path, colour = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}.get(sign, ("M-4 0H4", _MUTED))
+    path, colour = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}.get(
+        sign, ("M-4 0H4", _MUTED)
+    )
     filled = sign in ("yes", "no")
-    ring = element("circle", cx=0, cy=0, r=10, fill=colour if filled else "#fff", stroke=colour, stroke_width=2)
+    ring = element(
+        "circle", cx=0, cy=0, r=10, fill=colour if filled else "#fff", stroke=colour, stroke_width=2
+    )
     look = {"fill": "none", "stroke_width": 2.4, "stroke_linecap": "round", "stroke_linejoin": "round"}
     stroke = element("path", d=path, stroke="#fff" if filled else colour, **look)
     return element("g", ring, stroke, transform=f"translate({x:.1f} {y:.1f})")
@@ -161,11 +194,13 @@ def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
     rule = element("path", d=f"M{_LEFT:.1f} -8H{_WIDTH - _EDGE:.1f}", stroke="#DDD")
     caption = _text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
     return PicturePart(
-        joined([rule, *drawn, *_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14), caption]), 18 * max(most, 2) + 4
+        joined([rule, *drawn, *_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14), caption]),
+        18 * max(most, 2) + 4,
     )
 
 
-# --- rows ---------------------------------------------------------------------------------------------------------------
+# --- rows
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def _section(section: Section) -> Iterator[PicturePart]:
@@ -174,7 +209,9 @@ def _section(section: Section) -> Iterator[PicturePart]:
     for row in section.rows[:_ROWS]:
         yield _row(row, section)
     if left_out := section.rows[_ROWS:]:
-        yield _aside(f"… and {len(left_out):,} more rows that are not drawn: {_counted(left_out)}. The table has them all.")
+        yield _aside(
+            f"… and {len(left_out):,} more rows that are not drawn: {_counted(left_out)}. The table has them all."
+        )
     yield PicturePart(Markup(""), 8)
 
 
@@ -185,23 +222,37 @@ def _heading(name: str, note: str) -> PicturePart:
 
 def _aside(words: str) -> PicturePart:
     lines, _ = fitted(words, _WIDTH - 2 * _EDGE, 12, 3)
-    return PicturePart(joined(_text(line, _LEFT, 12 + 16 * number, **ASIDE) for number, line in enumerate(lines)), 16 * len(lines) + 4)
+    return PicturePart(
+        joined(_text(line, _LEFT, 12 + 16 * number, **ASIDE) for number, line in enumerate(lines)),
+        16 * len(lines) + 4,
+    )
 
 
 def _counted(rows: Sequence[PictureRow]) -> str:
     """What some rows are, in numbers."""
     ours, theirs = sum(row.right is None for row in rows), sum(row.left is None for row in rows)
-    named = ((len(rows) - ours - theirs, "in pairs"), (ours, "alone on the left"), (theirs, "alone on the right"))
+    named = (
+        (len(rows) - ours - theirs, "in pairs"),
+        (ours, "alone on the left"),
+        (theirs, "alone on the right"),
+    )
     return ", ".join(f"{count:,} {what}" for count, what in named if count)
 
 
 def _row(row: PictureRow, section: Section) -> PicturePart:
     """A row: its boxes of one height, and between them what joins them."""
-    boxes = [(list(_lines(unit, section.lines)), x) for unit, x in ((row.left, _LEFT), (row.right, RIGHT)) if unit is not None]
+    boxes = [
+        (list(_lines(unit, section.lines)), x)
+        for unit, x in ((row.left, _LEFT), (row.right, RIGHT))
+        if unit is not None
+    ]
     height = LEADING * max(len(lines) for lines, _ in boxes) + 2 * PADDING - 3
     alone = len(boxes) == 1
     return PicturePart(
-        joined([*_joint(row, section.least, height / 2), *(_box(lines, x, height, alone) for lines, x in boxes)]), height + _GAP
+        joined(
+            [*_joint(row, section.least, height / 2), *(_box(lines, x, height, alone) for lines, x in boxes)]
+        ),
+        height + _GAP,
     )
 
 
@@ -218,13 +269,21 @@ def _lines(unit: Unit, most: int) -> Iterator[tuple[str, _Look]]:
 
 def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: bool) -> Markup:
     """Words in a frame; the frame of a unit that stands alone is dashed."""
-    frame = {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"} if alone else {"fill": "#F3F5F7", "stroke": "#B5BCC4"}
-    words = [_text(line, x + PADDING, PADDING + 10 + LEADING * number, **look) for number, (line, look) in enumerate(lines)]
+    frame = (
+        {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"}
+        if alone
+        else {"fill": "#F3F5F7", "stroke": "#B5BCC4"}
+    )
+    words = [
+        _text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
+        for number, (line, look) in enumerate(lines)
+    ]
     return joined([element("rect", x=x, y=0.5, width=COLUMN, height=height - 1, rx=5, **frame), *words])
 
 
 def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Markup]:
-    """What joins two units: a line as thick as they are alike, with their similarity on it; words where a unit stands alone.
+    """What joins two units: a line as thick as they are alike, with their similarity on it; words where a
+    unit stands alone.
 
     The line ends `short` of both columns.
     """
@@ -233,10 +292,22 @@ def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Ma
     if row.similarity < least:
         look = {"stroke": "#777", "stroke_width": 1.5, "stroke_dasharray": "3 3"}
     else:
-        look = {"stroke": DENIES if row.clash else _JOINS, "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2}
+        look = {
+            "stroke": DENIES if row.clash else _JOINS,
+            "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2,
+        }
     line = element("path", d=f"M{_LEFT + COLUMN + short:.1f} {y:.1f}H{RIGHT - short:.1f}", **look)
     half = 22 if row.places == 2 else 27
-    pill = element("rect", x=_WIDTH / 2 - half, y=y - 10, width=2 * half, height=20, rx=10, fill="#fff", stroke=look["stroke"])
+    pill = element(
+        "rect",
+        x=_WIDTH / 2 - half,
+        y=y - 10,
+        width=2 * half,
+        height=20,
+        rx=10,
+        fill="#fff",
+        stroke=look["stroke"],
+    )
     parts = [line, pill, _text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")]
     if row.clash:
         parts.append(_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL))
@@ -252,10 +323,22 @@ def _roles(told: Likeness) -> Iterator[PicturePart]:
         colour, dashes = (_JOINS, None) if each.agrees else ("#777", "3 3")
         look = {"stroke": colour, "stroke_width": min(1.5 + each.times, 6), "stroke_dasharray": dashes}
         line = element("path", d=f"M{_LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
-        pill = element("rect", x=_WIDTH / 2 - 22, y=-1, width=44, height=20, rx=10, fill="#fff", stroke=colour)
-        number = _text(f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)", _WIDTH / 2, 13.5, text_anchor="middle")
+        pill = element(
+            "rect", x=_WIDTH / 2 - 22, y=-1, width=44, height=20, rx=10, fill="#fff", stroke=colour
+        )
+        number = _text(
+            f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)",
+            _WIDTH / 2,
+            13.5,
+            text_anchor="middle",
+        )
         ours = _text(_noun(each.source), _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
-        yield PicturePart(joined([ours, line, pill, number, _text(_noun(each.target), RIGHT + 2, 13.5, font_weight="bold")]), 24)
+        yield PicturePart(
+            joined(
+                [ours, line, pill, number, _text(_noun(each.target), RIGHT + 2, 13.5, font_weight="bold")]
+            ),
+            24,
+        )
     if left_out := told.roles[_ROWS:]:
         yield _aside(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
 

@@ -15,7 +15,14 @@ from kgot_lab.analogy.material import described
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.draw.markup import Markup, element, image, joined
 from kgot_lab.draw.structure.picture import Likeness, PictureRow, Section, picture
-from kgot_lab.draw.structure.words import KeptAlignment, Rules, TextSide, comparison, likeness_in_words, signed_delta
+from kgot_lab.draw.structure.words import (
+    KeptAlignment,
+    Rules,
+    TextSide,
+    comparison,
+    likeness_in_words,
+    signed_delta,
+)
 from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -38,13 +45,16 @@ def structure(
     aligner: Verifier | None = None,
     thresholds: Thresholds | None = None,
 ) -> StructureView:
-    """Two texts side by side: how alike they and their skeletons are, what answers what in them, and what that says of an edge.
+    """Two texts side by side: how alike they and their skeletons are, what answers what in them, and what
+    that says of an edge.
 
-    `what` is a Pair of `compare_texts`, a delta edge, or several of these (a FoundEdges too): then the one with the largest delta
-    is shown, and `of` shows another. `texts` gives the text of each id, or is the graph they are in; a Pair of two texts needs none, and
-    takes from it the names they have there. `skeletons` gives the skeleton of a text, for edges that do not keep theirs. `aligner` lays
-    two texts side by side where that is not at hand; an edge keeps only the verdict. Without `thresholds` those count that an edge keeps,
-    or else the specified ones. Raises BadInput for an edge without both similarities, for an id without a text, and for no edges.
+    `what` is a Pair of `compare_texts`, a delta edge, or several of these (a FoundEdges too): then the one
+    with the largest delta is shown, and `of` shows another. `texts` gives the text of each id, or is the
+    graph they are in; a Pair of two texts needs none, and takes from it the names they have there.
+    `skeletons` gives the skeleton of a text, for edges that do not keep theirs. `aligner` lays two texts side
+    by side where that is not at hand; an edge keeps only the verdict. Without `thresholds` those count that
+    an edge keeps, or else the specified ones. Raises BadInput for an edge without both similarities, for an
+    id without a text, and for no edges.
     """
     known, names = _known(texts)
     source = _Source(_in_order(what), known, names, skeletons or {}, (aligner, thresholds))
@@ -63,38 +73,65 @@ class StructureView:
     _source: _Source = field(compare=False)
 
     def of(self, which: Edge | Pair | int) -> StructureView:
-        """The same view of another edge or pair, or of the edge with this number in `choices`; raises BadInput."""
+        """The same view of another edge or pair, or of the edge with this number in `choices`; raises
+        BadInput.
+        """
         return self._source.view(which)
 
     def choices(self, *, limit: int = 50) -> Table:
         """The edges there are to choose from, by delta, the vetoed ones last; at most `limit` of them."""
         edges, name = self._source.edges, self._source.name
         rows = [
-            (str(number), name(edge.source), name(edge.target), signed_delta(_pair(edge).delta), str(edge.properties.get("veto") or ""))
+            (
+                str(number),
+                name(edge.source),
+                name(edge.target),
+                signed_delta(_pair(edge).delta),
+                str(edge.properties.get("veto") or ""),
+            )
             for number, edge in enumerate(edges[:limit], 1)
         ]
         return Table((Sheet(("number", "one", "other", "delta", "veto"), tuple(rows), len(edges), "Edges"),))
 
     def table(self) -> Table:
-        """Everything that the picture shows and nothing cut: the verdict, the texts, what answers what, and who plays whom."""
+        """Everything that the picture shows and nothing cut: the verdict, the texts, what answers what, and
+        who plays whom.
+        """
         told, (one, other) = self._told, self._told.titles
         numbers = [
             ("texts, cosine", f"{told.raw:.3f}"),
             ("skeletons, cosine", f"{told.skeleton:.3f}"),
             ("delta", signed_delta(self.pair.delta)),
         ]
-        said = [("verdict", told.headline), *(("why", reason) for reason in told.reasons), *numbers, ("band", self.pair.band)]
-        sheets = [_whole("The verdict", ("", "in words"), said), _whole("The texts", told.titles, [self.texts])]
+        said = [
+            ("verdict", told.headline),
+            *(("why", reason) for reason in told.reasons),
+            *numbers,
+            ("band", self.pair.band),
+        ]
+        sheets = [
+            _whole("The verdict", ("", "in words"), said),
+            _whole("The texts", told.titles, [self.texts]),
+        ]
         for part in told.sections:
-            sheets.append(_whole(part.name, (one, "similarity", other, "remarks"), [_cells(row, part) for row in part.rows]))
+            sheets.append(
+                _whole(
+                    part.name, (one, "similarity", other, "remarks"), [_cells(row, part) for row in part.rows]
+                )
+            )
         if not told.roles:
             return Table(tuple(sheets))
-        who = [(each.source, f"{each.times:,}", each.target, "yes" if each.agrees else "no") for each in told.roles]
+        who = [
+            (each.source, f"{each.times:,}", each.target, "yes" if each.agrees else "no")
+            for each in told.roles
+        ]
         return Table((*sheets, _whole("Who plays whom", (one, "times", other, "one to one"), who)))
 
     def html(self) -> Markup:
         """The picture, and below it the tables, folded away: a piece of a page."""
-        tables = element("details", element("summary", "The same as tables, with every text in full"), self.table().html)
+        tables = element(
+            "details", element("summary", "The same as tables, with every text in full"), self.table().html
+        )
         return joined([image(self.svg, self.alt), tables])
 
     def save(self, path: Path | str) -> Path:
@@ -114,12 +151,15 @@ class StructureView:
         return f"<StructureView: {harmless(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
 
 
-# --- what is shown ------------------------------------------------------------------------------------------------------
+# --- what is shown
+# ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What views can be made of: edges to choose from, what is known of their texts, and what they are judged by."""
+    """What views can be made of: edges to choose from, what is known of their texts, and what they are judged
+    by.
+    """
 
     edges: tuple[Edge, ...]
     texts: Texts | None
@@ -148,21 +188,27 @@ class _Source:
 
     def _numbered(self, number: int) -> Edge:
         if not 1 <= number <= len(self.edges):
-            raise BadInput(f"there is no edge number {number} among the {len(self.edges):,} to choose from: see choices()")
+            raise BadInput(
+                f"there is no edge number {number} among the {len(self.edges):,} to choose from: see choices()"
+            )
         return self.edges[number - 1]
 
     def _side(self, shown: Edge | Pair, pair: Pair, place: int) -> TextSide:
         """One of the two texts with all that is known of it."""
         title, text = self._text(shown, (pair.source, pair.target)[place], place)
         leaks = getattr(self.skeletons, "leaks", {})
-        return TextSide(title, text, pair.skeletons[place] or self.skeletons.get(text, ""), tuple(leaks.get(text, ())))
+        return TextSide(
+            title, text, pair.skeletons[place] or self.skeletons.get(text, ""), tuple(leaks.get(text, ()))
+        )
 
     def _text(self, shown: Edge | Pair, id: str, place: int) -> tuple[str, str]:
         """The title and the words behind an id; the ends of a Pair may be texts themselves. Raises BadInput."""
         if self.texts is not None and id in self.texts:
             return self.name(id), self.texts[id]
         if isinstance(shown, Edge):
-            told = "none was given" if self.texts is None else f"it is not among the {len(self.texts):,} given"
+            told = (
+                "none was given" if self.texts is None else f"it is not among the {len(self.texts):,} given"
+            )
             raise BadInput(
                 f"the text of {id[:80]!r} is needed, and {told}: give texts=graph, the graph that the edges are of, or texts={{id: text}}"
             )
@@ -174,7 +220,9 @@ class _Source:
         aligner, thresholds = self.judge
         own = _thresholds(shown.properties.get("thresholds")) if isinstance(shown, Edge) else None
         whence = "given" if thresholds else "kept with the edge" if own else "of the specification"
-        return Rules(thresholds or own or SPECIFIED, whence, getattr(aligner, "limits", None) or Cutoffs(), kept)
+        return Rules(
+            thresholds or own or SPECIFIED, whence, getattr(aligner, "limits", None) or Cutoffs(), kept
+        )
 
 
 def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
@@ -183,11 +231,15 @@ def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
         return texts, {}
     if not isinstance(texts, PropertyGraph):
         raise BadInput(f"texts is a graph, or the text of each id: {{id: text}}, not {type(texts).__name__}")
-    return described(texts), {node.id: str(node.properties["name"]) for node in texts.nodes if node.properties.get("name")}
+    return described(texts), {
+        node.id: str(node.properties["name"]) for node in texts.nodes if node.properties.get("name")
+    }
 
 
 def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
-    """The edges to choose from: by delta, the largest first, the vetoed ones last. Raises BadInput where there are none."""
+    """The edges to choose from: by delta, the largest first, the vetoed ones last. Raises BadInput where
+    there are none.
+    """
     if isinstance(what, Pair):
         return ()
     several = what if isinstance(what, Iterable) and not isinstance(what, str) else [what]
@@ -195,8 +247,20 @@ def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     if odd := [edge for edge in edges if not isinstance(edge, Edge)]:
         raise BadInput(f"{NEITHER} or several, not {type(odd[0]).__name__}")
     if not edges:
-        raise BadInput("there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts")
-    return tuple(sorted(edges, key=lambda edge: (bool(edge.properties.get("veto")), -_pair(edge).delta, edge.source, edge.target)))
+        raise BadInput(
+            "there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts"
+        )
+    return tuple(
+        sorted(
+            edges,
+            key=lambda edge: (
+                bool(edge.properties.get("veto")),
+                -_pair(edge).delta,
+                edge.source,
+                edge.target,
+            ),
+        )
+    )
 
 
 def _pair(edge: Edge) -> Pair:
@@ -204,7 +268,11 @@ def _pair(edge: Edge) -> Pair:
     said = edge.properties
     raw, skeleton = (_number(edge, name) for name in ("raw", "skeleton"))
     ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
-    kept = KeptAlignment(_number(edge, "alignment_score"), str(said.get("veto") or "")) if "alignment_score" in said else None
+    kept = (
+        KeptAlignment(_number(edge, "alignment_score"), str(said.get("veto") or ""))
+        if "alignment_score" in said
+        else None
+    )
     return Pair(edge.source, edge.target, raw, skeleton, ends, kept)
 
 
@@ -221,7 +289,9 @@ def _number(edge: Edge, name: str) -> float:
 def _sound(pair: Pair) -> Pair:
     """A pair whose similarities are cosines; raises BadInput."""
     if not all(abs(cosine) <= 1 for cosine in (pair.raw, pair.skeleton)):
-        raise BadInput(f"a similarity is a cosine, from -1 to 1; this pair has {pair.raw} and {pair.skeleton}")
+        raise BadInput(
+            f"a similarity is a cosine, from -1 to 1; this pair has {pair.raw} and {pair.skeleton}"
+        )
     return pair
 
 
@@ -237,8 +307,16 @@ def _thresholds(kept: Json) -> Thresholds | None:
 def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     """A row as texts: both units, what stands between them, and what is to be said of them."""
     ours, theirs = ((unit.text, unit) if unit else ("", None) for unit in (row.left, row.right))
-    remarks = [f"{side} denies something" for side, (_, unit) in (("left", ours), ("right", theirs)) if unit and unit.denied]
-    remarks += [f"{side}: {unit.note}" for side, (_, unit) in (("left", ours), ("right", theirs)) if unit and unit.note]
+    remarks = [
+        f"{side} denies something"
+        for side, (_, unit) in (("left", ours), ("right", theirs))
+        if unit and unit.denied
+    ]
+    remarks += [
+        f"{side}: {unit.note}"
+        for side, (_, unit) in (("left", ours), ("right", theirs))
+        if unit and unit.note
+    ]
     remarks += [f"below {part.least:g}"] * (row.similarity is not None and row.similarity < part.least)
     return ours[0], row.between, theirs[0], "; ".join(remarks)
 
@@ -257,10 +335,18 @@ class _Whole(Sheet):
     @property
     def text(self) -> str:
         """The grid in plain text, long cells in several lines."""
-        grid = [[wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row] for row in (self.columns, *self.rows)]
-        widths = [max((len(line) for cell in column for line in cell), default=0) for column in zip(*grid, strict=True)]
+        grid = [
+            [wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row]
+            for row in (self.columns, *self.rows)
+        ]
+        widths = [
+            max((len(line) for cell in column for line in cell), default=0)
+            for column in zip(*grid, strict=True)
+        ]
         lines = [line for row in grid for line in zip_longest(*row, fillvalue="")]
-        return "\n".join([self.caption, *("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)])
+        return "\n".join(
+            [self.caption, *("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)]
+        )
 
 
 def _whole(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Sheet:

@@ -1,4 +1,6 @@
-"""What is told of two texts: the verdict in plain words, and which of their sentences and events answer each other."""
+"""What is told of two texts: the verdict in plain words, and which of their sentences and events answer each
+other.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _BANDS = {
 
 @dataclass(frozen=True)
 class TextSide:
-    """One of the two texts: what it is called, its words, and its skeleton with the words that leaked into it."""
+    """One of the two texts: what it is called, its words, and its skeleton with the words that leaked into
+    it.
+    """
 
     title: str
     text: str
@@ -70,8 +74,13 @@ def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Li
 
 def likeness_in_words(told: Likeness) -> str:
     """A comparison in a few sentences, for those who do not see the picture."""
-    pairs = (f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs" for part in told.sections)
-    parts = "; ".join(f"{part.name.lower()}: {counted}" for part, counted in zip(told.sections, pairs, strict=True))
+    pairs = (
+        f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs"
+        for part in told.sections
+    )
+    parts = "; ".join(
+        f"{part.name.lower()}: {counted}" for part, counted in zip(told.sections, pairs, strict=True)
+    )
     one, other = (shortened(title, 80) for title in told.titles)
     return f"{one} and {other}: {told.headline}. {' '.join(told.reasons)} {parts.capitalize()}."
 
@@ -81,19 +90,27 @@ def signed_delta(number: float) -> str:
     return f"{round(number, DIGITS) + 0.0:+.3f}".replace("-", "\u2212")
 
 
-# --- the verdict --------------------------------------------------------------------------------------------------------
+# --- the verdict
+# --------------------------------------------------------------------------------------------------------
 
 
 def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
     """The sign of the verdict, and the verdict in one line."""
     passes = bool(rules.thresholds.admits(pair.skeleton, pair.delta))
     if pair.veto:
-        return "no", "No edge: the verifier refuses it" if passes else "No edge: below the thresholds, and the verifier refuses it too"
+        return (
+            "no",
+            "No edge: the verifier refuses it"
+            if passes
+            else "No edge: below the thresholds, and the verifier refuses it too",
+        )
     if not passes:
         return "no", "No edge: below the thresholds"
     if rules.thresholds.too_short(pair) and rules.kept is None:
         return "no", "No edge: too short to compare"
-    return ("open", "An edge by its numbers, unverified here") if pair.alignment is None else ("yes", "An edge")
+    return (
+        ("open", "An edge by its numbers, unverified here") if pair.alignment is None else ("yes", "An edge")
+    )
 
 
 def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
@@ -115,7 +132,9 @@ def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
 def _measured(pair: Pair, rules: Rules) -> str:
     """How the pair stands to the thresholds."""
     least, by = rules.thresholds.skeleton, rules.thresholds.delta
-    low = [f"the skeletons are not alike enough ({_number(pair.skeleton)} of at least {least:g})"] * (round(pair.skeleton, DIGITS) < least)
+    low = [f"the skeletons are not alike enough ({_number(pair.skeleton)} of at least {least:g})"] * (
+        round(pair.skeleton, DIGITS) < least
+    )
     low += [f"the delta is too small ({signed_delta(pair.delta)} of at least {by:+g})"] * (pair.delta < by)
     if low:
         return f"By the thresholds {rules.whence}, {' and '.join(low)}.".replace("-", "\u2212")
@@ -134,7 +153,8 @@ def _number(number: float) -> str:
     return f"{number:.3f}".replace("-", "\u2212")
 
 
-# --- what answers what --------------------------------------------------------------------------------------------------
+# --- what answers what
+# --------------------------------------------------------------------------------------------------
 
 
 def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
@@ -144,7 +164,9 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
     weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
     if alignment is None:
         whole = PictureRow(_whole(sides[0].text), _whole(sides[1].text))
-        yield Section("Texts", (whole,), "an aligner would lay them side by side: give aligner=", lines=_WHOLE)
+        yield Section(
+            "Texts", (whole,), "an aligner would lay them side by side: give aligner=", lines=_WHOLE
+        )
     else:
         note, least = ("the thicker the line, the more alike", -1.0) if told else (weak, rules.limits.partner)
         yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
@@ -152,7 +174,10 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
     below = "dashed: below the threshold" * (round(pair.skeleton, DIGITS) < rules.thresholds.skeleton)
     yield Section("Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, SKELETON)
     if alignment is not None and told:
-        ours, theirs = ([Unit(event.told, event.denied) for event in text.events] for text in (alignment.source, alignment.target))
+        ours, theirs = (
+            [Unit(event.told, event.denied) for event in text.events]
+            for text in (alignment.source, alignment.target)
+        )
         rows = _side_by_side(ours, theirs, alignment.events)
         yield Section("Events", rows, f"… stands for a pronoun or a clause; {weak}", rules.limits.partner)
 
@@ -160,12 +185,18 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
 def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
     """The sentences of two texts; a match names its places among those that have something to compare."""
     texts = alignment.source, alignment.target
-    ours, theirs = ([place for place, sentence in enumerate(text.sentences) if sentence.masked] for text in texts)
-    matches = [Match(ours[match.source], theirs[match.target], match.similarity) for match in alignment.sentences]
+    ours, theirs = (
+        [place for place, sentence in enumerate(text.sentences) if sentence.masked] for text in texts
+    )
+    matches = [
+        Match(ours[match.source], theirs[match.target], match.similarity) for match in alignment.sentences
+    ]
     return _side_by_side(_sentences(texts[0]), _sentences(texts[1]), matches)
 
 
-def _side_by_side(ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]) -> tuple[PictureRow, ...]:
+def _side_by_side(
+    ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]
+) -> tuple[PictureRow, ...]:
     """A row for each match, and for each unit that stands alone, in the order of both texts."""
     rows, left, right = [], 0, 0
     for match in matches:
@@ -174,7 +205,11 @@ def _side_by_side(ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterabl
         ]
         rows.append(PictureRow(ours[match.source], theirs[match.target], match.similarity))
         left, right = match.source + 1, match.target + 1
-    return (*rows, *(PictureRow(left=unit) for unit in ours[left:]), *(PictureRow(right=unit) for unit in theirs[right:]))
+    return (
+        *rows,
+        *(PictureRow(left=unit) for unit in ours[left:]),
+        *(PictureRow(right=unit) for unit in theirs[right:]),
+    )
 
 
 def _sentences(text: Analysis) -> list[Unit]:

@@ -1,4 +1,6 @@
-"""The long chats of BEAM and their questions, read from a folder of one's own: the package holds none of their texts."""
+"""The long chats of BEAM and their questions, read from a folder of one's own: the package holds none of
+their texts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,16 @@ from kgot_lab.types import Document, Json, Query
 
 CHATS_FILE, ASKED_FILE = "chats.jsonl.gz", "questions.jsonl.gz"
 ABSTENTION = "abstention"  # the ability that asks for what no turn says
-_TURN = {"chat_id": str, "turn_id": int, "session": int, "time": str, "role": str, "text": str, "in_short": bool, "locked": bool}
+_TURN = {
+    "chat_id": str,
+    "turn_id": int,
+    "session": int,
+    "time": str,
+    "role": str,
+    "text": str,
+    "in_short": bool,
+    "locked": bool,
+}
 _ASKED = {"_id": str, "chat_id": str, "ability": str, "question": str, "evidence": list, "locked": bool}
 
 
@@ -40,7 +51,9 @@ class ChatTurn:
 
 @dataclass(frozen=True)
 class ChatQuestion:
-    """A question on a chat, the ability it is to test, and the ids of the turns that hold its evidence; none where there is none."""
+    """A question on a chat, the ability it is to test, and the ids of the turns that hold its evidence; none
+    where there is none.
+    """
 
     id: str
     ability: str
@@ -55,7 +68,9 @@ class ChatQuestion:
 
 @dataclass(frozen=True)
 class LongChat:
-    """A chat as the questions were written from it, shortened where the source shortened it, with its questions."""
+    """A chat as the questions were written from it, shortened where the source shortened it, with its
+    questions.
+    """
 
     id: str
     locked: bool
@@ -64,10 +79,12 @@ class LongChat:
 
 
 def read_chats(folder: Path) -> tuple[LongChat, ...]:
-    """The chats of a folder with chats.jsonl.gz and questions.jsonl.gz, each with the messages marked `in_short`.
+    """The chats of a folder with chats.jsonl.gz and questions.jsonl.gz, each with the messages marked
+    `in_short`.
 
-    Raises BadInput for a folder without them, for a row that lacks something, and where the rows break what the data are known for: turns
-    numbered from 0 without a gap, user and assistant in turn, days that never go back, and evidence that is in the shortened chat.
+    Raises BadInput for a folder without them, for a row that lacks something, and where the rows break what
+    the data are known for: turns numbered from 0 without a gap, user and assistant in turn, days that never
+    go back, and evidence that is in the shortened chat.
     """
     rows, asked = defaultdict[str, list[Json]](list), defaultdict[str, list[Json]](list)
     for row in _rows(folder / CHATS_FILE, _TURN):
@@ -75,8 +92,13 @@ def read_chats(folder: Path) -> tuple[LongChat, ...]:
     for row in _rows(folder / ASKED_FILE, _ASKED):
         asked[row["chat_id"]].append(row)
     if strange := sorted(set(asked) ^ set(rows)):
-        raise BadInput(f"{folder}: the chat {strange[0]} has turns without questions, or questions without turns")
-    return tuple(_chat(name, sorted(some, key=lambda row: int(row["turn_id"])), asked[name]) for name, some in sorted(rows.items()))
+        raise BadInput(
+            f"{folder}: the chat {strange[0]} has turns without questions, or questions without turns"
+        )
+    return tuple(
+        _chat(name, sorted(some, key=lambda row: int(row["turn_id"])), asked[name])
+        for name, some in sorted(rows.items())
+    )
 
 
 def data_digest(folder: Path) -> str:
@@ -91,7 +113,14 @@ def _chat(name: str, rows: Sequence[Json], asked: Sequence[Json]) -> LongChat:
     _check(name, rows, asked)
     short = [row for row in rows if row["in_short"]]
     turns = tuple(
-        ChatTurn(_turn_id(name, row["turn_id"]), row["turn_id"], row["session"], row["time"], row["role"] == "user", row["text"])
+        ChatTurn(
+            _turn_id(name, row["turn_id"]),
+            row["turn_id"],
+            row["session"],
+            row["time"],
+            row["role"] == "user",
+            row["text"],
+        )
         for row in short
     )
     known = {turn.id for turn in turns}
@@ -99,7 +128,9 @@ def _chat(name: str, rows: Sequence[Json], asked: Sequence[Json]) -> LongChat:
     for row in asked:
         evidence = frozenset(_turn_id(name, number) for number in row["evidence"])
         if not evidence <= known:
-            raise BadInput(f"question {row['_id']} has evidence that is no turn of the shortened chat {name}: {min(evidence - known)}")
+            raise BadInput(
+                f"question {row['_id']} has evidence that is no turn of the shortened chat {name}: {min(evidence - known)}"
+            )
         questions.append(ChatQuestion(row["_id"], row["ability"], row["question"], evidence))
     return LongChat(name, bool(rows[0]["locked"]), turns, tuple(questions))
 
@@ -129,8 +160,12 @@ def _rows(path: Path, shape: dict[str, type]) -> list[Json]:
             row = json.loads(line)
         except ValueError as error:
             raise BadInput(f"{path}, line {number}: not JSON ({error})") from None
-        if not isinstance(row, dict) or (lacking := [name for name, kind in shape.items() if not isinstance(row.get(name), kind)]):
-            raise BadInput(f"{path}, line {number}: no row of BEAM, which holds {', '.join(shape)}; wrong is {lacking[0]}")
+        if not isinstance(row, dict) or (
+            lacking := [name for name, kind in shape.items() if not isinstance(row.get(name), kind)]
+        ):
+            raise BadInput(
+                f"{path}, line {number}: no row of BEAM, which holds {', '.join(shape)}; wrong is {lacking[0]}"
+            )
         rows.append(row)
     return rows
 

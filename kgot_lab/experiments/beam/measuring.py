@@ -13,7 +13,13 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.receipts import circumstances, save_receipt
 from kgot_lab.evaluation.runs import Run, latency, run
 from kgot_lab.experiments.beam.chats import ABSTENTION, LongChat
-from kgot_lab.experiments.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY, chat_systems, memory_ablations
+from kgot_lab.experiments.beam.systems import (
+    CHAT_CONTROLS,
+    OF_USER,
+    TURN_MEMORY,
+    chat_systems,
+    memory_ablations,
+)
 from kgot_lab.experiments.beam.turn_memory import TurnRules
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
@@ -22,7 +28,10 @@ from kgot_lab.writing import write_whole
 OPEN_CHATS, LOCKED_CHATS = "open", "locked"
 CHAT_PARTS = (OPEN_CHATS, LOCKED_CHATS)
 BEST_CONTROL = "convex, user turns"  # by recall@5 over the questions of the open chats
-AIMED_AT = ("knowledge_update", "contradiction_resolution")  # where the memory is to be above the best control
+AIMED_AT = (
+    "knowledge_update",
+    "contradiction_resolution",
+)  # where the memory is to be above the best control
 PLAN_OF_CHATS, EVIDENCE_FILE = "plan.json", "evidence.json"
 _PACKAGE = Path(__file__).parents[2]
 _KEPT = 10  # hits of a question, as deep as is measured
@@ -35,7 +44,9 @@ ChatProgress = Callable[[int, int, str], object]  # done, total, what is next
 
 
 def plan_of_chats(data: str, embedder: Embedder) -> dict[str, Json]:
-    """What is compared and how, as plain values, with digests of the data, the embedder and the code that ranks."""
+    """What is compared and how, as plain values, with digests of the data, the embedder and the code that
+    ranks.
+    """
     code = hashlib.sha256(b"\0".join((_PACKAGE / name).read_bytes() for name in _CODE)).hexdigest()
     return {
         "kind": "turns of long chats", "data": data, "embedder": f"{embedder.name} {embedder.digest}", "code": code,
@@ -50,12 +61,19 @@ def system_names() -> list[str]:
 
 
 def measure_chats(
-    folder: Path, chats: Sequence[LongChat], embedder: Embedder, plan: Mapping[str, Json], *, locked: bool, progress: ChatProgress
+    folder: Path,
+    chats: Sequence[LongChat],
+    embedder: Embedder,
+    plan: Mapping[str, Json],
+    *,
+    locked: bool,
+    progress: ChatProgress,
 ) -> None:
     """Rank the turns for every question of the open chats, or of the locked ones, into receipts in a folder.
 
-    The open chats may be measured as often as one likes until the locked ones were opened; those only by one plan, whose receipts
-    stay. Raises BadInput where the locked chats were opened by another plan, or there are none.
+    The open chats may be measured as often as one likes until the locked ones were opened; those only by one
+    plan, whose receipts stay. Raises BadInput where the locked chats were opened by another plan, or there
+    are none.
     """
     opened = any((folder / LOCKED_CHATS).glob("*.jsonl.gz"))
     if opened:
@@ -77,7 +95,9 @@ def check_same_plan(folder: Path, plan: Mapping[str, Json]) -> None:
     there = json.loads((folder / PLAN_OF_CHATS).read_text(encoding="utf-8"))
     if other := sorted(name for name in {*there, *plan} if there.get(name) != plan.get(name)):
         said = f"the locked chats of {folder} were opened by another plan ({', '.join(other)} differ)"
-        raise BadInput(f"{said}. They are opened once: what is changed now needs other chats and another folder")
+        raise BadInput(
+            f"{said}. They are opened once: what is changed now needs other chats and another folder"
+        )
 
 
 def chat_receipt(folder: Path, part: str, system: str) -> Path:
@@ -105,14 +125,30 @@ def _joined(name: str, runs: Iterable[Run]) -> Run:
     some = list(runs)
     hits = {query: found for each in some for query, found in each.hits.items()}
     seconds = {query: took for each in some for query, took in each.seconds.items()}
-    return Run(name, some[0].description, "beam-100k", _KEPT, hits, latency(list(seconds.values())), seconds, circumstances())
+    return Run(
+        name,
+        some[0].description,
+        "beam-100k",
+        _KEPT,
+        hits,
+        latency(list(seconds.values())),
+        seconds,
+        circumstances(),
+    )
 
 
 def _write_evidence(folder: Path, chats: Sequence[LongChat]) -> None:
-    """Write the ability of each question and the ids of its evidence beside the receipts, so that they are scored without the chats."""
+    """Write the ability of each question and the ids of its evidence beside the receipts, so that they are
+    scored without the chats.
+    """
     path = folder / EVIDENCE_FILE
     told: dict[str, Json] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for question in (question for chat in chats for question in chat.questions if question.evidence or question.ability == ABSTENTION):
+    for question in (
+        question
+        for chat in chats
+        for question in chat.questions
+        if question.evidence or question.ability == ABSTENTION
+    ):
         told[question.id] = {"ability": question.ability, "evidence": sorted(question.evidence)}
     lines = ",\n".join(f"{json.dumps(id)}: {json.dumps(told[id])}" for id in sorted(told))
     write_whole(path, f"{{\n{lines}\n}}\n", "the evidence")

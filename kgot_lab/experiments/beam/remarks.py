@@ -1,4 +1,6 @@
-"""What the words of a turn or a question tell by rules alone: what a user says of himself, orders, prefers, or only remarks in passing."""
+"""What the words of a turn or a question tell by rules alone: what a user says of himself, orders, prefers,
+or only remarks in passing.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ _PREFERENCE = re.compile(r"\b(?:prefer\w*|favou?r\w*|rather than|instead of|i li
 
 _POLAR = re.compile(r"^(?:have|has|had|did|do|does|am|is|are|was|were)\s+(?:i|my|we)\b", re.IGNORECASE)
 _VALUE = re.compile(r"\b(?:how (?:many|much|long|often|old|far)|what|which|when)\b", re.IGNORECASE)
-_RECALL = re.compile(r"\b(?:did|have|had|was|were) (?:i|you|we|my)\b|\bi (?:said|mentioned|told)\b|summar|brought up", re.IGNORECASE)
+_RECALL = re.compile(
+    r"\b(?:did|have|had|was|were) (?:i|you|we|my)\b|\bi (?:said|mentioned|told)\b|summar|brought up",
+    re.IGNORECASE,
+)
 _REQUEST = re.compile(
     r"\b(?:can|could|would|should) (?:you|i)\b|^how (?:should|do|can|would)|\bwhat (?:are|is) (?:some|the best|the different)|suggest|"
     r"recommend|i'm (?:planning|looking|working|trying|thinking|updating|considering)|help me",
@@ -33,7 +38,8 @@ _TO_ASSISTANT = re.compile(
 )
 _SUMMARY = re.compile(r"\bsummar|\brecap\b", re.IGNORECASE)
 _SEQUENCE = re.compile(
-    r"\border\b.*\b(?:brought|mention|discuss|talk|share)|throughout our|across our|in order\b", re.IGNORECASE | re.DOTALL
+    r"\border\b.*\b(?:brought|mention|discuss|talk|share)|throughout our|across our|in order\b",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -48,7 +54,9 @@ def is_reaction(said: str) -> bool:
 
 
 def condition_of_order(said: str) -> str:
-    """When a standing order holds ("Always … when I ask about *this*"), the order itself where it does not say, "" for no order."""
+    """When a standing order holds ("Always … when I ask about *this*"), the order itself where it does not
+    say, "" for no order.
+    """
     if not _ORDER.match(said):
         return ""
     found = _CONDITION.search(said)
@@ -66,7 +74,9 @@ def asks_whether(question: str) -> bool:
 
 
 def asks_state(question: str) -> bool:
-    """Whether a question asks what holds, as a value or a yes or no: what a later turn may have changed or denied."""
+    """Whether a question asks what holds, as a value or a yes or no: what a later turn may have changed or
+    denied.
+    """
     return asks_whether(question) or bool(_VALUE.search(question) and not _RECALL.search(question))
 
 

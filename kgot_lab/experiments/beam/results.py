@@ -1,4 +1,6 @@
-"""What the receipts say: recall by ability, the memory beside the best control, and whether a first score tells what no turn says."""
+"""What the receipts say: recall by ability, the memory beside the best control, and whether a first score
+tells what no turn says.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _ALL = "all"
 
 @dataclass(frozen=True)
 class AbilityGap:
-    """The memory less a control on the questions of an ability: the paired difference, its p, that after Holm, and how many differ."""
+    """The memory less a control on the questions of an ability: the paired difference, its p, that after
+    Holm, and how many differ.
+    """
 
     ability: str
     difference: Estimate
@@ -46,7 +50,9 @@ class AbilityGap:
 
 @dataclass(frozen=True)
 class ChatFindings:
-    """The runs of a part of the chats, "open", "locked" or "all", with the evidence that they are scored against."""
+    """The runs of a part of the chats, "open", "locked" or "all", with the evidence that they are scored
+    against.
+    """
 
     part: str
     runs: Mapping[str, Run]
@@ -77,11 +83,18 @@ class ChatFindings:
         return self.scores[system].only(self.of_ability(ability)).mean(measure)
 
     def gaps(self, control: str, measure: str) -> list[AbilityGap]:
-        """The memory less a control on each ability and on all; Holm over the two that are aimed at, and apart over the others."""
+        """The memory less a control on each ability and on all; Holm over the two that are aimed at, and
+        apart over the others.
+        """
         own, other = (self.scores[name].per_query(measure) for name in (TURN_MEMORY, control))
-        rows = {ability: [own[query] - other[query] for query in self.of_ability(ability)] for ability in (*self.abilities, _ALL)}
+        rows = {
+            ability: [own[query] - other[query] for query in self.of_ability(ability)]
+            for ability in (*self.abilities, _ALL)
+        }
         ps = {ability: sign_flip_p(row) for ability, row in rows.items()}
-        families = [[each for each in rows if (each in AIMED_AT) == aimed and each != _ALL] for aimed in (True, False)]
+        families = [
+            [each for each in rows if (each in AIMED_AT) == aimed and each != _ALL] for aimed in (True, False)
+        ]
         corrected = {_ALL: ps[_ALL]}
         for family in families:
             corrected |= dict(zip(family, holm([ps[each] for each in family]), strict=True))
@@ -92,8 +105,14 @@ class ChatFindings:
         return found
 
     def abstention_area(self, system: str) -> tuple[float, int, int]:
-        """The area under the curve of the first scores, questions with an answer against those without; how many of each."""
-        sure = {query: hits[0].score if hits else 0.0 for query, hits in self.runs[system].hits.items() if query in self.evidence}
+        """The area under the curve of the first scores, questions with an answer against those without; how
+        many of each.
+        """
+        sure = {
+            query: hits[0].score if hits else 0.0
+            for query, hits in self.runs[system].hits.items()
+            if query in self.evidence
+        }
         known = [value for query, value in sure.items() if self.evidence[query][0] != ABSTENTION]
         unknown = [value for query, value in sure.items() if self.evidence[query][0] == ABSTENTION]
         return roc_area(known, unknown), len(known), len(unknown)
@@ -104,11 +123,16 @@ def chat_findings(folder: Path, part: str = _ALL) -> ChatFindings:
     wanted = [each for each in CHAT_PARTS if part in (each, _ALL)]
     try:
         told = json.loads((folder / EVIDENCE_FILE).read_text(encoding="utf-8"))
-        runs = {name: _together([load_receipt(chat_receipt(folder, each, name)) for each in wanted]) for name in system_names()}
+        runs = {
+            name: _together([load_receipt(chat_receipt(folder, each, name)) for each in wanted])
+            for name in system_names()
+        }
     except OSError as error:
         raise BadInput(f"{folder} holds no receipts of the {part} chats: {error}") from None
     asked = next(iter(runs.values())).hits
-    evidence = {query: (row["ability"], frozenset(row["evidence"])) for query, row in told.items() if query in asked}
+    evidence = {
+        query: (row["ability"], frozenset(row["evidence"])) for query, row in told.items() if query in asked
+    }
     return ChatFindings(part, runs, evidence)
 
 
@@ -118,13 +142,17 @@ def _together(runs: list[Run]) -> Run:
     return Run(first.system, first.description, first.dataset, first.kept, hits)
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables
+# -----------------------------------------------------------------------------------------------------------
 
 
 def chat_grids(folder: Path) -> list[Grid]:
     """All tables of what a folder holds; the locked chats come first once they were opened."""
     opened = any((folder / LOCKED_CHATS).glob("*.jsonl.gz"))
-    found = [chat_findings(folder, part) for part in ((LOCKED_CHATS, _ALL, OPEN_CHATS) if opened else (OPEN_CHATS,))]
+    found = [
+        chat_findings(folder, part)
+        for part in ((LOCKED_CHATS, _ALL, OPEN_CHATS) if opened else (OPEN_CHATS,))
+    ]
     grids = []
     for part in found:
         grids += [_gaps_grid(part, control) for control in (BEST_CONTROL, f"bm25{OF_USER}")]
@@ -139,7 +167,18 @@ def chat_report(grids: Sequence[Grid]) -> str:
 
 
 def _gaps_grid(found: ChatFindings, control: str) -> Grid:
-    columns = ("ability", "n", "R@5", "R@10", "R@5, difference [95 %]", "p", "p Holm", "won/lost", "R@10, difference [95 %]", "p Holm")
+    columns = (
+        "ability",
+        "n",
+        "R@5",
+        "R@10",
+        "R@5, difference [95 %]",
+        "p",
+        "p Holm",
+        "won/lost",
+        "R@10, difference [95 %]",
+        "p Holm",
+    )
     rows = []
     for five, ten in zip(found.gaps(control, "recall@5"), found.gaps(control, "recall@10"), strict=True):
         own = (found.mean(TURN_MEMORY, five.ability, measure) for measure in _MEASURES)
@@ -157,7 +196,10 @@ def _recall_grid(found: ChatFindings, measure: str) -> Grid:
     names = [f"{name}{of}" for of in ("", OF_USER) for name in CHAT_CONTROLS]
     systems = [*names, *(name for name in system_names() if name not in names)]
     rows = [
-        (Cell(system, system == TURN_MEMORY), *(Cell(decimal(found.share(system, ability, measure))) for ability in shown))
+        (
+            Cell(system, system == TURN_MEMORY),
+            *(Cell(decimal(found.share(system, ability, measure))) for ability in shown),
+        )
         for system in systems
     ]
     counted = tuple(f"{ability} ({len(found.of_ability(ability))})" for ability in shown)
@@ -168,7 +210,10 @@ def _abstention_grid(found: ChatFindings) -> Grid:
     names = [*(f"{name}{of}" for of in ("", OF_USER) for name in CHAT_CONTROLS), TURN_MEMORY]
     rows = [(name, *found.abstention_area(name)) for name in names]
     title = f"Abstention, {found.part} chats: area under the curve by the first score (.500 tells nothing)"
-    cells = tuple((Cell(name), Cell(decimal(area)), Cell(str(known)), Cell(str(unknown))) for name, area, known, unknown in rows)
+    cells = tuple(
+        (Cell(name), Cell(decimal(area)), Cell(str(known)), Cell(str(unknown)))
+        for name, area, known, unknown in rows
+    )
     return Grid(title, ("system", "area", "questions with an answer", "without"), cells)
 
 

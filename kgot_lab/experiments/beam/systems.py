@@ -33,7 +33,9 @@ _WITHOUT: Mapping[str, TurnRules] = {  # the memory without one of its rules
 
 
 def chat_systems(chat: LongChat, embedder: Embedder) -> dict[str, Stage]:
-    """Every system on one chat by name. The first score of a ranking says how sure it is: see `sure_of_words` and `sure_of_meaning`."""
+    """Every system on one chat by name. The first score of a ranking says how sure it is: see `sure_of_words`
+    and `sure_of_meaning`.
+    """
     stages: dict[str, Stage] = {}
     for of, turns in (("", chat.turns), (OF_USER, tuple(turn for turn in chat.turns if turn.by_user))):
         documents = [turn.document for turn in turns]
@@ -50,16 +52,24 @@ def chat_systems(chat: LongChat, embedder: Embedder) -> dict[str, Stage]:
 def memory_ablations() -> dict[str, TurnRules]:
     """The memory without one of its rules, and without any, by the names of the systems."""
     bare = TurnRules(0.0, 0.0, 0.0, 0.0, False, False, False)
-    return {f"{TURN_MEMORY} without {rule}": rules for rule, rules in _WITHOUT.items()} | {f"{TURN_MEMORY} without rules": bare}
+    return {f"{TURN_MEMORY} without {rule}": rules for rule, rules in _WITHOUT.items()} | {
+        f"{TURN_MEMORY} without rules": bare
+    }
 
 
 def sure_of_words(words: Stage) -> Stage:
-    """BM25 whose scores are divided by the number of the question's searched words, so that long questions are not surer."""
-    return _scaled(words, lambda ranking: float(scores_of(ranking)[0]) / max(1, len(searched_words(ranking.query.text))))
+    """BM25 whose scores are divided by the number of the question's searched words, so that long questions
+    are not surer.
+    """
+    return _scaled(
+        words, lambda ranking: float(scores_of(ranking)[0]) / max(1, len(searched_words(ranking.query.text)))
+    )
 
 
 def sure_of_meaning(stage: Stage, means: Stage) -> Stage:
-    """A fusion whose scores are scaled so that the first is the highest cosine of a turn: its own first score says little."""
+    """A fusion whose scores are scaled so that the first is the highest cosine of a turn: its own first score
+    says little.
+    """
     return _scaled(stage, lambda ranking: max(_LEAST, means.search(ranking.query).hits[0].score))
 
 

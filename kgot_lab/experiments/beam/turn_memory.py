@@ -1,4 +1,6 @@
-"""A memory of a chat that no model reads: user turns first, and a turn that was found brings those that change, answer or order it."""
+"""A memory of a chat that no model reads: user turns first, and a turn that was found brings those that
+change, answer or order it.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,14 @@ _SHOWN = 5  # turns that a reader is sure to see
 class TurnRules:
     """What the memory does beside searching, each 0 or False to leave it out.
 
-    score(turn) = half by BM25 over stems of what was spoken, half by the cosine, each by its range; less `reaction` for a turn that opens
-    as an answer; where a question asks what holds, more by `session` for the turns of the best one's session, in which what changes or
-    denies it mostly stands; for a request, more by `preference` for what the user prefers. Then, as rankings: an `order` whose condition
-    has at least this cosine with the question comes no later than fifth; `threads`: where a question asks what holds, the reactions that
-    follow the best turns come fourth (sixth for a yes or no) and on; `replies`: where the assistant's words are asked for, each turn
-    brings its reply, and a summary shows the replies first; `spread`: a sequence or a summary takes the best of each session in turn.
+    score(turn) = half by BM25 over stems of what was spoken, half by the cosine, each by its range; less
+    `reaction` for a turn that opens as an answer; where a question asks what holds, more by `session` for the
+    turns of the best one's session, in which what changes or denies it mostly stands; for a request, more by
+    `preference` for what the user prefers. Then, as rankings: an `order` whose condition has at least this
+    cosine with the question comes no later than fifth; `threads`: where a question asks what holds, the
+    reactions that follow the best turns come fourth (sixth for a yes or no) and on; `replies`: where the
+    assistant's words are asked for, each turn brings its reply, and a summary shows the replies first;
+    `spread`: a sequence or a summary takes the best of each session in turn.
     """
 
     reaction: float = 0.1
@@ -47,25 +51,38 @@ class TurnRules:
 
 
 class TurnMemory:
-    """The turns of a chat made ready to be asked for; the embedder reads the user's turns and the conditions of their orders.
+    """The turns of a chat made ready to be asked for; the embedder reads the user's turns and the conditions
+    of their orders.
 
-    It stands apart from memory/claims because no rule here finds the subject and relation in a free turn by which a claim supersedes one,
-    and because what is asked for are turns: one that a later turn supersedes is evidence as well, and must not be hidden.
+    It stands apart from memory/claims because no rule here finds the subject and relation in a free turn by
+    which a claim supersedes one, and because what is asked for are turns: one that a later turn supersedes is
+    evidence as well, and must not be hidden.
     """
 
     def __init__(self, turns: Sequence[ChatTurn], embedder: Embedder, rules: TurnRules | None = None):
         self.rules = rules or TurnRules()
         self._embedder = embedder
         self._turns = [turn for turn in turns if turn.by_user]
-        self._reply = {earlier.id: later.id for earlier, later in pairwise(turns) if earlier.by_user and not later.by_user}
+        self._reply = {
+            earlier.id: later.id
+            for earlier, later in pairwise(turns)
+            if earlier.by_user and not later.by_user
+        }
         said = [remarks.spoken(turn.text) for turn in self._turns]
         self._ids = [turn.id for turn in self._turns]
-        self._words = bm25([Document(turn.id, " ".join(telling_words(text))) for turn, text in zip(self._turns, said, strict=True)])
+        self._words = bm25(
+            [
+                Document(turn.id, " ".join(telling_words(text)))
+                for turn, text in zip(self._turns, said, strict=True)
+            ]
+        )
         self._vectors = embedder.embed([turn.text for turn in self._turns])
         self._sessions = np.array([turn.session for turn in self._turns])
         self._reactions = np.array([remarks.is_reaction(text) for text in said], np.float64)
         self._preferences = np.array([remarks.tells_preference(text) for text in said], np.float64)
-        conditions = {row: condition for row, text in enumerate(said) if (condition := remarks.condition_of_order(text))}
+        conditions = {
+            row: condition for row, text in enumerate(said) if (condition := remarks.condition_of_order(text))
+        }
         self._ordering = list(conditions)
         self._conditions = embedder.embed(list(conditions.values()))
 
@@ -76,7 +93,9 @@ class TurnMemory:
         return other
 
     def stage(self, name: str = "memory") -> Stage:
-        """The memory as a stage; the first score of a ranking is the highest cosine of a user turn, the others are that by place."""
+        """The memory as a stage; the first score of a ranking is the highest cosine of a user turn, the
+        others are that by place.
+        """
         return Stage(name, lambda ranking: self._ranked(ranking.query))
 
     def _ranked(self, query: Query) -> Ranking:
@@ -137,14 +156,22 @@ class TurnMemory:
         return [*rest[: _SHOWN - 1], row, *rest[_SHOWN - 1 :]]
 
     def _with_threads(self, question: str, rows: list[int]) -> list[int]:
-        """What the user said next to the best turns, where it only reacts: fourth for a value, sixth for a yes or no, and on."""
+        """What the user said next to the best turns, where it only reacts: fourth for a value, sixth for a
+        yes or no, and on.
+        """
         if not (self.rules.threads and remarks.asks_state(question)):
             return rows
         before, leading = (_SHOWN, 3) if remarks.asks_whether(question) else (3, 2)
-        brought = [row + 1 for row in rows[:leading] if self._is_followed(row) and row + 1 not in rows[:before]]
+        brought = [
+            row + 1 for row in rows[:leading] if self._is_followed(row) and row + 1 not in rows[:before]
+        ]
         return [*rows[:before], *brought, *(row for row in rows[before:] if row not in brought)]
 
     def _is_followed(self, row: int) -> bool:
         """Whether the user's next turn is of the same session and only reacts."""
         after = row + 1
-        return after < len(self._ids) and bool(self._reactions[after]) and bool(self._sessions[row] == self._sessions[after])
+        return (
+            after < len(self._ids)
+            and bool(self._reactions[after])
+            and bool(self._sessions[row] == self._sessions[after])
+        )

@@ -1,4 +1,6 @@
-"""The query methods as one writes them with NetworkX, with rustworkx and with igraph, from which our answers must not differ."""
+"""The query methods as one writes them with NetworkX, with rustworkx and with igraph, from which our answers
+must not differ.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _DEEP = 3
 
 
 class GraphLibrary(ABC):
-    """A multigraph with types and, for neighbours, a simple one without directions; nodes by their rows, loops left out."""
+    """A multigraph with types and, for neighbours, a simple one without directions; nodes by their rows,
+    loops left out.
+    """
 
     name = ""
 
@@ -34,7 +38,9 @@ class GraphLibrary(ABC):
         self.build()
         self.degrees = self.count_neighbours()
         self.central = [degree / (self.size - 1) for degree in self.degrees]
-        touched = np.concatenate([graph.sources[kept], graph.targets[kept]]).astype(np.int64) * len(graph.type_names)
+        touched = np.concatenate([graph.sources[kept], graph.targets[kept]]).astype(np.int64) * len(
+            graph.type_names
+        )
         each = np.unique(touched + np.tile(graph.type_codes[kept], 2))
         self.touching: list[int] = np.bincount(each // len(graph.type_names), minlength=self.size).tolist()
 
@@ -77,7 +83,9 @@ class GraphLibrary(ABC):
         return {self.ids[row]: (depth, self.central[row] / depth) for depth, level in levels for row in level}
 
     def whole_impact(self, root: str) -> tuple[dict[str, tuple[int, float]], tuple[str, ...], float]:
-        """The levels and their risks, the types of the edges between them, and the risk of the riskiest chain to a leaf."""
+        """The levels and their risks, the types of the edges between them, and the risk of the riskiest chain
+        to a leaf.
+        """
         first = self.row_of[root]
         depths, products, leads = {first: 0}, {first: 1.0}, set()
         types: set[int] = set()
@@ -112,14 +120,22 @@ class GraphLibrary(ABC):
         name, label, found = self.words[mine], self.labels[mine], {}
         for row, jaccard in enumerate(self.jaccard(mine)):
             words = self.words[row]
-            score = 0.7 * jaccard + 0.2 * (self.labels[row] == label) + 0.1 * len(name & words) / len(name | words)
+            score = (
+                0.7 * jaccard
+                + 0.2 * (self.labels[row] == label)
+                + 0.1 * len(name & words) / len(name | words)
+            )
             if score and row != mine:
                 found[self.ids[row]] = score
         return found
 
     def within(self, filters: Filters) -> list[str]:
         bounds = [(name, each.get("min", 0), each.get("max", 1)) for name, each in filters.items()]
-        return [id for id, known in zip(self.ids, self.known, strict=True) if all(low <= known[name] <= high for name, low, high in bounds)]
+        return [
+            id
+            for id, known in zip(self.ids, self.known, strict=True)
+            if all(low <= known[name] <= high for name, low, high in bounds)
+        ]
 
     def boost(self, seeds: list[str]) -> dict[str, float]:
         boosts = self.boosted([self.row_of[id] for id in seeds])
@@ -144,7 +160,9 @@ class InNetworkX(GraphLibrary):
 
         self.multi: nx.MultiDiGraph[int] = nx.MultiDiGraph()
         self.multi.add_nodes_from(range(self.size))
-        self.multi.add_edges_from((a, b, {"type": code}) for (a, b), code in zip(self.pairs, self.codes, strict=True))
+        self.multi.add_edges_from(
+            (a, b, {"type": code}) for (a, b), code in zip(self.pairs, self.codes, strict=True)
+        )
         self.simple: nx.Graph[int] = nx.Graph()
         self.simple.add_nodes_from(range(self.size))
         self.simple.add_edges_from(self.pairs)
@@ -156,7 +174,9 @@ class InNetworkX(GraphLibrary):
     def levels(self, root: int, most: int) -> list[Iterable[int]]:
         seen, level, levels = {root}, [root], []
         for _ in range(most):
-            level = list(dict.fromkeys(child for parent in level for child in self.simple[parent] if child not in seen))
+            level = list(
+                dict.fromkeys(child for parent in level for child in self.simple[parent] if child not in seen)
+            )
             seen.update(level)
             levels.append(level)
         return list(levels)
@@ -269,8 +289,12 @@ class InIgraph(GraphLibrary):
         return boosts
 
     def jaccard(self, target: int) -> list[float]:
-        """Its own index counts the two nodes themselves where they are linked: their number is taken out of the union again."""
-        theirs = np.array(self.simple.similarity_jaccard(pairs=[(target, row) for row in range(self.size)], loops=False))
+        """Its own index counts the two nodes themselves where they are linked: their number is taken out of
+        the union again.
+        """
+        theirs = np.array(
+            self.simple.similarity_jaccard(pairs=[(target, row) for row in range(self.size)], loops=False)
+        )
         degrees = np.array(self.degrees)
         shared = np.round(theirs * (degrees[target] + degrees) / (1 + theirs))
         linked = np.zeros(self.size)
@@ -280,13 +304,21 @@ class InIgraph(GraphLibrary):
         return found
 
     def within(self, filters: Filters) -> list[str]:
-        asked = {f"{name}_{'ge' if end == 'min' else 'le'}": bound for name, each in filters.items() for end, bound in each.items()}
+        asked = {
+            f"{name}_{'ge' if end == 'min' else 'le'}": bound
+            for name, each in filters.items()
+            for end, bound in each.items()
+        }
         return [self.ids[vertex.index] for vertex in self.simple.vs.select(**asked)]
 
 
-LIBRARIES: Mapping[str, type[GraphLibrary]] = {each.name: each for each in (InNetworkX, InRustworkx, InIgraph)}
+LIBRARIES: Mapping[str, type[GraphLibrary]] = {
+    each.name: each for each in (InNetworkX, InRustworkx, InIgraph)
+}
 
 
 def libraries_there() -> dict[str, type[GraphLibrary]]:
-    """The libraries that are installed; rustworkx and igraph come with no extra of this package, since nothing else needs them."""
+    """The libraries that are installed; rustworkx and igraph come with no extra of this package, since
+    nothing else needs them.
+    """
     return {name: each for name, each in LIBRARIES.items() if find_spec(name.lower()) is not None}

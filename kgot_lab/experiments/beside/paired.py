@@ -1,4 +1,6 @@
-"""The same question to several programs: their answers are compared, and then they are timed in turn, round after round."""
+"""The same question to several programs: their answers are compared, and then they are timed in turn, round
+after round.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class AnswersDiffer(LabError):
 
 @dataclass(frozen=True)
 class PutToAll:
-    """A question, how we answer it and how others do; `compared` is what of our answer theirs has to be, and `target` milliseconds."""
+    """A question, how we answer it and how others do; `compared` is what of our answer theirs has to be, and
+    `target` milliseconds.
+    """
 
     name: str
     ours: Callable[[], Any]
@@ -34,10 +38,11 @@ class PutToAll:
 
 
 def in_turn(contest: PutToAll, rounds: int) -> dict[str, Any]:
-    """The medians of everybody's time, and for each of the others the median of its time over ours in the same round.
+    """The medians of everybody's time, and for each of the others the median of its time over ours in the
+    same round.
 
-    Nothing is timed before the answers are found to be the same; that call also makes what is made once. Who begins changes from
-    round to round. Raises AnswersDiffer.
+    Nothing is timed before the answers are found to be the same; that call also makes what is made once. Who
+    begins changes from round to round. Raises AnswersDiffer.
     """
     mine = contest.compared(contest.ours())
     for name, other in contest.others.items():
@@ -53,7 +58,10 @@ def in_turn(contest: PutToAll, rounds: int) -> dict[str, Any]:
             call()
             clock[name].append(1000 * (time.perf_counter() - begin[0]))
             processor[name].append(1000 * (time.process_time() - begin[1]))
-    ratios = {name: statistics.median(other / own for other, own in zip(clock[name], clock[OURS], strict=True)) for name in contest.others}
+    ratios = {
+        name: statistics.median(other / own for other, own in zip(clock[name], clock[OURS], strict=True))
+        for name in contest.others
+    }
     return {
         "name": contest.name,
         "target_ms": contest.target,
@@ -66,16 +74,24 @@ def in_turn(contest: PutToAll, rounds: int) -> dict[str, Any]:
 def same_answer(one: Any, other: Any) -> bool:
     """Whether two answers are the same but for the last bits of their numbers."""
     if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(same_answer(one[key], other[key]) for key in one)
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(same_answer(one[key], other[key]) for key in one)
+        )
     if isinstance(one, tuple | list):
-        return isinstance(other, tuple | list) and len(one) == len(other) and all(map(same_answer, one, other))
+        return (
+            isinstance(other, tuple | list) and len(one) == len(other) and all(map(same_answer, one, other))
+        )
     if isinstance(one, float | int) and isinstance(other, float | int):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
     return bool(one == other)
 
 
 def machine_of(*packages: str) -> dict[str, Any]:
-    """What something is measured on, with the load before: a computer of two cores is busy where that is near 2."""
+    """What something is measured on, with the load before: a computer of two cores is busy where that is near
+    2.
+    """
     versions = {}
     for name in packages:
         try:

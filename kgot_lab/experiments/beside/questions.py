@@ -29,12 +29,18 @@ from kgot_lab.methods.trace_path import trace_path
 from kgot_lab.methods.want_to import want_to
 from kgot_lab.schemas.profiles.reader import read_foreign
 
-FILTERS = {"pricing_tier": {"max": 0.3}, "batch_suitability": {"min": 0.7}, "rate_limit_sensitivity": {"max": 0.5}}
+FILTERS = {
+    "pricing_tier": {"max": 0.3},
+    "batch_suitability": {"min": 0.7},
+    "rate_limit_sensitivity": {"max": 0.5},
+}
 QUESTION = "how do I reduce the cost of a search agent"
 LOAD = 2_000  # milliseconds in which the SQLite file is to be loaded
 
 
-def kgos_questions(graph: PropertyGraph, asked: AskedNodes, libraries: Mapping[str, GraphLibrary]) -> list[PutToAll]:
+def kgos_questions(
+    graph: PropertyGraph, asked: AskedNodes, libraries: Mapping[str, GraphLibrary]
+) -> list[PutToAll]:
     """Each method with those who answer the same; the targets are for the graph as large as the document's."""
     everything, sql = len(graph), InSql(graph)
 
@@ -113,7 +119,9 @@ def _from_rows(make: Callable[[list[Any], list[Any]], tuple[int, int]], path: Pa
 def _rows(path: Path) -> tuple[list[Any], list[Any]]:
     with closing(sqlite3.connect(path)) as connection:
         nodes = connection.execute("SELECT node_id, name, type, properties FROM unified_nodes").fetchall()
-        return nodes, connection.execute("SELECT source_node_id, target_node_id, edge_type FROM unified_edges").fetchall()
+        return nodes, connection.execute(
+            "SELECT source_node_id, target_node_id, edge_type FROM unified_edges"
+        ).fetchall()
 
 
 def _properties(nodes: list[Any]) -> list[dict[str, Any]]:
@@ -142,7 +150,9 @@ def _igraph(nodes: list[Any], edges: list[Any]) -> tuple[int, int]:
     import igraph as ig
 
     row_of = {row[0]: number for number, row in enumerate(nodes)}
-    graph = ig.Graph(n=len(nodes), edges=[(row_of[source], row_of[target]) for source, target, _ in edges], directed=True)
+    graph = ig.Graph(
+        n=len(nodes), edges=[(row_of[source], row_of[target]) for source, target, _ in edges], directed=True
+    )
     known = _properties(nodes)
     for name in known[0]:
         graph.vs[name] = [each[name] for each in known]

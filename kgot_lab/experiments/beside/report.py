@@ -27,7 +27,11 @@ _ABOUT = (
 
 def shown(row: _Row, times: int = 1) -> str:
     """A row on one line, while it is measured."""
-    beside = "".join(f"  {name} {row['ms'][name]:.3f} (x {row['times_ours'][name]:g})" for name in _OTHERS if name in row["ms"])
+    beside = "".join(
+        f"  {name} {row['ms'][name]:.3f} (x {row['times_ours'][name]:g})"
+        for name in _OTHERS
+        if name in row["ms"]
+    )
     target = f"(target {row['target_ms']:g}: {_met(row, 'ms')})" if row["target_ms"] and times == 1 else ""
     return f"{row['name']:50}{row['ms']['ours']:10.3f} ms, processor {row['processor_ms']['ours']:.3f} {target:20}{beside}".rstrip()
 
@@ -41,7 +45,11 @@ def write_size(path: Path, found: _Row) -> None:
 
 def written_report(folder: Path) -> str:
     """The report of the receipts that are in a folder."""
-    parts = ["# The query methods at size", "Written by `python benchmarks/kgos_methods.py --table` from the receipts beside it.", _READ]
+    parts = [
+        "# The query methods at size",
+        "Written by `python benchmarks/kgos_methods.py --table` from the receipts beside it.",
+        _READ,
+    ]
     if scale := _read(folder / "scale.json"):
         parts += _tables(scale, "##")
     if suite := _read(folder / "suite.json"):
@@ -75,7 +83,11 @@ def _targets(rows: list[_Row]) -> str:
         )
         for row in aimed
     )
-    return _grid("targets, milliseconds", ("method", "target", "median on the clock", "met", "median of the processor", "met so"), told)
+    return _grid(
+        "targets, milliseconds",
+        ("method", "target", "median on the clock", "met", "median of the processor", "met so"),
+        told,
+    )
 
 
 def _beside(rows: list[_Row]) -> str:
@@ -83,7 +95,10 @@ def _beside(rows: list[_Row]) -> str:
     told = []
     for row in rows:
         taken = row["processor_ms"]
-        there = (f"{_ms(taken[name])} ({_over(taken[name], taken['ours'])})" if name in taken else "" for name in others)
+        there = (
+            f"{_ms(taken[name])} ({_over(taken[name], taken['ours'])})" if name in taken else ""
+            for name in others
+        )
         told.append((row["name"], _ms(taken["ours"]), *there))
     return _grid("milliseconds of the processor, median (over ours)", ("question", "ours", *others), told)
 
@@ -95,10 +110,16 @@ def _growth(small: _Row, large: _Row) -> str:
     told = []
     for row in small["rows"]:
         now, then = row["processor_ms"], of_large[row["name"]]["processor_ms"]
-        grown = [_over(then[name], now[name]) if name in then and name in now else "" for name in ("ours", *others)]
+        grown = [
+            _over(then[name], now[name]) if name in then and name in now else "" for name in ("ours", *others)
+        ]
         told.append((row["name"], *grown))
     factor = large["edges"] / small["edges"]
-    return _grid(f"growth: times as much of the processor on {factor:.3g} times as many edges", ("question", "ours", *others), told)
+    return _grid(
+        f"growth: times as much of the processor on {factor:.3g} times as many edges",
+        ("question", "ours", *others),
+        told,
+    )
 
 
 def _grid(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -48,11 +48,15 @@ class Walker(ABC):
 
     def young(self, seeds: list[int]) -> PeopleFound:
         """Whom the seeds know and who is young."""
-        return frozenset(near for seed in seeds for near in self.near(seed) if self.persons[near]["age"] < YOUNG)
+        return frozenset(
+            near for seed in seeds for near in self.near(seed) if self.persons[near]["age"] < YOUNG
+        )
 
     def high(self, seeds: list[int]) -> PeopleFound:
         """Whom the seeds know and who has a high score."""
-        return frozenset(near for seed in seeds for near in self.near(seed) if self.persons[near]["score"] > HIGH_SCORE)
+        return frozenset(
+            near for seed in seeds for near in self.near(seed) if self.persons[near]["score"] > HIGH_SCORE
+        )
 
     def best_known(self) -> list[int]:
         """The largest numbers of acquaintances."""
@@ -107,7 +111,10 @@ class NetworkXWalker(Walker):
     def lengths(self, pairs: list[tuple[int, int]]) -> list[int | None]:
         import networkx as nx
 
-        return [int(nx.shortest_path_length(self.knows, a, b)) if nx.has_path(self.knows, a, b) else None for a, b in pairs]
+        return [
+            int(nx.shortest_path_length(self.knows, a, b)) if nx.has_path(self.knows, a, b) else None
+            for a, b in pairs
+        ]
 
     def degrees(self) -> Iterable[int]:
         return (degree for _, degree in self.knows.degree())
@@ -136,7 +143,10 @@ class RustworkxWalker(Walker):
 
     def closure(self, seeds: list[int]) -> PeopleFound:
         first = self.given.first_project
-        return frozenset(first + row for row in set().union(*(self._descendants(self.depends, seed - first) for seed in seeds)))
+        return frozenset(
+            first + row
+            for row in set().union(*(self._descendants(self.depends, seed - first) for seed in seeds))
+        )
 
     def lengths(self, pairs: list[tuple[int, int]]) -> list[int | None]:
         found: list[int | None] = []
@@ -157,7 +167,9 @@ class IgraphWalker(Walker):
 
         self.knows: Any = ig.Graph(n=self.given.people, edges=_ends(self.given.edges[KNOWS]))
         self.depends: Any = ig.Graph(
-            n=len(self.given.nodes["Project"]), edges=_ends(self.given.edges[DEPENDS], self.given.first_project), directed=True
+            n=len(self.given.nodes["Project"]),
+            edges=_ends(self.given.edges[DEPENDS], self.given.first_project),
+            directed=True,
         )
         return self.knows.ecount() + self.depends.ecount()
 
@@ -171,7 +183,9 @@ class IgraphWalker(Walker):
         first = self.given.first_project
         found: set[int] = set()
         for seed in seeds:
-            found.update(row for row in self.depends.subcomponent(seed - first, mode="out") if row != seed - first)
+            found.update(
+                row for row in self.depends.subcomponent(seed - first, mode="out") if row != seed - first
+            )
         return frozenset(first + row for row in found)
 
     def lengths(self, pairs: list[tuple[int, int]]) -> list[int | None]:
@@ -183,7 +197,9 @@ class IgraphWalker(Walker):
 
 
 def everything_loaded(given: Social, name: str) -> int:
-    """All nodes and edges of every type with their properties, by one of the libraries or by us; how many edges that is."""
+    """All nodes and edges of every type with their properties, by one of the libraries or by us; how many
+    edges that is.
+    """
     edges = [(row["source"], row["target"], row) for rows in given.edges.values() for row in rows]
     nodes = [row for rows in given.nodes.values() for row in rows]
     if name == "NetworkX":
@@ -207,7 +223,9 @@ def everything_loaded(given: Social, name: str) -> int:
     return int(graph.ecount())
 
 
-WALKERS: Mapping[str, type[Walker]] = {each.name: each for each in (NetworkXWalker, RustworkxWalker, IgraphWalker)}
+WALKERS: Mapping[str, type[Walker]] = {
+    each.name: each for each in (NetworkXWalker, RustworkxWalker, IgraphWalker)
+}
 
 
 def walkers_there() -> dict[str, type[Walker]]:

@@ -10,7 +10,15 @@ import numpy as np
 
 from kgot_lab.experiments.beside.paired import PutToAll
 from kgot_lab.experiments.beside.social import DEPENDS, KNOWS, Social
-from kgot_lab.experiments.beside.social_walkers import HIGH_SCORE, MANY, MOST_KNOWN, YOUNG, PeopleFound, Walker, everything_loaded
+from kgot_lab.experiments.beside.social_walkers import (
+    HIGH_SCORE,
+    MANY,
+    MOST_KNOWN,
+    YOUNG,
+    PeopleFound,
+    Walker,
+    everything_loaded,
+)
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, Ints, csr, frozen
 from kgot_lab.methods.trace_path import trace_path
@@ -56,7 +64,9 @@ class OurWalker(Walker):
     def closure(self, seeds: list[int]) -> PeopleFound:
         seen, level = np.zeros(len(self.graph), bool), np.array(seeds, np.int64)
         while len(level):
-            level = each_once(self.depends.indices[neighbour_places(self.depends, level.astype(np.int32))[0]], len(seen))
+            level = each_once(
+                self.depends.indices[neighbour_places(self.depends, level.astype(np.int32))[0]], len(seen)
+            )
             level = level[~seen[level]]
             seen[level] = True
         return frozenset(np.flatnonzero(seen).tolist())
@@ -77,7 +87,9 @@ class OurWalker(Walker):
 
 
 def _reached(ends: Csr, seeds: list[int], most: int, size: int) -> Places:
-    """The nodes within some edges of one of the seeds; each seed walks on its own, as a number times the size is added to its rows."""
+    """The nodes within some edges of one of the seeds; each seed walks on its own, as a number times the size
+    is added to its rows.
+    """
     own = np.arange(len(seeds)) * size + np.array(seeds)
     seen, reached, level = np.zeros(len(seeds) * size, bool), np.zeros(size, bool), own
     seen[own] = True
@@ -100,7 +112,9 @@ def property_graph(given: Social, types: Iterable[str]) -> PropertyGraph:
         node_properties=tuple(rows),
         sources=frozen(np.array([edge["source"] for edge in every], np.int32)),
         targets=frozen(np.array([edge["target"] for edge in every], np.int32)),
-        type_codes=frozen(np.repeat(np.arange(len(chosen), dtype=np.int32), [len(each) for each in chosen.values()])),
+        type_codes=frozen(
+            np.repeat(np.arange(len(chosen), dtype=np.int32), [len(each) for each in chosen.values()])
+        ),
         type_names=tuple(chosen),
         edge_properties=tuple(every),
         edge_keys=("",) * len(every),
@@ -125,7 +139,11 @@ def operations(given: Social, others: Mapping[str, Walker]) -> list[PutToAll]:
         "people who know 14 or more": lambda walker: walker.well_known(),
     }
     loads = [
-        PutToAll("load, edges of two types without properties", ours.load, {name: walker.load for name, walker in others.items()}),
+        PutToAll(
+            "load, edges of two types without properties",
+            ours.load,
+            {name: walker.load for name, walker in others.items()},
+        ),
         PutToAll(
             "load, all edges with properties",
             lambda: len(property_graph(given, given.edges).sources),

@@ -49,21 +49,39 @@ class EdgesRead:
 def edges_of_item(facts: NewsFacts, node: Callable[[str], Node]) -> Counter[ToldEdge]:
     """The edges of an item by types and names; that an insight comes from its own item goes without saying."""
     told = ((node(edge.source), edge.type, node(edge.target)) for edge in facts.edges)
-    return Counter(_told(one, type, other) for one, type, other in told if (type, other.labels[0]) != ("derived_from", "News"))
+    return Counter(
+        _told(one, type, other)
+        for one, type, other in told
+        if (type, other.labels[0]) != ("derived_from", "News")
+    )
 
 
-def edges_of_month(month: GoldMonth, read: Iterable[NewsFacts], view: InvestmentView) -> Mapping[str, EdgesRead]:
+def edges_of_month(
+    month: GoldMonth, read: Iterable[NewsFacts], view: InvestmentView
+) -> Mapping[str, EdgesRead]:
     """For each item of a month what was read of it; `view` tells of things that were there before."""
     found = {facts.item: edges_of_item(facts, lambda id: view.history(id)[-1].node) for facts in read}
     return {item: EdgesRead(_gold(month, item), found.get(item, Counter())) for item in month.facts}
 
 
 def added_edges(many: Iterable[EdgesRead]) -> EdgesRead:
-    """What was read of several items, counted together; an edge of one item is not that of another, so none makes up for one that lacks."""
+    """What was read of several items, counted together; an edge of one item is not that of another, so none
+    makes up for one that lacks.
+    """
     gold, read = Counter[ToldEdge](), Counter[ToldEdge]()
     for number, each in enumerate(many):
-        gold.update({(f"{number} {source}", type, target): count for (source, type, target), count in each.gold.items()})
-        read.update({(f"{number} {source}", type, target): count for (source, type, target), count in each.read.items()})
+        gold.update(
+            {
+                (f"{number} {source}", type, target): count
+                for (source, type, target), count in each.gold.items()
+            }
+        )
+        read.update(
+            {
+                (f"{number} {source}", type, target): count
+                for (source, type, target), count in each.read.items()
+            }
+        )
     return EdgesRead(gold, read)
 
 
@@ -75,7 +93,9 @@ def _gold(month: GoldMonth, item: str) -> Counter[ToldEdge]:
 
 def _told(source: Node, type: str, target: Node) -> ToldEdge:
     one, other = _name(source), _name(target)
-    return (min(one, other), type, max(one, other)) if type == "correlated" else (one, type, other)  # which is read both ways
+    return (
+        (min(one, other), type, max(one, other)) if type == "correlated" else (one, type, other)
+    )  # which is read both ways
 
 
 def _name(node: Node) -> str:

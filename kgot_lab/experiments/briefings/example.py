@@ -1,4 +1,6 @@
-"""The multi-level example of the investment document, as an item of news that names what the example names, and its edges."""
+"""The multi-level example of the investment document, as an item of news that names what the example names,
+and its edges.
+"""
 
 from __future__ import annotations
 

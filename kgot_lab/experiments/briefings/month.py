@@ -1,4 +1,6 @@
-"""The invented month: its items, accounts and gold, as they lie in data/invented-month, whose GUIDE.md says what they mean."""
+"""The invented month: its items, accounts and gold, as they lie in data/invented-month, whose GUIDE.md says
+what they mean.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ INVENTED_MONTH = "invented-month"
 
 @dataclass(frozen=True)
 class AccountChange:
-    """A user who takes or ends a position (0 shares) at a time, or, with no shares said, takes a symbol off the watchlist."""
+    """A user who takes or ends a position (0 shares) at a time, or, with no shares said, takes a symbol off
+    the watchlist.
+    """
 
     at: datetime
     user: str = field(repr=False)
@@ -31,7 +35,8 @@ class AccountChange:
 
 @dataclass(frozen=True)
 class GoldBriefing:
-    """What a user must hear: of which item's call, by which paths (by symbol), from when on and at the latest.
+    """What a user must hear: of which item's call, by which paths (by symbol), from when on and at the
+    latest.
 
     `doubt` says what is doubtful about the line.
     """
@@ -73,9 +78,13 @@ class GoldMonth:
 
 
 def load_month(folder: Path | None = None) -> GoldMonth:
-    """The bundled month, or one in the same form from a folder; raises BadInput for a fact that names what nobody said."""
+    """The bundled month, or one in the same form from a folder; raises BadInput for a fact that names what
+    nobody said.
+    """
     folder = folder or bundled(INVENTED_MONTH)
-    standing, accounts = (json.loads((folder / name).read_text(encoding="utf-8")) for name in ("standing.json", "accounts.json"))
+    standing, accounts = (
+        json.loads((folder / name).read_text(encoding="utf-8")) for name in ("standing.json", "accounts.json")
+    )
     items = tuple(NewsItem(**_timed(row, "published_at")) for row in _rows(folder / "news.jsonl"))
     known = {row.pop("ref"): row for row in standing["nodes"]}
     before = SaidFacts(dict(known), tuple(SaidEdge(*edge) for edge in standing["edges"]))
@@ -91,7 +100,9 @@ def load_month(folder: Path | None = None) -> GoldMonth:
     )
 
 
-def _facts(rows: Iterable[Json], items: Mapping[str, NewsItem], known: dict[str, SaidThing]) -> dict[str, SaidFacts]:
+def _facts(
+    rows: Iterable[Json], items: Mapping[str, NewsItem], known: dict[str, SaidThing]
+) -> dict[str, SaidFacts]:
     """The facts of each item, with all that they name told again in each."""
     found = {}
     for row in rows:
@@ -100,16 +111,28 @@ def _facts(rows: Iterable[Json], items: Mapping[str, NewsItem], known: dict[str,
             ref = node.pop("again", None) or node.pop("ref")
             said.append(ref)
             if node:
-                written_at = {"generated_at": items[row["item"]].published_at.isoformat()} if node["is"] == "Insight" else {}
+                written_at = (
+                    {"generated_at": items[row["item"]].published_at.isoformat()}
+                    if node["is"] == "Insight"
+                    else {}
+                )
                 known[ref] = written_at | node
         edges = tuple(SaidEdge(*edge) for edge in row["edges"])
         ends = tuple(end if isinstance(end, str) else SaidEdge(*end) for end in row.get("ends", ()))
         named = [*said, *row["mentions"], *(end for end in ends if isinstance(end, str))]
-        named += [end for edge in (*edges, *(end for end in ends if isinstance(end, SaidEdge))) for end in (edge.source, edge.target)]
+        named += [
+            end
+            for edge in (*edges, *(end for end in ends if isinstance(end, SaidEdge)))
+            for end in (edge.source, edge.target)
+        ]
         if strange := [ref for ref in named if ref not in known]:
-            raise BadInput(f"the gold of {row['item']} names {strange[0]}, of which nothing was said before; add it to the item's nodes")
+            raise BadInput(
+                f"the gold of {row['item']} names {strange[0]}, of which nothing was said before; add it to the item's nodes"
+            )
         things = {ref: known[ref] for ref in dict.fromkeys(named)}
-        found[row["item"]] = SaidFacts(things, edges, tuple(said), tuple(row["mentions"]), row["sentiment"], row.get("expires", {}), ends)
+        found[row["item"]] = SaidFacts(
+            things, edges, tuple(said), tuple(row["mentions"]), row["sentiment"], row.get("expires", {}), ends
+        )
     return found
 
 

@@ -23,7 +23,8 @@ class SaidEdge(NamedTuple):
 
 @dataclass(frozen=True)
 class SaidFacts:
-    """The facts of an item, whole in themselves: `things` by name hold all that edges join; `said` are those that the item itself says.
+    """The facts of an item, whole in themselves: `things` by name hold all that edges join; `said` are those
+    that the item itself says.
 
     `expires` says by name when a thing ends, `ends` what the item takes back: things by name, and edges.
     """

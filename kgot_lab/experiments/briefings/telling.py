@@ -1,4 +1,6 @@
-"""The month from its first day to its last, in ticks of the monitor that users run: news is read by a model, and users are told."""
+"""The month from its first day to its last, in ticks of the monitor that users run: news is read by a model,
+and users are told.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,21 @@ class MonthTold:
 
 
 class MonthPlay:
-    """A month that a monitor runs through, in places of its own in memory; `told` grows, and `now` is the time that it has come to.
+    """A month that a monitor runs through, in places of its own in memory; `told` grows, and `now` is the
+    time that it has come to.
 
-    A tick comes after each item and each change of an account, or once in `every` of the clock. The model is asked as users have it asked.
+    A tick comes after each item and each change of an account, or once in `every` of the clock. The model is
+    asked as users have it asked.
     """
 
-    def __init__(self, month: GoldMonth, llm: LLM, *, every: timedelta | None = None, decays: Mapping[str, float] = DECAYS) -> None:
+    def __init__(
+        self,
+        month: GoldMonth,
+        llm: LLM,
+        *,
+        every: timedelta | None = None,
+        decays: Mapping[str, float] = DECAYS,
+    ) -> None:
         self.month, self.now, self.told = month, month.begins, list[ToldBriefing]()
         self._every, self._open = every, ExitStack()
         self.places: MonitorPlaces = self._open.enter_context(open_places(":memory:", now=lambda: self.now))
@@ -57,7 +68,9 @@ class MonthPlay:
     def __enter__(self) -> MonthPlay:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._open.close()
 
     def events(self) -> Iterator[MonitorEvent]:
@@ -75,7 +88,9 @@ class MonthPlay:
         self.told.append(as_told(self.places.graph.view(), entry, self.now))
 
 
-def tell_month(month: GoldMonth, llm: LLM, *, every: timedelta | None = None, decays: Mapping[str, float] = DECAYS) -> MonthTold:
+def tell_month(
+    month: GoldMonth, llm: LLM, *, every: timedelta | None = None, decays: Mapping[str, float] = DECAYS
+) -> MonthTold:
     """Play a month to its end, and keep who was told of what."""
     with MonthPlay(month, llm, every=every, decays=decays) as play:
         refused = [each for event in play.events() for each in _refused(event)]
@@ -83,23 +98,43 @@ def tell_month(month: GoldMonth, llm: LLM, *, every: timedelta | None = None, de
 
 
 def as_told(view: InvestmentView, entry: OutboxEntry, at: datetime) -> ToldBriefing:
-    """A briefing that was delivered as it is scored; its items are those that its signal is derived from, live or not."""
+    """A briefing that was delivered as it is scored; its items are those that its signal is derived from,
+    live or not.
+    """
     body = entry.body
-    sources = {each.edge.target for each in view.edge_history(body["signal"]) if each.edge.type == "derived_from"}
-    items = {str(each.node.properties["item"]) for id in sources for each in view.history(id) if each.node.labels == ("News",)}
-    paths = {symbol: path_told(view, path) for symbol, path in zip(body["symbols"], body["paths"], strict=True)}
+    sources = {
+        each.edge.target for each in view.edge_history(body["signal"]) if each.edge.type == "derived_from"
+    }
+    items = {
+        str(each.node.properties["item"])
+        for id in sources
+        for each in view.history(id)
+        if each.node.labels == ("News",)
+    }
+    paths = {
+        symbol: path_told(view, path) for symbol, path in zip(body["symbols"], body["paths"], strict=True)
+    }
     return ToldBriefing(entry.user, frozenset(items), body["action"], paths, at)
 
 
 def path_told(view: InvestmentView, path: Sequence[Sequence[Json]]) -> str:
-    """A path after its signal, by types and names; an event by its type alone, since its words are the reader's."""
-    return " ".join(f"-{by}-> {_ref(view, target)}" if forward else f"<-{by}- {_ref(view, target)}" for _, by, target, forward in path)
+    """A path after its signal, by types and names; an event by its type alone, since its words are the
+    reader's.
+    """
+    return " ".join(
+        f"-{by}-> {_ref(view, target)}" if forward else f"<-{by}- {_ref(view, target)}"
+        for _, by, target, forward in path
+    )
 
 
 def _ref(view: InvestmentView, id: str) -> str:
     (*_, last) = view.history(id)
     type = last.node.labels[0]
-    return type if type == "MarketEvent" else f"{type}:{last.node.properties['symbol' if type == 'Asset' else 'name']}"
+    return (
+        type
+        if type == "MarketEvent"
+        else f"{type}:{last.node.properties['symbol' if type == 'Asset' else 'name']}"
+    )
 
 
 def _refused(event: MonitorEvent) -> Iterator[tuple[str, str]]:
@@ -112,13 +147,18 @@ def _refused(event: MonitorEvent) -> Iterator[tuple[str, str]]:
 def _begin(month: GoldMonth, places: MonitorPlaces) -> None:
     """Write what is known before the month into the graph, and the users into the accounts."""
     nodes = {ref: month.standing.node(ref) for ref in month.standing.things}
-    edges = [Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties) for edge in month.standing.edges]
+    edges = [
+        Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties)
+        for edge in month.standing.edges
+    ]
     places.graph.write(nodes.values(), edges)
     for row in month.users:
         profile = {name: row[name] for name in ("risk_tolerance", "horizon", "goals", "preferences")}
         places.accounts.set_profile(row["user"], **profile)
         for position in row["positions"]:
-            places.accounts.set_position(row["user"], position["symbol"], position["shares"], position["average_cost"])
+            places.accounts.set_position(
+                row["user"], position["symbol"], position["shares"], position["average_cost"]
+            )
         for symbol in row["watchlist"]:
             places.accounts.watch(row["user"], symbol)
 

@@ -1,1 +1,3 @@
-"""Does a certificate say so: a gold passage taken away, a contradicting one put in, and what the certificates of the answers tell."""
+"""Does a certificate say so: a gold passage taken away, a contradicting one put in, and what the certificates
+of the answers tell.
+"""

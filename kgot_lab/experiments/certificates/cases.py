@@ -1,4 +1,6 @@
-"""The cases: questions as they are, without one of the passages that they need, and with a made passage that contradicts one of those."""
+"""The cases: questions as they are, without one of the passages that they need, and with a made passage that
+contradicts one of those.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ MADE = "made:"  # how the id of a passage begins that nobody wrote
 
 @dataclass(frozen=True)
 class TriedSet:
-    """Questions with their passages, and the chains of facts that answer them, each fact with the sentence that says it."""
+    """Questions with their passages, and the chains of facts that answer them, each fact with the sentence
+    that says it.
+    """
 
     questions: QuestionSet
     gold: GoldSet
@@ -43,7 +47,9 @@ class TriedSet:
 
 @dataclass(frozen=True)
 class CertificateCase:
-    """A question of a set under a change: the id of the passage that is hidden, or the one that is made, and the gold fact it is about."""
+    """A question of a set under a change: the id of the passage that is hidden, or the one that is made, and
+    the gold fact it is about.
+    """
 
     set: str
     change: CaseChange
@@ -59,7 +65,9 @@ class CertificateCase:
 
 
 def tried_sets() -> dict[str, TriedSet]:
-    """The questions of the comparison of systems whose facts are all known with a sentence each: of 2WikiMultiHopQA and MuSiQue."""
+    """The questions of the comparison of systems whose facts are all known with a sentence each: of
+    2WikiMultiHopQA and MuSiQue.
+    """
     drawn = drawn_samples()
     worlds = {
         "2wiki": world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")),
@@ -71,10 +79,12 @@ def tried_sets() -> dict[str, TriedSet]:
 def certificate_cases(
     sets: Mapping[str, TriedSet], *, without: int = 100, contradicted: int = 50, seed: int = DRAW_SEED
 ) -> list[CertificateCase]:
-    """So many questions, each whole and without one gold passage, the first so many of those that allow it contradicted as well.
+    """So many questions, each whole and without one gold passage, the first so many of those that allow it
+    contradicted as well.
 
-    The sets take turns, and the passage is drawn by seed. Left out are questions whose answer is yes or no, which stands in no sentence.
-    The changes of a question follow each other, so that what is stopped has pairs. Raises BadInput, TooLittle where the sets have fewer.
+    The sets take turns, and the passage is drawn by seed. Left out are questions whose answer is yes or no,
+    which stands in no sentence. The changes of a question follow each other, so that what is stopped has
+    pairs. Raises BadInput, TooLittle where the sets have fewer.
     """
     require_count(without, 1, "without")
     require_count(contradicted, 0, "contradicted")
@@ -95,15 +105,20 @@ def certificate_cases(
             made += 1
             found.append(CertificateCase(name, "contradicted", question, made=contradiction, about=step.fact))
     if asked < without or made < contradicted:
-        raise TooLittle(f"the sets have {asked} questions of {without} that were asked for, and {made} contradictions of {contradicted}")
+        raise TooLittle(
+            f"the sets have {asked} questions of {without} that were asked for, and {made} contradictions of {contradicted}"
+        )
     return found
 
 
-def contradicting(step: GoldStep, question: Question, others: Sequence[GoldStep], drawn: random.Random) -> Document | None:
-    """A passage of one sentence, that of a gold fact with another object of the same kind; None where none fits.
+def contradicting(
+    step: GoldStep, question: Question, others: Sequence[GoldStep], drawn: random.Random
+) -> Document | None:
+    """A passage of one sentence, that of a gold fact with another object of the same kind; None where none
+    fits.
 
-    It is that of another fact with the same relation, where there is one, else of the same form: figures for figures, a name for a name.
-    What is neither a name nor has a figure is not contradicted.
+    It is that of another fact with the same relation, where there is one, else of the same form: figures for
+    figures, a name for a name. What is neither a name nor has a figure is not contradicted.
     """
     said, object = step.sentence, step.fact.object
     if len(named_words(object)) > _WORDS or not (_form(object)[1] or any(map(str.isdigit, object))):
@@ -113,7 +128,9 @@ def contradicting(step: GoldStep, question: Question, others: Sequence[GoldStep]
     same = [each.fact.object for each in others if each.fact.relation == step.fact.relation]
     alike = [each.fact.object for each in others]
     for pool in (same, alike):
-        fit = sorted({other for other in pool if _form(other) == _form(object) and not set(named_words(other)) & taken})
+        fit = sorted(
+            {other for other in pool if _form(other) == _form(object) and not set(named_words(other)) & taken}
+        )
         if fit and there.search(said):
             other: str = drawn.choice(fit)
             return Document(f"{MADE}{question.id}", other.join(there.split(said)), step.title)
@@ -122,7 +139,10 @@ def contradicting(step: GoldStep, question: Question, others: Sequence[GoldStep]
 
 def digest_of_cases(cases: Sequence[CertificateCase]) -> str:
     """A hash of all cases, in their order, with the passages that are made."""
-    told = [[case.key, case.question.text, case.hidden, asdict(case.made) if case.made else None] for case in cases]
+    told = [
+        [case.key, case.question.text, case.hidden, asdict(case.made) if case.made else None]
+        for case in cases
+    ]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
@@ -142,14 +162,22 @@ def _askable(name: str, tried: TriedSet) -> Iterator[_Askable]:
         steps = [(step, _passage(step, by_title.get(step.title, ()))) for step in known.steps]
         whole = [(step, passage) for step, passage in steps if passage is not None]
         if len(whole) == len(steps):
-            yield name, replace(question, gold=tuple(dict.fromkeys(passage.id for _, passage in whole))), whole
+            yield (
+                name,
+                replace(question, gold=tuple(dict.fromkeys(passage.id for _, passage in whole))),
+                whole,
+            )
 
 
 def _passage(step: GoldStep, documents: Sequence[Document]) -> Document | None:
-    return next((document for document in documents if step.sentence in " ".join(document.text.split())), None)
+    return next(
+        (document for document in documents if step.sentence in " ".join(document.text.split())), None
+    )
 
 
 def _form(object: str) -> tuple[str, bool]:
-    """The form of an object: figures and words as signs, and whether it begins with a capital; a name of any length is one word."""
+    """The form of an object: figures and words as signs, and whether it begins with a capital; a name of any
+    length is one word.
+    """
     signs = re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", object))
     return (signs if "0" in signs else "a"), object[:1].isupper()

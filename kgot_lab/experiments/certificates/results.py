@@ -1,4 +1,6 @@
-"""What the certificates say of the changes, and which wrong answers they keep back, beside the model's own likelihood."""
+"""What the certificates say of the changes, and which wrong answers they keep back, beside the model's own
+likelihood.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,17 @@ ALARMS: dict[str, dict[str, Alarm]] = {  # by change: what could have said so
 }
 CASE_ORDERS: dict[str, Callable[[CertifiedCase], float]] = {  # 0 to 1, the surest first
     "likelihood": lambda row: row.likelihood or 0.0,
-    "certificate, then likelihood": lambda row: (len(RULINGS) - 1 - RULINGS.index(row.ruling) + (row.likelihood or 0.0)) / len(RULINGS),
+    "certificate, then likelihood": lambda row: (
+        (len(RULINGS) - 1 - RULINGS.index(row.ruling) + (row.likelihood or 0.0)) / len(RULINGS)
+    ),
 }
 
 
 @dataclass(frozen=True)
 class AlarmRow:
-    """How often an alarm was raised on changed questions (recall) and on the same ones untouched, and which share of alarms is right."""
+    """How often an alarm was raised on changed questions (recall) and on the same ones untouched, and which
+    share of alarms is right.
+    """
 
     change: str
     alarm: str
@@ -48,15 +54,23 @@ class AlarmRow:
 
 
 def alarm_rows(rows: Sequence[CertifiedCase]) -> list[AlarmRow]:
-    """A row for each change and alarm: over all its questions, and over those that the model answers right when they are untouched.
+    """A row for each change and alarm: over all its questions, and over those that the model answers right
+    when they are untouched.
 
     Only questions count that are answered both ways; intervals are Wilson's.
     """
     whole = {(row.set, row.id): row for row in rows if row.change == "whole"}
     found = []
     for change, alarms in ALARMS.items():
-        pairs = [(row, whole[row.set, row.id]) for row in rows if row.change == change and (row.set, row.id) in whole]
-        for questions, some in (("all", pairs), ("right when untouched", [pair for pair in pairs if pair[1].em == 1])):
+        pairs = [
+            (row, whole[row.set, row.id])
+            for row in rows
+            if row.change == change and (row.set, row.id) in whole
+        ]
+        for questions, some in (
+            ("all", pairs),
+            ("right when untouched", [pair for pair in pairs if pair[1].em == 1]),
+        ):
             for name, alarm in alarms.items() if some else ():
                 right, false = sum(alarm(row) for row, _ in some), sum(alarm(before) for _, before in some)
                 shares = share(right, len(some)), share(false, len(some)), share(right, right + false)
@@ -65,7 +79,9 @@ def alarm_rows(rows: Sequence[CertifiedCase]) -> list[AlarmRow]:
 
 
 def certificate_grids(rows: Sequence[CertifiedCase], model: str) -> list[Grid]:
-    """All tables: the alarms, the rulings with the answers that are right among them, and risk against coverage."""
+    """All tables: the alarms, the rulings with the answers that are right among them, and risk against
+    coverage.
+    """
     of = "Simulated model: " if model.startswith("simulated:") else ""
     grids = [_alarms(rows, of), _rulings(rows, of), _risks(rows, of)]
     return [grid for grid in grids if grid.rows]
@@ -82,11 +98,23 @@ def certificate_figures(rows: Sequence[CertifiedCase], model: str) -> dict[str, 
         }
         for name, order, sure, right in _ordered(rows)
     ]
-    return {"model": model, "cases": len(rows), "alarms": [asdict(row) for row in alarm_rows(rows)], "risk": told}
+    return {
+        "model": model,
+        "cases": len(rows),
+        "alarms": [asdict(row) for row in alarm_rows(rows)],
+        "risk": told,
+    }
 
 
 def _alarms(rows: Sequence[CertifiedCase], of: str) -> Grid:
-    columns = ("change: what says so", "questions", "n", "recall [95 %]", "untouched [95 %]", "precision [95 %]")
+    columns = (
+        "change: what says so",
+        "questions",
+        "n",
+        "recall [95 %]",
+        "untouched [95 %]",
+        "precision [95 %]",
+    )
     told = [
         (
             Cell(f"{row.change}: {row.alarm}"), Cell(row.questions), Cell(str(row.recall.n)), Cell(_share(row.recall)),
@@ -108,7 +136,11 @@ def _rulings(rows: Sequence[CertifiedCase], of: str) -> Grid:
         named = [row for row in some if row.named is not None]
         cells.append(Cell(f"{sum(bool(row.named) for row in named)} of {len(named)}" if named else ""))
         told += [tuple(cells)] if some else []
-    return Grid(f"{of}What becomes of the answers", ("cases", "n", "right", *RULINGS, "names the changed fact"), tuple(told))
+    return Grid(
+        f"{of}What becomes of the answers",
+        ("cases", "n", "right", *RULINGS, "names the changed fact"),
+        tuple(told),
+    )
 
 
 def _risks(rows: Sequence[CertifiedCase], of: str) -> Grid:
@@ -124,13 +156,20 @@ def _risks(rows: Sequence[CertifiedCase], of: str) -> Grid:
                 Cell(decimal(risk_area(sure, right))),
             )
         )
-    columns = ("share of wrong answers among the surest", "n", *(f"{least:.0%}" for least in _COVERAGES), "risk area")
+    columns = (
+        "share of wrong answers among the surest",
+        "n",
+        *(f"{least:.0%}" for least in _COVERAGES),
+        "risk area",
+    )
     return Grid(f"{of}Risk against coverage", columns, tuple(told))
 
 
 def _ordered(rows: Sequence[CertifiedCase]) -> list[tuple[str, str, list[float], list[float]]]:
     """Each change, and all cases, by each order: how sure each answer is, and whether it is right."""
-    groups: dict[str, list[CertifiedCase]] = {change: [row for row in rows if row.change == change] for change in CASE_CHANGES}
+    groups: dict[str, list[CertifiedCase]] = {
+        change: [row for row in rows if row.change == change] for change in CASE_CHANGES
+    }
     groups["all cases"] = list(rows)
     return [
         (name, order, [sure(row) for row in some], [row.em for row in some])
@@ -141,4 +180,6 @@ def _ordered(rows: Sequence[CertifiedCase]) -> list[tuple[str, str, list[float],
 
 
 def _share(estimate: Estimate) -> str:
-    return f"{decimal(estimate.mean)} [{decimal(estimate.low)}, {decimal(estimate.high)}]" if estimate.n else ""
+    return (
+        f"{decimal(estimate.mean)} [{decimal(estimate.low)}, {decimal(estimate.high)}]" if estimate.n else ""
+    )

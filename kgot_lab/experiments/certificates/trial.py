@@ -1,4 +1,6 @@
-"""Answering the cases and certifying the answers: each on file when it is done, so that it goes on after a stop."""
+"""Answering the cases and certifying the answers: each on file when it is done, so that it goes on after a
+stop.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,21 @@ from kgot_lab.types import LLM, Document, Json, Ranking
 from kgot_lab.writing import write_whole
 
 CERTIFICATES, TRIAL_PLAN = "certificates.json", "plan.json"
-TRIAL_LIMITS = PATHS.but(typed_facts=False)  # each question has a graph of its own: facts for the next one serve nothing
+TRIAL_LIMITS = PATHS.but(
+    typed_facts=False
+)  # each question has a graph of its own: facts for the next one serve nothing
 _KIND = "does a certificate say so"
-_IN_A_ROW = 5  # answers that end in an error before it stops: then it is the model's server and not the question
+_IN_A_ROW = (
+    5  # answers that end in an error before it stops: then it is the model's server and not the question
+)
 
 
 @dataclass(frozen=True)
 class CertifiedCase:
     """A case that was answered: whether right, how likely the model held it, and what its certificate says.
 
-    `facts` are subject, relation, object ("" for open) and state of each; `named`: whether a weak one is the fact that the change is about.
+    `facts` are subject, relation, object ("" for open) and state of each; `named`: whether a weak one is the
+    fact that the change is about.
     """
 
     set: str
@@ -61,9 +68,11 @@ class CertifiedCase:
 
 @dataclass(frozen=True)
 class CertificateTrial:
-    """The cases over their sets, the folder that keeps their answers, and the model that gives them, in the mode `paths`.
+    """The cases over their sets, the folder that keeps their answers, and the model that gives them, in the
+    mode `paths`.
 
-    One index serves all cases of a set: a hidden passage, and passages made for other cases, are left out of what it finds.
+    One index serves all cases of a set: a hidden passage, and passages made for other cases, are left out of
+    what it finds.
     """
 
     sets: Mapping[str, TriedSet]
@@ -80,9 +89,11 @@ class CertificateTrial:
         return [case for case in self.cases if case.key not in there]
 
     def answers(self, minutes: float | None = None) -> Iterator[CertifiedCase]:
-        """Answer and certify what is missing, each as it is on file; no case is begun once the minutes are over.
+        """Answer and certify what is missing, each as it is on file; no case is begun once the minutes are
+        over.
 
-        Raises BadInput for another plan in the folder, or a trace that is gone, LLMError where five answers in a row end in an error.
+        Raises BadInput for another plan in the folder, or a trace that is gone, LLMError where five answers
+        in a row end in an error.
         """
         self.keep_plan()
         rows = list(certified_cases(self.folder))
@@ -93,7 +104,9 @@ class CertificateTrial:
             receipt, place = self._answered(case)
             in_a_row = in_a_row + 1 if receipt.error else 0
             if in_a_row == _IN_A_ROW:
-                raise LLMError(f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}")
+                raise LLMError(
+                    f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}"
+                )
             if not receipt.error:
                 certificate = certificate_of_run(begun(place / TRACES / trace_name(case.question.id)))
                 rows.append(certified_case(case, receipt, certificate))
@@ -120,10 +133,17 @@ class CertificateTrial:
             )
 
     def _answered(self, case: CertificateCase) -> tuple[QuestionReceipt, Path]:
-        """The receipt of a case, asked for unless it is on file without an error, and the folder that holds it and its trace."""
+        """The receipt of a case, asked for unless it is on file without an error, and the folder that holds
+        it and its trace.
+        """
         place = self.folder / case.set / case.change
         tools = [self._tool(case)]
-        run = QuestionRun(place, QuestionSet([], [case.question], case.set), "loop", Equipment(self.llm, self.limits, lambda _: tools))
+        run = QuestionRun(
+            place,
+            QuestionSet([], [case.question], case.set),
+            "loop",
+            Equipment(self.llm, self.limits, lambda _: tools),
+        )
         if case.question.id in run.receipts and not (place / TRACES / trace_name(case.question.id)).exists():
             raise BadInput(
                 f"{place} has an answer to {case.question.id} without its trace, and a certificate needs that: name another folder"
@@ -134,9 +154,15 @@ class CertificateTrial:
 
     def _tool(self, case: CertificateCase) -> Tool:
         documents, stage = self._searches[case.set]
-        others = {other.made.id for other in self.cases if other.made and other.set == case.set and other != case}
+        others = {
+            other.made.id for other in self.cases if other.made and other.set == case.set and other != case
+        }
         hidden = {case.hidden} | others
-        return search([each for each in documents if each.id not in hidden], hiding(stage, hidden), k=min(FOLLOWED, len(documents)))
+        return search(
+            [each for each in documents if each.id not in hidden],
+            hiding(stage, hidden),
+            k=min(FOLLOWED, len(documents)),
+        )
 
     @cached_property
     def _searches(self) -> dict[str, tuple[list[Document], Stage]]:
@@ -159,12 +185,18 @@ def hiding(stage: Stage, ids: Collection[str]) -> Stage:
     return Stage(f"{stage.name} without some", step)
 
 
-def certified_case(case: CertificateCase, receipt: QuestionReceipt, certificate: Certificate) -> CertifiedCase:
+def certified_case(
+    case: CertificateCase, receipt: QuestionReceipt, certificate: Certificate
+) -> CertifiedCase:
     """What is kept of an answered case."""
     facts = tuple((*fact.needed_parts, fact.state) for fact in certificate.facts)
     named: bool | None = None
     if case.about is not None:
-        weak = [set(named_words(" ".join(parts))) for *parts, state in facts if state in ("missing", "contested", "out of date")]
+        weak = [
+            set(named_words(" ".join(parts)))
+            for *parts, state in facts
+            if state in ("missing", "contested", "out of date")
+        ]
         ends = [set(named_words(end)) for end in (case.about.subject, case.about.object)]
         named = any(end <= words for words in weak for end in ends)
     return CertifiedCase(
@@ -180,7 +212,9 @@ def trial_plan(folder: Path) -> dict[str, Json]:
     except (OSError, ValueError) as error:
         raise BadInput(f"there is no plan of certificates in {folder}: {error}") from None
     if not isinstance(plan, dict) or plan.get("kind") != _KIND:
-        raise BadInput(f"{folder / TRIAL_PLAN} is not the plan of certificates: name another folder with --folder DIR")
+        raise BadInput(
+            f"{folder / TRIAL_PLAN} is not the plan of certificates: name another folder with --folder DIR"
+        )
     return plan
 
 
@@ -193,7 +227,9 @@ def certified_cases(folder: Path) -> list[CertifiedCase]:
         told = json.loads(path.read_text(encoding="utf-8"))
         return [CertifiedCase(**{**row, "facts": tuple(map(tuple, row["facts"]))}) for row in told]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{path} does not hold certificates of cases ({error}): restore a copy, or put it away") from None
+        raise BadInput(
+            f"{path} does not hold certificates of cases ({error}): restore a copy, or put it away"
+        ) from None
 
 
 def _keep(rows: Sequence[CertifiedCase], folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""What a prompt of the loop asks for: the loop's own prompts, made with marks in place of their texts and read backwards."""
+"""What a prompt of the loop asks for: the loop's own prompts, made with marks in place of their texts and
+read backwards.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from kgot_lab.types import Message, Prompt
 
 @dataclass(frozen=True)
 class Asking:
-    """What a prompt asks for, by the name of the function in `loop.prompts` or `paths` that made it, and the texts in it by name."""
+    """What a prompt asks for, by the name of the function in `loop.prompts` or `paths` that made it, and the
+    texts in it by name.
+    """
 
     what: str
     texts: Mapping[str, str]
@@ -37,7 +41,9 @@ class _Form:
 
 @dataclass(frozen=True)
 class PromptReader:
-    """Tells what a prompt of the loop asks for, in the languages that it is given; nothing of the prompts' wording is known beforehand."""
+    """Tells what a prompt of the loop asks for, in the languages that it is given; nothing of the prompts'
+    wording is known beforehand.
+    """
 
     dialects: Sequence[Dialect]
     _forms: Mapping[frozenset[str], Sequence[_Form]] = field(init=False, repr=False, compare=False)
@@ -57,18 +63,23 @@ class PromptReader:
         for form in self._forms.get(frozenset((prompt.schema or {}).get("properties", ())), ()):
             if told := form.pattern.fullmatch(prompt.messages[-1].text):
                 return Asking(form.what, told.groupdict(), form.dialect)
-        raise LLMError(f"a simulated model knows the loop's own prompts only, and this is none: {prompt.messages[-1].text[:200]!r}")
+        raise LLMError(
+            f"a simulated model knows the loop's own prompts only, and this is none: {prompt.messages[-1].text[:200]!r}"
+        )
 
 
 def situation_of(text: str) -> tuple[str, str]:
-    """The question and the graph in what every prompt of a turn begins with; raises LLMError for another text."""
+    """The question and the graph in what every prompt of a turn begins with; raises LLMError for another
+    text.
+    """
     for form in _SITUATIONS:
         if found := form.fullmatch(text):
             return found["question"], found["graph"]
     raise LLMError(f"this is not what a prompt of the loop begins with: {text[:200]!r}")
 
 
-# --- forms ------------------------------------------------------------------------------------------------------------
+# --- forms
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _mark(name: str) -> str:
@@ -79,7 +90,10 @@ def _pattern(form: str) -> re.Pattern[str]:
     """A form with marks as a pattern with groups; the number of a fence is a hash of the text in it."""
     plain = re.sub(r"(?<=<<<|>>>)[0-9a-f]{16}", "⟦⟧", form)
     pieces = re.split(r"⟦(\w*)⟧", plain)
-    known = [re.escape(piece) if place % 2 == 0 else f"(?P<{piece}>.*?)" if piece else "[0-9a-f]{16}" for place, piece in enumerate(pieces)]
+    known = [
+        re.escape(piece) if place % 2 == 0 else f"(?P<{piece}>.*?)" if piece else "[0-9a-f]{16}"
+        for place, piece in enumerate(pieces)
+    ]
     return re.compile("".join(known), re.S)
 
 
@@ -88,7 +102,9 @@ def _form(what: str, messages: Sequence[Message], dialect: Dialect | None = None
 
 
 _TOOL = TextTool(_mark("tool"), _mark("about"), {}, lambda: Result(""))
-_LISTED = f"- {_mark('tool')}(): {_mark('about')}"  # tools have arguments or none, so their whole list is one mark
+_LISTED = (
+    f"- {_mark('tool')}(): {_mark('about')}"  # tools have arguments or none, so their whole list is one mark
+)
 _QUESTION, _GRAPH, _SITUATION, _FACTS = map(_mark, ("question", "graph", "situation", "facts"))
 _TEXTS = [_pattern(few_prompt(_QUESTION, facts).messages[-1].text) for facts in (_FACTS, "")]
 _SITUATIONS = [_pattern(prompts.situation(_QUESTION, files, _GRAPH)) for files in ([_mark("files")], [])]
@@ -116,7 +132,10 @@ def _all_forms(dialects: Iterable[Dialect]) -> Iterator[tuple[type, _Form]]:
     yield shapes.Names, _form("names", prompts.names(_SITUATION))
     yield shapes.Names, _form("next_names", prompts.next_names(_SITUATION, [_mark("names")]))
     yield shapes.Reason, _form("merge", prompts.merge([_mark("reasons")]))
-    yield shapes.Calls, _form("choose_tools", prompts.choose_tools(_SITUATION, calls, _mark("missing"), [_TOOL]))  # type: ignore[arg-type]
+    yield (
+        shapes.Calls,
+        _form("choose_tools", prompts.choose_tools(_SITUATION, calls, _mark("missing"), [_TOOL])),
+    )  # type: ignore[arg-type]
     yield shapes.Needed, _form("needs_arithmetic", prompts.needs_arithmetic(_QUESTION, _FACTS))
     yield shapes.Number, _form("choose", prompts.choose(_QUESTION, _FACTS, [_mark("candidates")]))
     for format in prompts.FORMATS:
@@ -124,7 +143,10 @@ def _all_forms(dialects: Iterable[Dialect]) -> Iterator[tuple[type, _Form]]:
         yield shapes.Answer, _form("answer", prompts.answer(_QUESTION, _FACTS, format))
     for dialect in dialects:
         yield shapes.Vote, _form("vote", prompts.vote(_SITUATION, calls, dialect), dialect)  # type: ignore[arg-type]
-        yield shapes.Statements, _form("write", prompts.write(_SITUATION, _mark("source"), _mark("text"), dialect), dialect)
+        yield (
+            shapes.Statements,
+            _form("write", prompts.write(_SITUATION, _mark("source"), _mark("text"), dialect), dialect),
+        )
         yield shapes.Statement, _form("reread", prompts.reread(_SITUATION, _mark("wrong"), dialect), dialect)
         yield shapes.Statement, _form("read_in", prompts.read_in(_SITUATION, dialect), dialect)
         yield shapes.Statement, _form("forced_read", prompts.forced_read(_SITUATION, dialect), dialect)

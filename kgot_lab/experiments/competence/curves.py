@@ -1,4 +1,6 @@
-"""How many questions the loop solves with a model that errs: one curve for each kind of error and each setting of the loop."""
+"""How many questions the loop solves with a model that errs: one curve for each kind of error and each
+setting of the loop.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,12 @@ class SimulatedEnd:
 
 
 def simulated_ends(
-    gold: GoldSet, tools: Sequence[Tool], competence: Competence, limits: Limits, *, store: Callable[[], Store] = PlainFacts
+    gold: GoldSet,
+    tools: Sequence[Tool],
+    competence: Competence,
+    limits: Limits,
+    *,
+    store: Callable[[], Store] = PlainFacts,
 ) -> tuple[SimulatedEnd, ...]:
     """Ask the loop every question of a gold, each with a new store, of a model of this competence."""
     llm, found = Simulated(gold, competence), []
@@ -48,7 +55,9 @@ def simulated_ends(
         with closing(store()) as graph:
             events = list(think(chain.question, llm, graph, tools, limits))
         answered = solve(iter(events))
-        calls, writes, refused = (sum(isinstance(event, kind) for event in events) for kind in (Asked, Wrote, Refused))
+        calls, writes, refused = (
+            sum(isinstance(event, kind) for event in events) for kind in (Asked, Wrote, Refused)
+        )
         right = bool(exact_match(answered.text, chain.answer))
         found.append(SimulatedEnd(chain.id, answered.text, right, calls, writes, refused))
     return tuple(found)
@@ -56,9 +65,11 @@ def simulated_ends(
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Questions solved and questions answered wrongly at one rate, and what a formula says of the first where there is one.
+    """Questions solved and questions answered wrongly at one rate, and what a formula says of the first where
+    there is one.
 
-    `calls` is how often the model was asked for each question, on average; None in what was measured before that was noted.
+    `calls` is how often the model was asked for each question, on average; None in what was measured before
+    that was noted.
     """
 
     rate: float
@@ -70,7 +81,9 @@ class CurvePoint:
 
 @dataclass(frozen=True, repr=False)
 class CompetenceCurve:
-    """Questions solved against one rate of errors, all others 0, with one setting of the loop; of a simulated model."""
+    """Questions solved against one rate of errors, all others 0, with one setting of the loop; of a simulated
+    model.
+    """
 
     rate: str
     setting: str
@@ -80,7 +93,12 @@ class CompetenceCurve:
     @property
     def as_json(self) -> dict[str, Json]:
         """The curve as plain values."""
-        return {"rate": self.rate, "setting": self.setting, "limits": self.limits.as_json(), "points": list(map(asdict, self.points))}
+        return {
+            "rate": self.rate,
+            "setting": self.setting,
+            "limits": self.limits.as_json(),
+            "points": list(map(asdict, self.points)),
+        }
 
     def __repr__(self) -> str:
         told = ", ".join(f"{point.rate:g}: {decimal(point.solved.mean)}" for point in self.points)
@@ -89,7 +107,9 @@ class CompetenceCurve:
 
 @dataclass(frozen=True)
 class LoopSetting:
-    """A setting of the loop under its name, and what a formula says of the questions solved at a rate, where there is one."""
+    """A setting of the loop under its name, and what a formula says of the questions solved at a rate, where
+    there is one.
+    """
 
     name: str
     limits: Limits
@@ -97,11 +117,19 @@ class LoopSetting:
 
 
 def competence_curve(
-    gold: GoldSet, tools: Sequence[Tool], rate: str, setting: LoopSetting, rates: Iterable[float], *, competence: Competence | None = None
+    gold: GoldSet,
+    tools: Sequence[Tool],
+    rate: str,
+    setting: LoopSetting,
+    rates: Iterable[float],
+    *,
+    competence: Competence | None = None,
 ) -> CompetenceCurve:
-    """Solved questions as one rate of errors grows, with 95 % intervals; `competence` holds the other rates and the seed.
+    """Solved questions as one rate of errors grows, with 95 % intervals; `competence` holds the other rates
+    and the seed.
 
-    The same questions and seed serve every point, and an error that is drawn at a rate is drawn at every higher one. Raises UnknownName.
+    The same questions and seed serve every point, and an error that is drawn at a rate is drawn at every
+    higher one. Raises UnknownName.
     """
     if rate not in ERROR_RATES:
         raise UnknownName("rate of errors", rate, ERROR_RATES)
@@ -117,11 +145,16 @@ def competence_curve(
 
 
 def curves_grid(curves: Sequence[CompetenceCurve], title: str) -> Grid:
-    """Curves over the same rates as a table that says it is of a simulation: a row each, below it what a formula says, and the calls."""
+    """Curves over the same rates as a table that says it is of a simulation: a row each, below it what a
+    formula says, and the calls.
+    """
     rates = [f"{point.rate:g}".replace("0.", ".") for point in curves[0].points] if curves else []
     rows: list[tuple[Cell, ...]] = []
     for curve in curves:
-        shown = (f"{decimal(each.solved.mean)} ({decimal(each.solved.low)} to {decimal(each.solved.high)})" for each in curve.points)
+        shown = (
+            f"{decimal(each.solved.mean)} ({decimal(each.solved.low)} to {decimal(each.solved.high)})"
+            for each in curve.points
+        )
         rows.append((Cell(f"{curve.rate}, {curve.setting}"), *map(Cell, shown)))
         if any(point.exact is not None for point in curve.points):
             exact = ("" if point.exact is None else decimal(point.exact) for point in curve.points)

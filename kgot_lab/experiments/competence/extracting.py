@@ -13,16 +13,24 @@ from kgot_lab.types import Prompt, Reply, Triple, Usage
 
 
 class SimulatedExtractor:
-    """A model that answers the prompt of `extract_by_schema` for texts whose facts are known, and errs at set rates.
+    """A model that answers the prompt of `extract_by_schema` for texts whose facts are known, and errs at set
+    rates.
 
-    Of the rates it has `missed`, `invented` and `read`: a fact is left out; its object is a made-up name; its object is another of `names`
-    that the text holds, or subject and object change places. A misread fact is LIKELY at the rate `assured`, else UNLIKELY. Errors are
-    drawn by hash: the same text has the same reply. Raises LLMError for a text without gold.
+    Of the rates it has `missed`, `invented` and `read`: a fact is left out; its object is a made-up name; its
+    object is another of `names` that the text holds, or subject and object change places. A misread fact is
+    LIKELY at the rate `assured`, else UNLIKELY. Errors are drawn by hash: the same text has the same reply.
+    Raises LLMError for a text without gold.
     """
 
     price = FREE
 
-    def __init__(self, said: Mapping[str, Sequence[Triple]], competence: Competence | None = None, *, names: Sequence[str] = ()):
+    def __init__(
+        self,
+        said: Mapping[str, Sequence[Triple]],
+        competence: Competence | None = None,
+        *,
+        names: Sequence[str] = (),
+    ):
         self.competence, self._said, self._names = competence or Competence(), said, names
         self.name = f"simulated extractor:{self.competence}"
 
@@ -30,9 +38,13 @@ class SimulatedExtractor:
         asked = prompt.messages[-1].text
         for text, facts in self._said.items():
             if asked.startswith(fenced(text, "a message")):
-                reply = json.dumps({"triples": [self._noted(fact) for fact in self._found(text, facts)]}, ensure_ascii=False)
+                reply = json.dumps(
+                    {"triples": [self._noted(fact) for fact in self._found(text, facts)]}, ensure_ascii=False
+                )
                 return Reply(reply, Usage(len(asked.split()), len(reply.split())))
-        raise LLMError(f"a simulated extractor knows the texts only that it has gold for, and this is none: {asked[:200]!r}")
+        raise LLMError(
+            f"a simulated extractor knows the texts only that it has gold for, and this is none: {asked[:200]!r}"
+        )
 
     def _found(self, text: str, facts: Sequence[Triple]) -> Iterator[Triple]:
         for fact in facts:
@@ -42,7 +54,9 @@ class SimulatedExtractor:
             if self.competence.errs("invented", *where):
                 yield Triple(*made_up(fact, self.competence.seed).identity, confidence=fact.confidence)
             elif self.competence.errs("read", *where):
-                yield self._misread(text, fact, LIKELY if self.competence.errs("assured", *where) else UNLIKELY)
+                yield self._misread(
+                    text, fact, LIKELY if self.competence.errs("assured", *where) else UNLIKELY
+                )
             else:
                 yield fact
 
@@ -54,4 +68,6 @@ class SimulatedExtractor:
 
     @staticmethod
     def _noted(fact: Triple) -> dict[str, str | float]:
-        return dict(zip(("subject", "relation", "object"), fact.identity, strict=True)) | {"confidence": fact.confidence}
+        return dict(zip(("subject", "relation", "object"), fact.identity, strict=True)) | {
+            "confidence": fact.confidence
+        }

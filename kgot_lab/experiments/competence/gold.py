@@ -19,7 +19,8 @@ from kgot_lab.types import Document, Json, Triple
 
 @dataclass(frozen=True)
 class GoldStep:
-    """A fact, the sentence that says it with its passage's title, and which earlier steps give the name that it is looked up by.
+    """A fact, the sentence that says it with its passage's title, and which earlier steps give the name that
+    it is looked up by.
 
     `asked` is the question for it, with `#1` for what the first step gives; "": one made of its relation.
     """
@@ -44,7 +45,9 @@ class GoldStep:
 
 @dataclass(frozen=True)
 class GoldChain:
-    """A question, the facts that answer it in order, and its answer; raises BadInput where it has no step, or one rests on a later one."""
+    """A question, the facts that answer it in order, and its answer; raises BadInput where it has no step, or
+    one rests on a later one.
+    """
 
     question: str
     steps: tuple[GoldStep, ...]
@@ -52,8 +55,12 @@ class GoldChain:
     id: str = ""
 
     def __post_init__(self) -> None:
-        if not self.steps or any(not 0 <= earlier < number for number, step in enumerate(self.steps) for earlier in step.after):
-            raise BadInput(f"the question {self.question!r} needs a step or more, each resting on earlier ones only")
+        if not self.steps or any(
+            not 0 <= earlier < number for number, step in enumerate(self.steps) for earlier in step.after
+        ):
+            raise BadInput(
+                f"the question {self.question!r} needs a step or more, each resting on earlier ones only"
+            )
 
     @property
     def leaves(self) -> tuple[int, ...]:
@@ -74,7 +81,9 @@ class GoldChain:
 
     @property
     def of_each(self) -> tuple[str, ...]:
-        """What is asked of each of several things that are compared, `X` for the thing and `#1` for an earlier answer."""
+        """What is asked of each of several things that are compared, `X` for the thing and `#1` for an
+        earlier answer.
+        """
         if len(self.leaves) < 2:
             return ()
         branch = [self.steps[self.leaves[0]]]
@@ -85,7 +94,8 @@ class GoldChain:
 
 @dataclass(frozen=True)
 class GoldSet:
-    """All that is known of some questions: their chains, and facts of other sentences; raises BadInput where two questions are the same.
+    """All that is known of some questions: their chains, and facts of other sentences; raises BadInput where
+    two questions are the same.
 
     `by_hop` has the steps that a question of one hop asks for, by its words.
     """
@@ -93,7 +103,9 @@ class GoldSet:
     chains: tuple[GoldChain, ...]
     besides: tuple[GoldStep, ...] = ()
     by_question: Mapping[str, GoldChain] = field(init=False, repr=False, compare=False)
-    by_sentence: Mapping[str, tuple[Triple, ...]] = field(init=False, repr=False, compare=False)  # with its title, as the loop shows it
+    by_sentence: Mapping[str, tuple[Triple, ...]] = field(
+        init=False, repr=False, compare=False
+    )  # with its title, as the loop shows it
     by_hop: Mapping[tuple[str, ...], tuple[GoldStep, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +118,11 @@ class GoldSet:
         hops: dict[tuple[str, ...], list[GoldStep]] = {}
         for chain in self.chains:
             for step, resolved in zip(chain.steps, chain.resolved, strict=True):
-                spelled = (resolved, step.of(step.fact.subject), step.of(step.title or step.fact.subject))  # as gold names it, or its page
+                spelled = (
+                    resolved,
+                    step.of(step.fact.subject),
+                    step.of(step.title or step.fact.subject),
+                )  # as gold names it, or its page
                 for asked in dict.fromkeys(map(named_words, spelled)):
                     hops.setdefault(asked, []).append(step)
         object.__setattr__(self, "by_hop", {asked: tuple(steps) for asked, steps in hops.items()})
@@ -121,20 +137,25 @@ class GoldSet:
     def _wordings(self) -> re.Pattern[str]:
         """The hops of all chains with any name in the place of theirs."""
         asked = {" ".join(named_words(step.of(_ANY))) for chain in self.chains for step in chain.steps}
-        return re.compile("|".join(".+".join(map(re.escape, each.split(_ANY.casefold()))) for each in sorted(asked)))
+        return re.compile(
+            "|".join(".+".join(map(re.escape, each.split(_ANY.casefold()))) for each in sorted(asked))
+        )
 
 
 _ANY = "anynameatall"  # in the place of a name
 _NUMBER = re.compile(r"#(\d+)")
 
 
-# --- from decomposed questions ----------------------------------------------------------------------------------------
+# --- from decomposed questions
+# ----------------------------------------------------------------------------------------
 
 
 def gold_of_parts(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document]) -> GoldSet:
-    """The gold of questions that are decomposed as MuSiQue has them (Trivedi et al. 2022): parts with an answer and a passage each.
+    """The gold of questions that are decomposed as MuSiQue has them (Trivedi et al. 2022): parts with an
+    answer and a passage each.
 
-    A question is left out where no sentence of a part's passage holds the part's answer, so that nobody could read it there.
+    A question is left out where no sentence of a part's passage holds the part's answer, so that nobody could
+    read it there.
     """
     by_id = {document.id: document for document in documents}
     chains = (_chain(row, by_id) for row in rows)
@@ -160,7 +181,9 @@ def _chain(row: Mapping[str, Json], documents: Mapping[str, Document]) -> GoldCh
 
 
 def _named(question: str, document: Document) -> str:
-    """What a question that rests on no other is about: what stands before its >>, else the passage's title if named, else a name in it."""
+    """What a question that rests on no other is about: what stands before its >>, else the passage's title if
+    named, else a name in it.
+    """
     if ">>" in question:
         return question.split(">>")[0].strip()
     if set(named_words(document.title)) <= set(named_words(question)):
@@ -181,20 +204,31 @@ def _in_words(question: str) -> str:
 
 
 def _saying(document: Document, answer: str, asked: str) -> str:
-    """The sentence of a passage that holds an answer and most words of what is asked, "" if none holds the answer."""
+    """The sentence of a passage that holds an answer and most words of what is asked, "" if none holds the
+    answer.
+    """
     wanted = f" {' '.join(named_words(answer))} "
-    found = [text for text in sentences(" ".join(document.text.split())) if wanted in f" {' '.join(named_words(text))} "]
+    found = [
+        text
+        for text in sentences(" ".join(document.text.split()))
+        if wanted in f" {' '.join(named_words(text))} "
+    ]
     scores = relevance(asked, found)
     return max(zip(scores, found, strict=True), key=lambda scored: scored[0], default=(0.0, ""))[1]
 
 
-# --- from questions with their triples --------------------------------------------------------------------------------
+# --- from questions with their triples
+# --------------------------------------------------------------------------------
 
 
-def gold_of_triples(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document], relevant: Mapping[str, Iterable[str]]) -> GoldSet:
-    """The gold of questions with their triples, as 2WikiMultiHopQA has them (Ho et al. 2020), and the ids of the passages that say them.
+def gold_of_triples(
+    rows: Iterable[Mapping[str, Json]], documents: Iterable[Document], relevant: Mapping[str, Iterable[str]]
+) -> GoldSet:
+    """The gold of questions with their triples, as 2WikiMultiHopQA has them (Ho et al. 2020), and the ids of
+    the passages that say them.
 
-    A question is left out where no sentence of its passages holds a triple's object, so that nobody could read it there.
+    A question is left out where no sentence of its passages holds a triple's object, so that nobody could
+    read it there.
     """
     by_id = {document.id: document for document in documents}
     chains = (_chain_of_triples(row, [by_id[id] for id in relevant[row["_id"]]]) for row in rows)
@@ -206,8 +240,13 @@ def _chain_of_triples(row: Mapping[str, Json], documents: Sequence[Document]) ->
     steps: list[GoldStep] = []
     for number, fact in enumerate(facts):
         name = named_words(fact.subject)
-        about = sorted(documents, key=lambda document: named_words(document.title) != name)  # the subject's own page first
-        said = ((document, _saying(document, fact.object, f"{fact.subject} {fact.relation}")) for document in about)
+        about = sorted(
+            documents, key=lambda document: named_words(document.title) != name
+        )  # the subject's own page first
+        said = (
+            (document, _saying(document, fact.object, f"{fact.subject} {fact.relation}"))
+            for document in about
+        )
         document, sentence = next(((document, text) for document, text in said if text), (None, ""))
         if document is None or fact.subject == fact.object:
             return None

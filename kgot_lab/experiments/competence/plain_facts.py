@@ -19,7 +19,9 @@ from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 
 def _adding(facts: Sequence[Fact]) -> str:
-    return json.dumps({"add": [[*triple.identity, dict(properties)] for triple, properties in facts]}, ensure_ascii=False)
+    return json.dumps(
+        {"add": [[*triple.identity, dict(properties)] for triple, properties in facts]}, ensure_ascii=False
+    )
 
 
 PLAIN_FACTS = Dialect(
@@ -30,14 +32,18 @@ PLAIN_FACTS = Dialect(
     read_example='{"about": ["Marie Curie"], "hops": 1}',
     add=_adding,
     about=lambda names, hops: json.dumps({"about": list(names), "hops": hops}, ensure_ascii=False),
-    paths=lambda names, worth, most: json.dumps({"paths": asked_paths(names, worth, most)}, ensure_ascii=False),
+    paths=lambda names, worth, most: json.dumps(
+        {"paths": asked_paths(names, worth, most)}, ensure_ascii=False
+    ),
     node=PYTHON.node,
     edge=PYTHON.edge,
 )
 
 
 class PlainFacts(Kept):
-    """A graph in this process that takes facts in JSON: for simulations and lessons, where nothing need run in a sandbox."""
+    """A graph in this process that takes facts in JSON: for simulations and lessons, where nothing need run
+    in a sandbox.
+    """
 
     dialect = PLAIN_FACTS
     language = "json"
@@ -64,18 +70,25 @@ class _Facts:
         edges: dict[tuple[str, str, str, str], Edge | None] = {}
         for each in facts:
             if not (
-                isinstance(each, list) and len(each) == 4 and all(isinstance(part, str) for part in each[:3]) and isinstance(each[3], dict)
+                isinstance(each, list)
+                and len(each) == 4
+                and all(isinstance(part, str) for part in each[:3])
+                and isinstance(each[3], dict)
             ):
                 raise QueryFailed(statement, "a fact is [subject, relation, object, {properties}]")
             subject, relation, object, properties = each
             identity = (subject, relation, object, "")
             before = edges.get(identity) or self._truth.edges.get(identity)
-            edges[identity] = Edge(subject, relation, object, {**(before.properties if before else {}), **properties})
+            edges[identity] = Edge(
+                subject, relation, object, {**(before.properties if before else {}), **properties}
+            )
             nodes |= {end: self._truth.nodes.get(end) or Node(end) for end in (subject, object)}
         return self._truth.difference(nodes, edges)
 
     def read(self, statement: str) -> Rows:
-        """The facts within some hops of some names, nearest first, or the paths from some names, best first; raises QueryFailed."""
+        """The facts within some hops of some names, nearest first, or the paths from some names, best first;
+        raises QueryFailed.
+        """
         if "paths" in (said := _statement(statement)):
             return self._paths(statement, said["paths"])
         names, hops = _asked(statement, "about"), _asked(statement, "hops")
@@ -87,9 +100,14 @@ class _Facts:
         for start in starts:
             for id, steps in reached(start, max(1, hops) - 1, self._ends).items():
                 far[id] = min(steps, far.get(id, steps))
-        met = dict.fromkeys(identity for id in sorted(far, key=lambda id: far[id]) for identity in self._truth.incident[id])
+        met = dict.fromkeys(
+            identity for id in sorted(far, key=lambda id: far[id]) for identity in self._truth.incident[id]
+        )
         found = [self._truth.edges[identity] for identity in met]
-        return tuple({**edge.properties, "subject": edge.source, "relation": edge.type, "object": edge.target} for edge in found)
+        return tuple(
+            {**edge.properties, "subject": edge.source, "relation": edge.type, "object": edge.target}
+            for edge in found
+        )
 
     def _paths(self, statement: str, asked: Json) -> Rows:
         try:
@@ -98,7 +116,9 @@ class _Facts:
             raise QueryFailed(statement, f"paths are [[names], {{place: worth}}, number]: {error}") from None
         graph = TrackedGraph()
         edges = self._truth.edges.values()
-        graph.add_edges_from((edge.source, edge.target, {**edge.properties, "relation": edge.type}) for edge in edges)
+        graph.add_edges_from(
+            (edge.source, edge.target, {**edge.properties, "relation": edge.type}) for edge in edges
+        )
         return tuple(paths_found(graph, names, worth, most))
 
     def apply(self, diff: Diff) -> None:

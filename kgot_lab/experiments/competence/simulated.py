@@ -1,6 +1,7 @@
 """A simulated model: it answers each prompt of the loop from gold, with errors at rates that are set.
 
-It stands above the loop, whose prompts and shapes it reads; tests of the loop and lessons import it from here.
+It stands above the loop, whose prompts and shapes it reads; tests of the loop and lessons import it from
+here.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ _MOST_NAMES = 4  # that a reply of names may hold
 
 @dataclass(frozen=True)
 class Competence:
-    """How often a simulated model errs, each rate from 0 to 1, and the seed that its errors are drawn from; raises BadInput.
+    """How often a simulated model errs, each rate from 0 to 1, and the seed that its errors are drawn from;
+    raises BadInput.
 
-    vote: a ballot says the other of INSERT and RETRIEVE.
-    missed: a fact that stands in what is shown is not written.
-    invented: a fact that is written names a made-up thing in place of the true one.
-    broken: a statement is one that no store takes.
-    read: a statement, or the names in its place, reads past the fact that gives the answer; or of a text, another name in it is taken.
-    split: the last of the hops of a question, or of what is asked of each of two things, is left out.
-    assured: an answer that was not read rightly looks as likely as one that was; it is told apart from it otherwise.
+    vote: a ballot says the other of INSERT and RETRIEVE. missed: a fact that stands in what is shown is not
+    written. invented: a fact that is written names a made-up thing in place of the true one. broken: a
+    statement is one that no store takes. read: a statement, or the names in its place, reads past the fact
+    that gives the answer; or of a text, another name in it is taken. split: the last of the hops of a
+    question, or of what is asked of each of two things, is left out. assured: an answer that was not read
+    rightly looks as likely as one that was; it is told apart from it otherwise.
     """
 
     vote: float = 0.0
@@ -68,7 +69,9 @@ class Competence:
                 raise BadInput(f"the rate of errors {name!r} must be between 0 and 1, not {value!r}")
 
     def errs(self, rate: str, *where: str) -> bool:
-        """Whether an error of a rate is drawn somewhere: for the same seed and the same texts always the same."""
+        """Whether an error of a rate is drawn somewhere: for the same seed and the same texts always the
+        same.
+        """
         chance = getattr(self, rate)
         return bool(chance) and drawn_by_hash(str(self.seed), rate, *where) < chance
 
@@ -81,20 +84,25 @@ ERROR_RATES = tuple(each.name for each in fields(Competence) if each.name != "se
 
 
 class Simulated:
-    """A model that knows the gold of some questions, sees what its prompts show and no more, and errs at set rates.
+    """A model that knows the gold of some questions, sees what its prompts show and no more, and errs at set
+    rates.
 
-    A fact is known only where the graph in the prompt or the rows hold it, and can be written only where its sentence is shown. An error
-    is drawn from a hash of the seed, the question, what is asked and where, and of the prompt's seed where its temperature is above 0: the
-    same prompt has the same reply, and two runs share their errors as far as they share their prompts. Raises LLMError for questions that
-    the gold does not have, and prompts that the loop does not make.
+    A fact is known only where the graph in the prompt or the rows hold it, and can be written only where its
+    sentence is shown. An error is drawn from a hash of the seed, the question, what is asked and where, and
+    of the prompt's seed where its temperature is above 0: the same prompt has the same reply, and two runs
+    share their errors as far as they share their prompts. Raises LLMError for questions that the gold does
+    not have, and prompts that the loop does not make.
 
-    An answer read from a text is right where the text holds all it rests on. Asked how likely it holds it, the model says LIKELY of such
-    an answer and UNLIKELY of any other, but LIKELY of so many of these as `assured` says. Two texts that differ are two draws of errors.
+    An answer read from a text is right where the text holds all it rests on. Asked how likely it holds it,
+    the model says LIKELY of such an answer and UNLIKELY of any other, but LIKELY of so many of these as
+    `assured` says. Two texts that differ are two draws of errors.
     """
 
     price = FREE
 
-    def __init__(self, gold: GoldSet, competence: Competence | None = None, *, dialects: Sequence[Dialect] = DIALECTS):
+    def __init__(
+        self, gold: GoldSet, competence: Competence | None = None, *, dialects: Sequence[Dialect] = DIALECTS
+    ):
         self.competence = competence or Competence()
         self.name = f"simulated:{self.competence}"
         self._gold, self._reader = gold, _prompts_in(tuple(dialects))
@@ -110,9 +118,19 @@ class Simulated:
         asking = self._reader.read(prompt)
         reply = self._replies[asking.what](asking, prompt)
         likelihood = reply.likelihood if isinstance(reply, _Answer) else None
-        text = reply.text if isinstance(reply, _Answer) else reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+        text = (
+            reply.text
+            if isinstance(reply, _Answer)
+            else reply
+            if isinstance(reply, str)
+            else json.dumps(reply, ensure_ascii=False)
+        )
         logprob = math.log(likelihood) if prompt.likelihood and likelihood else None
-        return Reply(text, Usage(sum(len(message.text.split()) for message in prompt.messages), len(text.split())), logprob=logprob)
+        return Reply(
+            text,
+            Usage(sum(len(message.text.split()) for message in prompt.messages), len(text.split())),
+            logprob=logprob,
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}: knows {len(self._gold.chains)} questions>"
@@ -165,19 +183,33 @@ class Simulated:
     def _statements(self, asking: Asking, _: Prompt) -> Json:
         assert asking.dialect is not None
         seen, shown = self._seen(asking), " ".join(asking.texts["text"].split())
-        said = [step.fact for step, held in zip(seen.chain.steps, seen.held, strict=True) if not held and step.sentence in shown]
+        said = [
+            step.fact
+            for step, held in zip(seen.chain.steps, seen.held, strict=True)
+            if not held and step.sentence in shown
+        ]
         written = self._written(said, seen.chain.question, asking.texts["source"])
-        return {"statements": [self._spelled(asking.dialect.add([(triple, {})]), asking.texts["source"]) for triple in written]}
+        return {
+            "statements": [
+                self._spelled(asking.dialect.add([(triple, {})]), asking.texts["source"])
+                for triple in written
+            ]
+        }
 
     def _lines(self, asking: Asking, _: Prompt) -> Json:
         lines = asking.texts["sentence"].splitlines()
-        written = [fact for line in lines for fact in self._written(self._gold.by_sentence.get(line, ()), line)]
+        written = [
+            fact for line in lines for fact in self._written(self._gold.by_sentence.get(line, ()), line)
+        ]
         return "\n".join(" | ".join(triple.identity) for triple in written) or "nothing"
 
     def _written(self, said: Sequence[Triple], *where: str) -> list[Triple]:
         """The facts that it writes of those that are said: some missed, some with a made-up object."""
         found = [triple for triple in said if not self._errs("missed", str(triple), *where)]
-        return [self._made_up(triple) if self._errs("invented", str(triple), *where) else triple for triple in found]
+        return [
+            self._made_up(triple) if self._errs("invented", str(triple), *where) else triple
+            for triple in found
+        ]
 
     def _made_up(self, triple: Triple) -> Triple:
         return made_up(triple, self.competence.seed)
@@ -196,16 +228,24 @@ class Simulated:
 
     def _read(self, asking: Asking, prompt: Prompt) -> Json:
         assert asking.dialect is not None
-        return {"statement": self._reading(asking.dialect, self._seen(asking), prompt, asking.texts.get("wrong", ""))}
+        return {
+            "statement": self._reading(
+                asking.dialect, self._seen(asking), prompt, asking.texts.get("wrong", "")
+            )
+        }
 
     def _names(self, asking: Asking, prompt: Prompt) -> Json:
         return {"about": self._about(self._seen(asking), prompt)}
 
     def _reading(self, dialect: Dialect, seen: _Seen, prompt: Prompt, *where: str) -> str:
-        return self._spelled(dialect.about(self._about(seen, prompt, *where), 1), *_where(seen, prompt), *where)
+        return self._spelled(
+            dialect.about(self._about(seen, prompt, *where), 1), *_where(seen, prompt), *where
+        )
 
     def _about(self, seen: _Seen, prompt: Prompt, *where: str) -> list[str]:
-        """The names to read about: of every step that the graph holds, or where it errs, of those that do not lead to the answer."""
+        """The names to read about: of every step that the graph holds, or where it errs, of those that do not
+        lead to the answer.
+        """
         if not self._errs("read", *_where(seen, prompt), *where):
             return seen.subjects
         last = seen.chain.steps[-1].fact
@@ -215,7 +255,11 @@ class Simulated:
     def _said(self, seen: _Seen, prompt: Prompt) -> str:
         """An answer without a statement, from the graph as text."""
         wrong = self._errs("read", *_where(seen, prompt))
-        return self._made_up(seen.chain.steps[-1].fact).object if wrong else seen.answer or seen.nearest or UNANSWERED
+        return (
+            self._made_up(seen.chain.steps[-1].fact).object
+            if wrong
+            else seen.answer or seen.nearest or UNANSWERED
+        )
 
     def _guess(self, asking: Asking, prompt: Prompt) -> Json:
         seen = self._seen(asking)
@@ -227,7 +271,9 @@ class Simulated:
 
     def _number(self, asking: Asking, _: Prompt) -> Json:
         seen = self._seen_in(asking.texts["question"], asking.texts["facts"])
-        candidates = [plain_answer(candidate) for candidate in re.split(r"\n\d+\. ", asking.texts["candidates"])]
+        candidates = [
+            plain_answer(candidate) for candidate in re.split(r"\n\d+\. ", asking.texts["candidates"])
+        ]
         best = plain_answer(seen.answer or UNANSWERED)
         return {"number": candidates.index(best) + 1 if best in candidates else 1}
 
@@ -244,7 +290,9 @@ class Simulated:
         return _Answer(said, LIKELY if wrong and self._errs("assured", *where) else UNLIKELY)
 
     def _misread(self, right: str, question: str, text: str, seed: str) -> str:
-        names = misread_names(self._gold, question, text, right) or [self._made_up(Triple(question, "", text)).object]
+        names = misread_names(self._gold, question, text, right) or [
+            self._made_up(Triple(question, "", text)).object
+        ]
         return names[int(len(names) * drawn_by_hash(str(self.competence.seed), "name", question, text, seed))]
 
     def _hops(self, asking: Asking, _: Prompt) -> str:
@@ -252,7 +300,9 @@ class Simulated:
         return joined_lines(f"{number}. {hop}" for number, hop in enumerate(hops, start=1))
 
     def _of_each(self, asking: Asking, _: Prompt) -> str:
-        return joined_lines(self._asked(asking.texts["question"], self._chain(asking.texts["question"]).of_each))
+        return joined_lines(
+            self._asked(asking.texts["question"], self._chain(asking.texts["question"]).of_each)
+        )
 
     def _asked(self, question: str, hops: Sequence[str]) -> Sequence[str]:
         return hops[:-1] if self._errs("split", question) else hops
@@ -266,7 +316,9 @@ class Simulated:
         chain = self._chain(question)
 
         def held(triple: Triple) -> str:
-            false = self._made_up(triple)  # a made-up fact in the graph is believed: nothing tells it from a true one
+            false = self._made_up(
+                triple
+            )  # a made-up fact in the graph is believed: nothing tells it from a true one
             return false.object if _stands(false, text) else triple.object if _stands(triple, text) else ""
 
         return _Seen(chain, tuple(held(step.fact) for step in chain.steps))
@@ -306,9 +358,15 @@ class _Seen:
 
     @property
     def wanted(self) -> list[Triple]:
-        """The facts to look for: those whose subject is known and whose object is not, else the last one again."""
+        """The facts to look for: those whose subject is known and whose object is not, else the last one
+        again.
+        """
         steps = self.chain.steps
-        open = [step.fact for step, held in zip(steps, self.held, strict=True) if not held and all(map(self._true, step.after))]
+        open = [
+            step.fact
+            for step, held in zip(steps, self.held, strict=True)
+            if not held and all(map(self._true, step.after))
+        ]
         return open or [steps[-1].fact]
 
     @property
@@ -318,9 +376,13 @@ class _Seen:
 
     @property
     def answer(self) -> str:
-        """The answer that the facts give, a false one where the last of them is false, "" where the chain has a gap."""
+        """The answer that the facts give, a false one where the last of them is false, "" where the chain has
+        a gap.
+        """
         leaves = self.chain.leaves
-        if not all(self.held) or not all(self._true(number) for number in range(len(self.held)) if number not in leaves):
+        if not all(self.held) or not all(
+            self._true(number) for number in range(len(self.held)) if number not in leaves
+        ):
             return ""
         return next((self.held[number] for number in leaves if not self._true(number)), self.chain.answer)
 
@@ -338,12 +400,16 @@ class _Seen:
 
 def made_up(triple: Triple, seed: int) -> Triple:
     """A fact with a made-up name in the place of its object: of each fact the same for a seed."""
-    first, second = (word(int(140_608 * drawn_by_hash(str(seed), "name", part, str(triple)))) for part in "ab")
+    first, second = (
+        word(int(140_608 * drawn_by_hash(str(seed), "name", part, str(triple)))) for part in "ab"
+    )
     return Triple(triple.subject, triple.relation, f"{first.capitalize()}x {second.capitalize()}x")
 
 
 def _where(seen: _Seen, prompt: Prompt) -> tuple[str, ...]:
-    """Where an error is drawn: the question, the steps that are known, and the prompt's seed where it is not always the same reply."""
+    """Where an error is drawn: the question, the steps that are known, and the prompt's seed where it is not
+    always the same reply.
+    """
     known = "".join("1" if held else "0" for held in seen.held)
     return seen.chain.question, known, str(prompt.seed) if prompt.temperature > 0 else ""
 
@@ -355,15 +421,21 @@ def _stands(triple: Triple, text: str) -> bool:
 
 @lru_cache(maxsize=100_000)
 def _spellings(triple: Triple) -> re.Pattern[str]:
-    """A fact as graphs and rows spell it: alone on its line or beside others of its sentence, and before its properties."""
+    """A fact as graphs and rows spell it: alone on its line or beside others of its sentence, and before its
+    properties.
+    """
     edge = Edge(triple.subject, triple.relation, triple.object)
     spelled = {*(dialect.edge(edge) for dialect in DIALECTS), fact_of(edge), " ".join(triple.identity)}
-    return re.compile(rf"(?:^|; )(?:{'|'.join(map(re.escape, sorted(spelled)))})(?=$|; | \(| \{{| \[\])", re.M)
+    return re.compile(
+        rf"(?:^|; )(?:{'|'.join(map(re.escape, sorted(spelled)))})(?=$|; | \(| \{{| \[\])", re.M
+    )
 
 
 def _phrase(triple: Triple, time: int) -> str:
     """The words of a search: the name, then with the relation, then in ever other words."""
-    return " ".join((triple.subject, *([triple.relation] if time > 1 else []), *([str(time)] if time > 2 else [])))
+    return " ".join(
+        (triple.subject, *([triple.relation] if time > 1 else []), *([str(time)] if time > 2 else []))
+    )
 
 
 def _call(items: Mapping[str, Json], words: str) -> ToolCall:

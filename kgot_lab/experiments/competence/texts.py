@@ -19,13 +19,17 @@ class NoGold(LLMError):
     """A simulated model was asked what it has no gold for."""
 
     def __init__(self, question: str):
-        super().__init__(f"there is no gold for the question {question[:200]!r}; simulate only questions whose facts are known")
+        super().__init__(
+            f"there is no gold for the question {question[:200]!r}; simulate only questions whose facts are known"
+        )
 
 
 def told_answer(gold: GoldSet, question: str, text: str) -> str:
-    """The right answer to a question of gold, or to one of its hops, where the text holds all it rests on; "" where it does not.
+    """The right answer to a question of gold, or to one of its hops, where the text holds all it rests on; ""
+    where it does not.
 
-    Raises NoGold for a question that is neither. A hop that is asked of a name of which gold knows nothing has no answer.
+    Raises NoGold for a question that is neither. A hop that is asked of a name of which gold knows nothing
+    has no answer.
     """
     lines = {" ".join(line.split()) for line in text.splitlines()}
     if chain := gold.by_question.get(question):
@@ -38,17 +42,25 @@ def told_answer(gold: GoldSet, question: str, text: str) -> str:
 
 
 def misread_names(gold: GoldSet, question: str, text: str, right: str) -> list[str]:
-    """What stands in a text and may be taken for the answer to a question, though it is not; none where there is nothing else.
+    """What stands in a text and may be taken for the answer to a question, though it is not; none where there
+    is nothing else.
 
-    Of two things it is the other one, of yes and no the other; else a name of a fact that the text says, or any name or figure in it.
+    Of two things it is the other one, of yes and no the other; else a name of a fact that the text says, or
+    any name or figure in it.
     """
     form = form_of(question)
     if form == "yes or no":
         return ["no" if plain_answer(right) == "yes" else "yes"]
     for names in (_of_facts(gold, text), _written(text)):
-        fit = {name: None for name in names if not checked_answer(question, name, text) and plain_answer(name) != plain_answer(right)}
+        fit = {
+            name: None
+            for name in names
+            if not checked_answer(question, name, text) and plain_answer(name) != plain_answer(right)
+        }
         if form == "choice":
-            fit = {name: None for name in fit if not checked_answer("", name, question)}  # which holds its name
+            fit = {
+                name: None for name in fit if not checked_answer("", name, question)
+            }  # which holds its name
         if fit:
             return list(fit)
     return []

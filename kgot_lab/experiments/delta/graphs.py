@@ -1,4 +1,6 @@
-"""Graphs of stories for the benchmark of delta edges: texts, the nouns they share, who asks for what, and the edges each system walks."""
+"""Graphs of stories for the benchmark of delta edges: texts, the nouns they share, who asks for what, and the
+edges each system walks.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ class StoryCase:
     dropped: Mapping[str, frozenset[str]]  # by query: what its ranking leaves out
 
 
-# --- cases ------------------------------------------------------------------------------------------------------------
+# --- cases
+# ------------------------------------------------------------------------------------------------------------
 
 
 def story_case(name: str, parts: Sequence[str], embedder: Embedder, nouns: NounsOf) -> StoryCase:
@@ -59,8 +62,12 @@ def story_case(name: str, parts: Sequence[str], embedder: Embedder, nouns: Nouns
     whole = pairs(f"{name} pairs")
     judged = {"develop": whole.develop, "locked": whole.opened}
     asked = {part: questions(name, part, judged[part]) for part in parts}
-    texts = PropertyGraph.of(Node(document.id, ("Text",), {"text": document.text}) for document in whole.documents)
-    out = {query.id: unasked(query.id, judged[part]) for part, data in asked.items() for query in data.queries}
+    texts = PropertyGraph.of(
+        Node(document.id, ("Text",), {"text": document.text}) for document in whole.documents
+    )
+    out = {
+        query.id: unasked(query.id, judged[part]) for part, data in asked.items() for query in data.queries
+    }
     return StoryCase(whole, asked, texts, noun_graph(texts, nouns), by_meaning(texts, embedder), out)
 
 
@@ -70,9 +77,13 @@ def questions(name: str, part: str, judged: AnalogyPairs) -> Dataset:
     for first, second in sorted(judged.analogous):
         near.setdefault(first, {})[second] = 1
         near.setdefault(second, {})[first] = 1
-    asked = {content_id("", item.source): item.source for item in items(name) if item.locked is (part == "locked")}
+    asked = {
+        content_id("", item.source): item.source for item in items(name) if item.locked is (part == "locked")
+    }
     queries = tuple(Query(text, id) for id, text in sorted(asked.items()))
-    return Dataset(f"{name}, {part}", judged.documents, queries, {query.id: near[query.id] for query in queries})
+    return Dataset(
+        f"{name}, {part}", judged.documents, queries, {query.id: near[query.id] for query in queries}
+    )
 
 
 def unasked(id: str, judged: AnalogyPairs) -> frozenset[str]:
@@ -87,8 +98,17 @@ def noun_graph(texts: PropertyGraph, nouns: NounsOf) -> PropertyGraph:
     for some in held.values():
         for noun in some:
             uses[noun] = uses.get(noun, 0) + 1
-    hubs = [Node(f"noun:{noun}", (), {"name": noun}) for noun, count in sorted(uses.items()) if 2 <= count <= _COMMON]
-    edges = [Edge(id, "names", f"noun:{noun}") for id, some in held.items() for noun in some if 2 <= uses[noun] <= _COMMON]
+    hubs = [
+        Node(f"noun:{noun}", (), {"name": noun})
+        for noun, count in sorted(uses.items())
+        if 2 <= count <= _COMMON
+    ]
+    edges = [
+        Edge(id, "names", f"noun:{noun}")
+        for id, some in held.items()
+        for noun in some
+        if 2 <= uses[noun] <= _COMMON
+    ]
     return PropertyGraph.of([*texts.nodes, *hubs], edges)
 
 
@@ -98,23 +118,31 @@ def by_meaning(texts: PropertyGraph, embedder: Embedder) -> Stage:
 
     @cache
     def found(query: Query) -> Ranking:
-        return ranked(query, dict(zip(texts.ids, (matrix @ matrix[texts.row(query.id)]).astype(float).tolist(), strict=True)))
+        return ranked(
+            query,
+            dict(zip(texts.ids, (matrix @ matrix[texts.row(query.id)]).astype(float).tolist(), strict=True)),
+        )
 
     return Stage("embeddings", lambda ranking: found(ranking.query))
 
 
-# --- edges ------------------------------------------------------------------------------------------------------------
+# --- edges
+# ------------------------------------------------------------------------------------------------------------
 
 
 def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> Calibrated:
-    """The thresholds with the highest F1 on pairs of develop texts, at the share of analogous pairs that these have.
+    """The thresholds with the highest F1 on pairs of develop texts, at the share of analogous pairs that
+    these have.
 
     All analogous pairs count, and at most _OTHERS of the rest, drawn by lot.
     """
     text_of = {document.id: document.text for document in part.documents if document.id in part.develop_ends}
     ids = [id for id, text in sorted(text_of.items()) if text in made.by_text]
     texts = [text_of[id] for id in ids]
-    raw, skeleton = (np.round(some.astype(float) @ some.T, DIGITS) for some in vectors(embedder, texts, [made[text] for text in texts]))
+    raw, skeleton = (
+        np.round(some.astype(float) @ some.T, DIGITS)
+        for some in vectors(embedder, texts, [made[text] for text in texts])
+    )
     judged = [(i, j) for i, j in combinations(range(len(ids)), 2) if part.judges(ids[i], ids[j])]
     right = [both for both in judged if pair(ids[both[0]], ids[both[1]]) in part.analogous]
     others = sorted(set(judged) - set(right))
@@ -123,7 +151,9 @@ def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> Cali
     measured = [Pair(ids[i], ids[j], float(raw[i, j]), float(skeleton[i, j])) for i, j in chosen]
     labels = [place < len(right) for place in range(len(chosen))]
     aim = Aim(prevalence=len(right) / len(judged))
-    return calibrated_thresholds(measured, labels, embedder=embedder.name, maker=made.maker, aim=aim, steps=_STEPS)
+    return calibrated_thresholds(
+        measured, labels, embedder=embedder.name, maker=made.maker, aim=aim, steps=_STEPS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,34 +185,63 @@ class KeptVerdicts:
 def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Edge]], dict[str, object]]:
     """The edges that each system walks beside the nouns, by its name, and how they were made."""
     made = skeletons([node.text for node in one.texts.nodes], Linguistic())
-    own = replace(calibration(one.pairs.develop, made, embedder), words=0)  # as measured before short skeletons were refused
+    own = replace(
+        calibration(one.pairs.develop, made, embedder), words=0
+    )  # as measured before short skeletons were refused
     verifier = KeptVerdicts(Aligner(embedder))
     found: dict[str, FoundEdges] = {}
     for said, thresholds in (("specified", replace(SPECIFIED, words=0)), ("calibrated", own)):
         found[f"traverse + delta, {said}"] = delta_edges(one.texts, made, embedder, thresholds=thresholds)
-        found[f"traverse + delta, {said}, verified"] = delta_edges(one.texts, made, embedder, thresholds=thresholds, verifier=verifier)
+        found[f"traverse + delta, {said}, verified"] = delta_edges(
+            one.texts, made, embedder, thresholds=thresholds, verifier=verifier
+        )
     count = len(found[CHOSEN])
     chosen: dict[str, Sequence[Edge]] = {system: edges.edges for system, edges in found.items()}
-    chosen |= {DELTA_ALONE: found[CHOSEN].edges, SHUFFLED: found[CHOSEN].edges}  # these two differ in how they are walked
-    chosen |= {AS_MANY_ALIKE: most_alike(one.texts, embedder, count), ALIKE_VERIFIED: most_alike(one.texts, embedder, count, verifier)}
+    chosen |= {
+        DELTA_ALONE: found[CHOSEN].edges,
+        SHUFFLED: found[CHOSEN].edges,
+    }  # these two differ in how they are walked
+    chosen |= {
+        AS_MANY_ALIKE: most_alike(one.texts, embedder, count),
+        ALIKE_VERIFIED: most_alike(one.texts, embedder, count, verifier),
+    }
     chosen[STRANGE] = of_strangers(one.texts, made, embedder, own, verifier, count)
     told = {system: str(edges).splitlines()[0] for system, edges in found.items()}
     return chosen, {"skeletons": repr(made), "calibrated": str(own), "found": told}
 
 
-def most_alike(texts: PropertyGraph, embedder: Embedder, count: int, verifier: KeptVerdicts | None = None) -> list[Edge]:
-    """The edges between the texts that are most alike, ties by id; with a verifier, only those that it lets stand."""
+def most_alike(
+    texts: PropertyGraph, embedder: Embedder, count: int, verifier: KeptVerdicts | None = None
+) -> list[Edge]:
+    """The edges between the texts that are most alike, ties by id; with a verifier, only those that it lets
+    stand.
+    """
     text_of = {node.id: node.text for node in texts.nodes}
-    found = next(edges for least in (0.3, -1.0) if len(edges := similarity_edges(texts, embedder, least)) > 3 * count or least < 0)
+    found = next(
+        edges
+        for least in (0.3, -1.0)
+        if len(edges := similarity_edges(texts, embedder, least)) > 3 * count or least < 0
+    )
     best = sorted(found, key=lambda edge: (-float(edge.properties["weight"]), edge.source, edge.target))
-    standing = (edge for edge in best if verifier is None or not verifier.align(text_of[edge.source], text_of[edge.target]).veto)
+    standing = (
+        edge
+        for edge in best
+        if verifier is None or not verifier.align(text_of[edge.source], text_of[edge.target]).veto
+    )
     return list(islice(standing, count))
 
 
 def of_strangers(
-    texts: PropertyGraph, made: Skeletons, embedder: Embedder, thresholds: Thresholds, verifier: KeptVerdicts, count: int
+    texts: PropertyGraph,
+    made: Skeletons,
+    embedder: Embedder,
+    thresholds: Thresholds,
+    verifier: KeptVerdicts,
+    count: int,
 ) -> list[Edge]:
-    """As many edges where each text has the skeleton of another: the threshold of the skeletons is lowered until there are."""
+    """As many edges where each text has the skeleton of another: the threshold of the skeletons is lowered
+    until there are.
+    """
     stranger = strangers(list(made))
     others = Skeletons({text: made[stranger[text]] for text in made}, f"{made.maker}, of others")
     for lower in np.arange(0, 2, 0.03):
@@ -190,4 +249,6 @@ def of_strangers(
         found = delta_edges(texts, others, embedder, thresholds=least, verifier=verifier)
         if len(found) >= count or least.skeleton == -1:
             break
-    return sorted(found, key=lambda edge: (-float(edge.properties["skeleton"]), edge.source, edge.target))[:count]
+    return sorted(found, key=lambda edge: (-float(edge.properties["skeleton"]), edge.source, edge.target))[
+        :count
+    ]

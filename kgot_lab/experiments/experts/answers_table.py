@@ -1,4 +1,6 @@
-"""The figures of the replies on file: of citations, with intervals, and of words, paired with those of the same model without the graph."""
+"""The figures of the replies on file: of citations, with intervals, and of words, paired with those of the
+same model without the graph.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from kgot_lab.types import Json
 MeasuredAnswers = Mapping[Arm, Mapping[str, Mapping[str, float]]]  # by arm, measure, id of the question
 
 
-def measured_answers(questions: Iterable[ExpertQuestion], replies: Iterable[KeptReply], words: NodeWords) -> MeasuredAnswers:
+def measured_answers(
+    questions: Iterable[ExpertQuestion], replies: Iterable[KeptReply], words: NodeWords
+) -> MeasuredAnswers:
     """Each measure of each reply; replies to questions that are not asked for are left out."""
     by_id = {question.id: question for question in questions}
     found: dict[Arm, dict[str, dict[str, float]]] = {arm: {} for arm in ARMS}
@@ -31,11 +35,15 @@ def citations_grid(measured: MeasuredAnswers) -> Grid:
     for measure in OF_CITATIONS:
         values = list(measured["graph"].get(measure, {}).values())
         rows.append((Cell(measure), Cell(str(len(values))), Cell(_spanned(values))))
-    return Grid("Citations of the expert with its graph", ("measure", "questions", "mean [95 %]"), tuple(rows))
+    return Grid(
+        "Citations of the expert with its graph", ("measure", "questions", "mean [95 %]"), tuple(rows)
+    )
 
 
 def words_grid(measured: MeasuredAnswers) -> Grid:
-    """The measures of words with the graph and without, on the questions to which both replied; p-values are one family, by Holm."""
+    """The measures of words with the graph and without, on the questions to which both replied; p-values are
+    one family, by Holm.
+    """
     rows, ps = [], []
     for measure in OF_WORDS:
         ours, plain = (measured[arm].get(measure, {}) for arm in ARMS)
@@ -45,24 +53,45 @@ def words_grid(measured: MeasuredAnswers) -> Grid:
         p = sign_flip_p(gaps) if len(both) > 1 else 1.0
         ps.append(p)
         won = "/".join(map(str, counts(gaps))) if len(both) > 1 else ""
-        rows.append([measure, str(len(both)), _spanned(left), _spanned(right), _spanned(gaps, sign=True), won])
-    cells = tuple((*map(Cell, row), Cell(decimal(p), p < 0.05)) for row, p in zip(rows, holm(ps), strict=True))
-    columns = ("measure", "questions", "with the graph", "without", "difference [95 %]", "more/same/less", "p Holm")
+        rows.append(
+            [measure, str(len(both)), _spanned(left), _spanned(right), _spanned(gaps, sign=True), won]
+        )
+    cells = tuple(
+        (*map(Cell, row), Cell(decimal(p), p < 0.05)) for row, p in zip(rows, holm(ps), strict=True)
+    )
+    columns = (
+        "measure",
+        "questions",
+        "with the graph",
+        "without",
+        "difference [95 %]",
+        "more/same/less",
+        "p Holm",
+    )
     return Grid("Words of the answer, with the graph and without", columns, cells)
 
 
 def card_scores(measured: MeasuredAnswers, model: str) -> dict[str, Json]:
-    """The scores that a card of the expert tells: of each measure with the graph its mean, interval and number of questions."""
+    """The scores that a card of the expert tells: of each measure with the graph its mean, interval and
+    number of questions.
+    """
     found: dict[str, Json] = {"model": model}
     for measure in (*OF_CITATIONS, *OF_WORDS):
         values = list(measured["graph"].get(measure, {}).values())
         if len(values) > 1:
             each = interval(values)
-            found[measure] = {"mean": round(each.mean, 3), "from": round(each.low, 3), "to": round(each.high, 3), "questions": len(values)}
+            found[measure] = {
+                "mean": round(each.mean, 3),
+                "from": round(each.low, 3),
+                "to": round(each.high, 3),
+                "questions": len(values),
+            }
     return found
 
 
-def answers_report(split: str, questions: Sequence[ExpertQuestion], replies: Sequence[KeptReply], words: NodeWords) -> str:
+def answers_report(
+    split: str, questions: Sequence[ExpertQuestion], replies: Sequence[KeptReply], words: NodeWords
+) -> str:
     """Both tables as Markdown, under a line that says what was asked of which model."""
     measured = measured_answers(questions, replies, words)
     model = ", ".join(sorted({reply.model for reply in replies})) or "no model"

@@ -1,4 +1,6 @@
-"""Asks the shipped expert on the curated graph each question, and the same model with the same persona and playbooks without the graph."""
+"""Asks the shipped expert on the curated graph each question, and the same model with the same persona and
+playbooks without the graph.
+"""
 
 from __future__ import annotations
 
@@ -66,15 +68,19 @@ class ExpertAnswers:
     clock: Callable[[], float] = field(default=time.monotonic)
 
     def missing(self) -> list[tuple[ExpertQuestion, Arm]]:
-        """The questions and arms that are not on file; both arms of a question follow each other, so that what is stopped has pairs."""
+        """The questions and arms that are not on file; both arms of a question follow each other, so that
+        what is stopped has pairs.
+        """
         there = {(reply.id, reply.arm) for reply in kept_replies(self.path)}
-        return [(question, arm) for question in self.questions for arm in ARMS if (question.id, arm) not in there]
+        return [
+            (question, arm) for question in self.questions for arm in ARMS if (question.id, arm) not in there
+        ]
 
     def replies(self, minutes: float | None = None) -> Iterator[KeptReply]:
         """Ask what is missing, each as it is on file; none is begun once the minutes are over.
 
-        Raises BadInput where the file holds replies of another model, expert or question, and LLMError where there is no reply: what is on
-        file stays, and the next time goes on from there.
+        Raises BadInput where the file holds replies of another model, expert or question, and LLMError where
+        there is no reply: what is on file stays, and the next time goes on from there.
         """
         self._checked()
         began = self.clock()
@@ -92,7 +98,9 @@ class ExpertAnswers:
 
     @cached_property
     def setting(self) -> str:
-        """A hash of all that is not the question and the model: the expert, its graph, its playbooks, what it searches with."""
+        """A hash of all that is not the question and the model: the expert, its graph, its playbooks, what it
+        searches with.
+        """
         known = self._office.graphs.known_to(self.config).digest
         books = sorted(repr(book) for book in self._office.playbooks.values())
         told = [self.config.model_dump_json(), known, books, self.embedder.name if self.embedder else ""]
@@ -101,7 +109,12 @@ class ExpertAnswers:
     @cached_property
     def _office(self) -> ExpertOffice:
         graphs = GraphFolder(None, dict.fromkeys(self.config.graphs, cookbook))
-        office = ExpertOffice(open_experts(), graphs, ExpertModels({"asked": lambda: self._asked}, "asked"), embedder=self.embedder)
+        office = ExpertOffice(
+            open_experts(),
+            graphs,
+            ExpertModels({"asked": lambda: self._asked}, "asked"),
+            embedder=self.embedder,
+        )
         office.create(self.config.model_dump(mode="json", exclude_unset=True), id=_EXPERT)
         return office
 
@@ -117,7 +130,9 @@ class ExpertAnswers:
         return {CitableNode(name, id, str(known["name"]), "").handle: id for id, known in rows}
 
     def _with_graph(self, question: ExpertQuestion) -> KeptReply:
-        """What the expert answers to somebody who never asked before, so that nothing of an earlier answer is remembered."""
+        """What the expert answers to somebody who never asked before, so that nothing of an earlier answer is
+        remembered.
+        """
         self._asked.prompt, self._asked.usage = None, Usage()  # an expert that declines asks no model
         events = list(self._office.ask(_EXPERT, f"asks {question.id}", question.question).events())
         for event in events:
@@ -141,9 +156,15 @@ class ExpertAnswers:
         )
 
     def _plain(self, question: ExpertQuestion) -> KeptReply:
-        """What the same model answers as the same persona, with the playbooks that the expert had, without a word of the graph."""
-        intent = next(each.intent for each in kept_replies(self.path) if (each.id, each.arm) == (question.id, "graph"))
-        sections = matching_sections(question.question, self.config.playbook_skills, self._office.playbooks, intent=intent)
+        """What the same model answers as the same persona, with the playbooks that the expert had, without a
+        word of the graph.
+        """
+        intent = next(
+            each.intent for each in kept_replies(self.path) if (each.id, each.arm) == (question.id, "graph")
+        )
+        sections = matching_sections(
+            question.question, self.config.playbook_skills, self._office.playbooks, intent=intent
+        )
         reply = self._asked(plain_prompt(self.config, sections, question.question))
         books = tuple(f"{each.playbook}: {each.heading}" for each in sections)
         return self._kept(question, "plain", reply.text, intent=intent, playbooks=books)
@@ -152,17 +173,28 @@ class ExpertAnswers:
         asked, usage = self._asked, self._asked.usage
         kept = KeptReply(question.id, arm, question.question, asked.name, text, setting=self.setting, **more)  # type: ignore[arg-type]
         digest = prompt_digest(asked.prompt, asked.name) if asked.prompt else ""
-        return replace(kept, prompt=digest, tokens=(usage.prompt_tokens, usage.completion_tokens), seconds=round(usage.seconds, 2))
+        return replace(
+            kept,
+            prompt=digest,
+            tokens=(usage.prompt_tokens, usage.completion_tokens),
+            seconds=round(usage.seconds, 2),
+        )
 
     def _checked(self) -> None:
         texts = {question.id: question.question for question in self.questions}
         for reply in kept_replies(self.path):
             if reply.model != self.llm.name:
-                raise BadInput(f"{self.path.name} holds replies of {reply.model}, not of {self.llm.name}: name another folder")
+                raise BadInput(
+                    f"{self.path.name} holds replies of {reply.model}, not of {self.llm.name}: name another folder"
+                )
             if reply.setting != self.setting:
-                raise BadInput(f"{self.path.name} holds replies of another expert, graph or playbooks: put it away, or name another folder")
+                raise BadInput(
+                    f"{self.path.name} holds replies of another expert, graph or playbooks: put it away, or name another folder"
+                )
             if texts.get(reply.id, reply.question) != reply.question:
-                raise BadInput(f"{self.path.name} holds a reply to another wording of {reply.id}: put it away, or name another folder")
+                raise BadInput(
+                    f"{self.path.name} holds a reply to another wording of {reply.id}: put it away, or name another folder"
+                )
 
 
 def shipped_cookbook() -> ExpertConfig:
@@ -171,7 +203,9 @@ def shipped_cookbook() -> ExpertConfig:
 
 
 def plain_prompt(config: ExpertConfig, sections: Sequence[PlaybookSection], question: str) -> Prompt:
-    """What a model is asked without the graph: the expert's own prompt up to what speaks of the graph, and the same two requests."""
+    """What a model is asked without the graph: the expert's own prompt up to what speaks of the graph, and
+    the same two requests.
+    """
     nothing = ToldContext((), (), (), (), "", "", "", ())
     whole = expert_prompt(config, nothing, ExpertAsked(question, sections=tuple(sections)))
     kept, _, _ = whole.messages[0].text.partition(_CITING)

@@ -1,4 +1,6 @@
-"""The questions to the expert on the curated graph, with what an answer should cite, and the words of that; see data/expert-gold."""
+"""The questions to the expert on the curated graph, with what an answer should cite, and the words of that;
+see data/expert-gold.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ QUESTION_SPLITS: Mapping[QuestionSplit, str] = {"develop": "develop.jsonl", "loc
 
 @dataclass(frozen=True)
 class ExpertQuestion:
-    """A question; the nodes that an answer should cite, the limitations it should warn of, and whether the graph answers it at all."""
+    """A question; the nodes that an answer should cite, the limitations it should warn of, and whether the
+    graph answers it at all.
+    """
 
     id: str
     question: str
@@ -37,16 +41,23 @@ class ExpertQuestion:
 
 
 def expert_questions(split: QuestionSplit) -> tuple[ExpertQuestion, ...]:
-    """The questions of a split: those to develop on, or the sixty that are asked once. Raises UnknownName for another split."""
+    """The questions of a split: those to develop on, or the sixty that are asked once. Raises UnknownName for
+    another split.
+    """
     if split not in QUESTION_SPLITS:
         raise UnknownName("split", split, QUESTION_SPLITS)
     rows = map(json.loads, read_regular_text(bundled(f"expert-gold/{QUESTION_SPLITS[split]}")).splitlines())
-    return tuple(ExpertQuestion(**row | {field: tuple(row[field]) for field in ("gold_nodes", "gold_limitations")}) for row in rows)
+    return tuple(
+        ExpertQuestion(**row | {field: tuple(row[field]) for field in ("gold_nodes", "gold_limitations")})
+        for row in rows
+    )
 
 
 def telling_stems(text: str) -> frozenset[str]:
     """The words of a text of three letters or more without their endings, stop words left out."""
-    return frozenset(stem(word) for word in searched_words(text.replace("_", " ").replace("-", " ")) if len(word) > 2)
+    return frozenset(
+        stem(word) for word in searched_words(text.replace("_", " ").replace("-", " ")) if len(word) > 2
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +69,10 @@ class NodeWords:
     @cached_property
     def _told(self) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
         rows = zip(self.graph.ids, self.graph.node_properties, strict=True)
-        return {id: (telling_stems(str(known["name"])), telling_stems(str(known.get("description", "")))) for id, known in rows}
+        return {
+            id: (telling_stems(str(known["name"])), telling_stems(str(known.get("description", ""))))
+            for id, known in rows
+        }
 
     def of_name(self, id: str) -> frozenset[str]:
         """The words of the name of a node; raises UnknownName."""

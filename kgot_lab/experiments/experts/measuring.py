@@ -17,7 +17,14 @@ OF_CITATIONS = (
     "limitations in the context",
     "limitations cited",
 )
-OF_WORDS = ("limitations named", "words of names", "words of descriptions", "says it does not know", "refuses without need", "words said")
+OF_WORDS = (
+    "limitations named",
+    "words of names",
+    "words of descriptions",
+    "says it does not know",
+    "refuses without need",
+    "words said",
+)
 
 _NOT = r"(?:do not|don['’]t|does not|doesn['’]t|did not|didn['’]t|cannot|can['’]?t|could not|couldn['’]t)"
 _TELL = r"(?:know|answer|say|tell|find|help|assist|provide)"
@@ -46,7 +53,9 @@ def own_words(text: str) -> str:
 
 
 def says_not_known(text: str) -> bool:
-    """Whether an answer says that it does not know, or that the graph does not tell; of the speaker or the source, never of a tool."""
+    """Whether an answer says that it does not know, or that the graph does not tell; of the speaker or the
+    source, never of a tool.
+    """
     return bool(_REFUSALS.search(own_words(text)))
 
 
@@ -56,10 +65,12 @@ def covered(words: Collection[str], text: str) -> float:
 
 
 def answer_measures(question: ExpertQuestion, reply: KeptReply, words: NodeWords) -> dict[str, float]:
-    """The measures of a reply that apply to it, each between 0 and 1, but for the words that were said; citations of the graph arm only.
+    """The measures of a reply that apply to it, each between 0 and 1, but for the words that were said;
+    citations of the graph arm only.
 
-    Of a citation of the graph, precision counts gold nodes and gold limitations as right, recall asks for the gold nodes; of an answer that
-    cites nothing precision and the share of false ones are left out. Words of the question are not counted as covered.
+    Of a citation of the graph, precision counts gold nodes and gold limitations as right, recall asks for the
+    gold nodes; of an answer that cites nothing precision and the share of false ones are left out. Words of
+    the question are not counted as covered.
     """
     found: dict[str, float] = {"words said": len(own_words(reply.text).split())}
     if not question.answerable:
@@ -80,7 +91,10 @@ def answer_measures(question: ExpertQuestion, reply: KeptReply, words: NodeWords
 
 def _of_citations(question: ExpertQuestion, reply: KeptReply) -> dict[str, float]:
     gold, limits, cited = set(question.gold_nodes), set(question.gold_limitations), set(reply.cited)
-    found = {"citation recall": len(cited & gold) / len(gold), "gold in the context": len(gold & set(reply.told)) / len(gold)}
+    found = {
+        "citation recall": len(cited & gold) / len(gold),
+        "gold in the context": len(gold & set(reply.told)) / len(gold),
+    }
     if cited:
         found["citation precision"] = len(cited & question.wanted) / len(cited)
     if cited or reply.false:

@@ -1,4 +1,6 @@
-"""What a model replied to a question, with its graph or without, as it lies on file: a line of JSON each, on the disk once it is said."""
+"""What a model replied to a question, with its graph or without, as it lies on file: a line of JSON each, on
+the disk once it is said.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ _Row = TypeVar("_Row")
 class KeptReply:
     """A reply of one arm, with the ids of the nodes it cites and of what it was told.
 
-    `text` is as the model's words were told on, false citations marked. `setting` is a hash of the expert, its graph and playbooks,
-    `prompt` that of all it was asked with; seconds are wall time of the model.
+    `text` is as the model's words were told on, false citations marked. `setting` is a hash of the expert,
+    its graph and playbooks, `prompt` that of all it was asked with; seconds are wall time of the model.
     """
 
     id: str
@@ -43,7 +45,9 @@ class KeptReply:
 
 
 def kept_replies(path: Path) -> list[KeptReply]:
-    """The replies on file, none where there is no file; a last line that a kill cut off is left out. Raises BadInput for another file."""
+    """The replies on file, none where there is no file; a last line that a kill cut off is left out. Raises
+    BadInput for another file.
+    """
     return whole_lines(path, _reply)
 
 
@@ -53,7 +57,8 @@ def keep_reply(path: Path, reply: KeptReply) -> None:
 
 
 def whole_lines(path: Path, made: Callable[[Any], _Row]) -> list[_Row]:
-    """What is made of each line of a file of JSON; none where there is no file, and none of a last line that was not written to its end.
+    """What is made of each line of a file of JSON; none where there is no file, and none of a last line that
+    was not written to its end.
 
     Raises BadInput where a line is not what it is to be.
     """
@@ -62,11 +67,15 @@ def whole_lines(path: Path, made: Callable[[Any], _Row]) -> list[_Row]:
     try:
         return [made(json.loads(line)) for line in path.read_bytes().split(b"\n")[:-1]]
     except (ValueError, TypeError, KeyError) as error:
-        raise BadInput(f"{path.name} does not hold replies ({error}): restore a copy, or put it away") from None
+        raise BadInput(
+            f"{path.name} does not hold replies ({error}): restore a copy, or put it away"
+        ) from None
 
 
 def add_line(path: Path, row: Mapping[str, Any]) -> None:
-    """Add a line of JSON to a file, which is made if it is not there, behind its last whole line; it is on the disk then."""
+    """Add a line of JSON to a file, which is made if it is not there, behind its last whole line; it is on
+    the disk then.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         whole = path.read_bytes()

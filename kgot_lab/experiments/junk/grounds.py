@@ -1,4 +1,6 @@
-"""Whether a sentence of a text says a fact: a check by words, which asks no model and gives the same each time."""
+"""Whether a sentence of a text says a fact: a check by words, which asks no model and gives the same each
+time.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,12 @@ _FIRST_PERSON = frozenset("i im ive id ill me my mine myself we us our ours".spl
 
 
 def ground_of(fact: Triple, text: str) -> FactGround:
-    """What a text has for a fact: a sentence that names both ends and its relation, one that names the ends alone, or none.
+    """What a text has for a fact: a sentence that names both ends and its relation, one that names the ends
+    alone, or none.
 
-    Ends are named as in `says_fact`; whoever says I is named by a sentence that does. A relation is named where all its telling words
-    stand in the sentence, so one in other words ("works_at" for "is employed by") counts as another.
+    Ends are named as in `says_fact`; whoever says I is named by a sentence that does. A relation is named
+    where all its telling words stand in the sentence, so one in other words ("works_at" for "is employed by")
+    counts as another.
     """
     naming = [sentence for sentence in sentences(" ".join(text.split())) if _names_ends(fact, sentence)]
     asked = set(telling_words(" ".join(named_words(fact.relation))))

@@ -1,4 +1,6 @@
-"""The messages that a memory is taught by: drawn from long chats, of one's own file, or made up with their facts."""
+"""The messages that a memory is taught by: drawn from long chats, of one's own file, or made up with their
+facts.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,19 @@ class SaidMessage:
     text: str = field(repr=False)
 
 
-def messages_of_chats(chats: Sequence[LongChat], many: int = MESSAGES_DRAWN, *, seed: int = DRAWN_BY) -> list[SaidMessage]:
-    """Some messages of users, drawn by seed from the open chats; the locked ones are not looked at. Raises TooLittle for too few."""
+def messages_of_chats(
+    chats: Sequence[LongChat], many: int = MESSAGES_DRAWN, *, seed: int = DRAWN_BY
+) -> list[SaidMessage]:
+    """Some messages of users, drawn by seed from the open chats; the locked ones are not looked at. Raises
+    TooLittle for too few.
+    """
     require_count(many, 1, "many")
     said = [
-        SaidMessage(turn.id, turn.text) for chat in chats if not chat.locked for turn in chat.turns if turn.by_user and turn.text.strip()
+        SaidMessage(turn.id, turn.text)
+        for chat in chats
+        if not chat.locked
+        for turn in chat.turns
+        if turn.by_user and turn.text.strip()
     ]
     if len(said) < many:
         raise TooLittle(f"the open chats have {len(said)} messages of users, and {many} were asked for")
@@ -39,11 +49,15 @@ def messages_of_chats(chats: Sequence[LongChat], many: int = MESSAGES_DRAWN, *, 
 
 
 def messages_of_file(path: Path, many: int | None = None) -> list[SaidMessage]:
-    """The first so many messages of a file of JSON lines, each an object with "text", and "id" where it has one. Raises BadInput."""
+    """The first so many messages of a file of JSON lines, each an object with "text", and "id" where it has
+    one. Raises BadInput.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the messages {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise BadInput(
+            f"the messages {path} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     found: dict[str, SaidMessage] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -52,16 +66,26 @@ def messages_of_file(path: Path, many: int | None = None) -> list[SaidMessage]:
                 raise BadInput(f"{path}, line {number}: another message has the id {message.id!r}")
             found[message.id] = message
     if not found:
-        raise BadInput(f'{path} holds no message: a line is {{"text": "Ada lives in Paris."}}, with an "id" where it has one')
+        raise BadInput(
+            f'{path} holds no message: a line is {{"text": "Ada lives in Paris."}}, with an "id" where it has one'
+        )
     return list(found.values())[:many]
 
 
 def made_up_messages(many: int, competence: Competence) -> tuple[list[SaidMessage], SimulatedExtractor]:
-    """Messages of two pages each of a made-up world, and a simulated model that knows their facts and errs at set rates."""
+    """Messages of two pages each of a made-up world, and a simulated model that knows their facts and errs at
+    set rates.
+    """
     require_count(many, 1, "many")
     world = chain_world(many, 1)  # a chain of one fact has two pages
-    gold = {step.sentence: step.fact for step in (*(step for chain in world.gold.chains for step in chain.steps), *world.gold.besides)}
-    texts = [f"{first.text} {second.text}" for first, second in zip(world.documents[::2], world.documents[1::2], strict=True)]
+    gold = {
+        step.sentence: step.fact
+        for step in (*(step for chain in world.gold.chains for step in chain.steps), *world.gold.besides)
+    }
+    texts = [
+        f"{first.text} {second.text}"
+        for first, second in zip(world.documents[::2], world.documents[1::2], strict=True)
+    ]
     said = {text: [fact for sentence, fact in gold.items() if sentence in text] for text in texts}
     names = sorted({end for fact in gold.values() for end in (fact.subject, fact.object)})
     messages = [SaidMessage(f"made-up {number}", text) for number, text in enumerate(texts, start=1)]
@@ -80,5 +104,7 @@ def _message(line: str, number: int, path: Path) -> SaidMessage:
         raise BadInput(f"{path}, line {number}: not JSON ({error})") from None
     text, id = (row.get("text"), row.get("id", f"line {number}")) if isinstance(row, dict) else (None, "")
     if not isinstance(text, str) or not text.strip() or not isinstance(id, str | int) or not str(id).strip():
-        raise BadInput(f'{path}, line {number}: no message, which is {{"text": "…"}}, with an "id" where it has one')
+        raise BadInput(
+            f'{path}, line {number}: no message, which is {{"text": "…"}}, with an "id" where it has one'
+        )
     return SaidMessage(str(id), text)

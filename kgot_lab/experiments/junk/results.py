@@ -24,10 +24,11 @@ _MOST_READ = {"schema": 6000, "grounded": 50}  # tokens, and sentences
 
 @dataclass(frozen=True)
 class JunkShares:
-    """How many messages one way was taught by, how many replies were no list, and what became of the facts that a model noted.
+    """How many messages one way was taught by, how many replies were no list, and what became of the facts
+    that a model noted.
 
-    The shares are of the facts written, with intervals for which messages are drawn, since the facts of a message stand or fall together;
-    None where fewer than two messages have any.
+    The shares are of the facts written, with intervals for which messages are drawn, since the facts of a
+    message stand or fall together; None where fewer than two messages have any.
     """
 
     way: str
@@ -85,7 +86,10 @@ def junk_figures(receipts: Sequence[JunkReceipt], model: str) -> dict[str, Json]
         some = [receipt for receipt in receipts if receipt.way == each.way]
         told.append(
             {
-                **{name: vars(value) if isinstance(value, Estimate) else value for name, value in vars(each).items()},
+                **{
+                    name: vars(value) if isinstance(value, Estimate) else value
+                    for name, value in vars(each).items()
+                },
                 "calls": sum(receipt.calls for receipt in some),
                 "prompt_tokens": sum(receipt.prompt_tokens for receipt in some),
                 "completion_tokens": sum(receipt.completion_tokens for receipt in some),
@@ -103,8 +107,12 @@ def expected_rest_grid(trial: JunkTrial, receipts: Sequence[JunkReceipt]) -> Gri
         took = [receipt.seconds for receipt in receipts if receipt.way == way]
         known = len(took) >= _FEW
         seconds = len(left) * fmean(took) if known else sum(_reckoned(text, way) for text in left)
-        rows.append((way, f"{len(left):,}", f"{seconds / 60:,.0f}", f"mean of {len(took)}" if known else "reckoned"))
-    return Grid("What is left", ("way", "messages", "minutes", "from"), tuple(tuple(map(Cell, row)) for row in rows))
+        rows.append(
+            (way, f"{len(left):,}", f"{seconds / 60:,.0f}", f"mean of {len(took)}" if known else "reckoned")
+        )
+    return Grid(
+        "What is left", ("way", "messages", "minutes", "from"), tuple(tuple(map(Cell, row)) for row in rows)
+    )
 
 
 def _reckoned(text: str, way: str) -> float:
@@ -124,4 +132,8 @@ def _share(receipts: Sequence[JunkReceipt], junk: Callable[[JunkReceipt], int]) 
 
 
 def _told(estimate: Estimate | None) -> str:
-    return f"{decimal(estimate.mean)} [{decimal(estimate.low)}, {decimal(estimate.high)}]" if estimate is not None else ""
+    return (
+        f"{decimal(estimate.mean)} [{decimal(estimate.low)}, {decimal(estimate.high)}]"
+        if estimate is not None
+        else ""
+    )

@@ -1,4 +1,6 @@
-"""A memory is taught by messages, each on file as counts when it is done, so that it goes on after a stop; no text is kept."""
+"""A memory is taught by messages, each on file as counts when it is done, so that it goes on after a stop; no
+text is kept.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,19 @@ from kgot_lab.writing import write_whole
 TAUGHT_WAYS: tuple[ExtractionMode, ...] = ("schema", "grounded")
 JUNK_RECEIPTS, JUNK_PLAN = "receipts.json", "plan.json"
 _KIND = "how much of what a memory writes is junk"
-_SAID_AT = datetime(2026, 1, 1, tzinfo=UTC)  # a message without a date of its own says nothing of when it was said
+_SAID_AT = datetime(
+    2026, 1, 1, tzinfo=UTC
+)  # a message without a date of its own says nothing of when it was said
 _IN_A_ROW = 5  # messages without a reply before it stops: then it is the model's server and not the message
 
 
 @dataclass(frozen=True)
 class JunkReceipt:
-    """What came of a message taught one way: what it cost, and how many facts were refused, and written, by what the message has for them.
+    """What came of a message taught one way: what it cost, and how many facts were refused, and written, by
+    what the message has for them.
 
-    `waiting` of those written are not believed before review. `failed` names the error where the reply was no list of facts.
+    `waiting` of those written are not believed before review. `failed` names the error where the reply was no
+    list of facts.
     """
 
     id: str
@@ -70,15 +76,19 @@ class JunkTrial:
     clock: Callable[[], float] = field(default=time.monotonic)
 
     def missing(self) -> list[tuple[SaidMessage, ExtractionMode]]:
-        """The messages and ways that are not on file; all ways of a message follow each other, so that what is stopped has pairs."""
+        """The messages and ways that are not on file; all ways of a message follow each other, so that what
+        is stopped has pairs.
+        """
         there = {(receipt.id, receipt.way) for receipt in junk_receipts(self.folder)}
-        return [(message, way) for message in self.messages for way in self.ways if (message.id, way) not in there]
+        return [
+            (message, way) for message in self.messages for way in self.ways if (message.id, way) not in there
+        ]
 
     def receipts(self, minutes: float | None = None) -> Iterator[JunkReceipt]:
         """Teach what is missing, each as it is on file; no message is begun once the minutes are over.
 
-        A model that gives no reply is asked again the next time. Raises BadInput for another plan in the folder, LLMError where five
-        messages in a row have no reply.
+        A model that gives no reply is asked again the next time. Raises BadInput for another plan in the
+        folder, LLMError where five messages in a row have no reply.
         """
         self.keep_plan()
         kept, began, in_a_row = list(junk_receipts(self.folder)), self.clock(), 0
@@ -90,7 +100,9 @@ class JunkTrial:
             except LLMError as error:
                 in_a_row += 1
                 if in_a_row == _IN_A_ROW:
-                    raise LLMError(f"{in_a_row} messages in a row had no reply, so it stops; the last one: {words_of(error)}") from error
+                    raise LLMError(
+                        f"{in_a_row} messages in a row had no reply, so it stops; the last one: {words_of(error)}"
+                    ) from error
                 continue
             in_a_row = 0
             kept.append(receipt)
@@ -115,7 +127,9 @@ class JunkTrial:
 
 
 def taught(llm: LLM, message: SaidMessage, way: ExtractionMode) -> JunkReceipt:
-    """What comes of teaching a memory of its own a message, as an agent does, with one reply and none mended; raises LLMError."""
+    """What comes of teaching a memory of its own a message, as an agent does, with one reply and none mended;
+    raises LLMError.
+    """
     calls: list[NotedCall] = []
     began = time.monotonic()
     with closing(SQLiteClaims()) as storage, noting_calls(calls):
@@ -142,7 +156,9 @@ def junk_plan(folder: Path) -> dict[str, Json]:
     except (OSError, ValueError) as error:
         raise BadInput(f"there is no plan of messages in {folder}: {error}") from None
     if not isinstance(plan, dict) or plan.get("kind") != _KIND:
-        raise BadInput(f"{folder / JUNK_PLAN} is not the plan of messages: name another folder with --folder DIR")
+        raise BadInput(
+            f"{folder / JUNK_PLAN} is not the plan of messages: name another folder with --folder DIR"
+        )
     return plan
 
 
@@ -154,4 +170,6 @@ def junk_receipts(folder: Path) -> list[JunkReceipt]:
     try:
         return [JunkReceipt(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError) as error:
-        raise BadInput(f"{path} does not hold receipts of messages ({error}): restore a copy, or put it away") from None
+        raise BadInput(
+            f"{path} does not hold receipts of messages ({error}): restore a copy, or put it away"
+        ) from None

@@ -1,4 +1,6 @@
-"""The KG-OS benchmark: what is written down before, then each half of the queries into receipts, the locked one last and once."""
+"""The KG-OS benchmark: what is written down before, then each half of the queries into receipts, the locked
+one last and once.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,15 @@ from kgot_lab.retrieval.learned import LearnedFusion, learn_fusion
 from kgot_lab.types import Json
 from kgot_lab.writing import write_whole
 
-KGOS_PLAN = Plan(THREE_WEIGHTS, measures=("recall@5", "recall@10", "ndcg@10", "mrr@10"), expected="goal preset")
+KGOS_PLAN = Plan(
+    THREE_WEIGHTS, measures=("recall@5", "recall@10", "ndcg@10", "mrr@10"), expected="goal preset"
+)
 SETTLED = "before.json"
 
 
 def write_before(folder: Path, vectors: Embedder) -> None:
-    """Learn the fusion on the tuning half and write down, before the locked half is opened, all that is settled by then.
+    """Learn the fusion on the tuning half and write down, before the locked half is opened, all that is
+    settled by then.
 
     What is there is left alone; raises BadInput where it says something else than the program does now.
     """
@@ -49,24 +54,34 @@ def learnt(graph: PropertyGraph, remembered: Remembered) -> LearnedFusion:
 
 
 def settled_before(folder: Path, graph: PropertyGraph, vectors: Remembered) -> LearnedFusion:
-    """The fusion that was written down before; raises BadInput where nothing was, or where claims, systems or data are others by now."""
+    """The fusion that was written down before; raises BadInput where nothing was, or where claims, systems or
+    data are others by now.
+    """
     path = folder / SETTLED
     if not path.exists() or not (folder / PLAN).exists():
-        raise BadInput(f"{folder} holds no {PLAN} and {SETTLED}: they are written before the locked half is opened")
+        raise BadInput(
+            f"{folder} holds no {PLAN} and {SETTLED}: they are written before the locked half is opened"
+        )
     there = json.loads(read_regular_text(path))
     fusion = LearnedFusion.of_json(there["learned fusion"])
     now = json.loads(json.dumps(_settled(graph, vectors, fusion)))
     if other := [name for name in {**now, **there} if now.get(name) != there.get(name)]:
-        raise BadInput(f"{path} says something else than the program on {', '.join(other)}; what was settled is not changed afterwards")
+        raise BadInput(
+            f"{path} says something else than the program on {', '.join(other)}; what was settled is not changed afterwards"
+        )
     if Plan.load(folder / PLAN) != KGOS_PLAN:
         raise BadInput(f"{folder / PLAN} is another plan than that of the program")
     return fusion
 
 
-def measure_half(folder: Path, half: QueryHalf, vectors: Embedder, tell: Callable[[str], object] = lambda name: None) -> None:
-    """Run every system on a half of the queries into folder/cookbook-<half>/; receipts that are there are kept.
+def measure_half(
+    folder: Path, half: QueryHalf, vectors: Embedder, tell: Callable[[str], object] = lambda name: None
+) -> None:
+    """Run every system on a half of the queries into folder/cookbook-<half>/; receipts that are there are
+    kept.
 
-    The vector of a query is computed before the clock runs. Raises BadInput as `settled_before` does, for either half.
+    The vector of a query is computed before the clock runs. Raises BadInput as `settled_before` does, for
+    either half.
     """
     graph, remembered = cookbook(), Remembered(vectors)
     fusion = settled_before(folder, graph, remembered)
@@ -76,7 +91,9 @@ def measure_half(folder: Path, half: QueryHalf, vectors: Embedder, tell: Callabl
 
 
 def half_report(folder: Path, half: QueryHalf) -> Report:
-    """The report on a half, derived from its receipts; raises BadInput where there are none, or where they are of other data."""
+    """The report on a half, derived from its receipts; raises BadInput where there are none, or where they
+    are of other data.
+    """
     data = cookbook_data(half, cookbook_queries(half), cookbook())
     runs = earlier(folder, data)
     if not runs:

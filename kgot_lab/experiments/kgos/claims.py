@@ -1,4 +1,6 @@
-"""What the KG-OS document claims of its benchmark: of pairs of systems, of levels that are reached, of what makes no difference."""
+"""What the KG-OS document claims of its benchmark: of pairs of systems, of levels that are reached, of what
+makes no difference.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,49 @@ KGOS_CLAIMS = (
     PublishedClaim("hybrid beats FTS5 alone", THREE_WEIGHTS, "fts5 only", ".885 and about .55"),
     PublishedClaim("BM25 alone beats embeddings alone", "bm25 only", "embedding only", "about .60 and .50"),
     PublishedClaim("BM25 alone beats FTS5 alone", "bm25 only", "fts5 only", "about .60 and .55"),
-    PublishedClaim("embeddings alone beat the graph boost alone", "embedding only", "graph boost only", "about .50 and .30"),
-    PublishedClaim("weighted hybrid beats RRF over seven", THREE_WEIGHTS, "rrf of seven", ".885 and .667 (with LIKE)"),
-    PublishedClaim("weighted hybrid beats RRF over seven, paths", THREE_WEIGHTS, "rrf of seven, paths", ".885 and .667 (with paths)"),
+    PublishedClaim(
+        "embeddings alone beat the graph boost alone",
+        "embedding only",
+        "graph boost only",
+        "about .50 and .30",
+    ),
+    PublishedClaim(
+        "weighted hybrid beats RRF over seven", THREE_WEIGHTS, "rrf of seven", ".885 and .667 (with LIKE)"
+    ),
+    PublishedClaim(
+        "weighted hybrid beats RRF over seven, paths",
+        THREE_WEIGHTS,
+        "rrf of seven, paths",
+        ".885 and .667 (with paths)",
+    ),
     PublishedClaim("two beat seven", "two, weighted", "rrf of seven", "two strategies beat seven"),
-    PublishedClaim("two beat seven, paths", "two, weighted", "rrf of seven, paths", "two strategies beat seven"),
-    PublishedClaim("few lanes beat seven, both weighted", THREE_WEIGHTS, "seven, weighted", "two strategies beat seven"),
-    PublishedClaim("few lanes beat seven, both RRF", "rrf of three", "rrf of seven", "two strategies beat seven"),
-    PublishedClaim("a weighted sum beats RRF, same three lanes", THREE_WEIGHTS, "rrf of three", "weights instead of RRF"),
-    PublishedClaim("the graph lane adds to meaning and words", THREE_WEIGHTS, "two, weighted", "graph boost added to reach .885"),
-    PublishedClaim("right edges beat shuffled ones", THREE_WEIGHTS, "control: edges shuffled", "structure > training"),
-    PublishedClaim("intent verbs at 5x beat equal words", "goal words, verbs x5", "goal words", "dramatically improves"),
-    PublishedClaim("a learned fusion beats the hybrid (ours)", LEARNED_FUSION, THREE_WEIGHTS, "not in the document"),
+    PublishedClaim(
+        "two beat seven, paths", "two, weighted", "rrf of seven, paths", "two strategies beat seven"
+    ),
+    PublishedClaim(
+        "few lanes beat seven, both weighted", THREE_WEIGHTS, "seven, weighted", "two strategies beat seven"
+    ),
+    PublishedClaim(
+        "few lanes beat seven, both RRF", "rrf of three", "rrf of seven", "two strategies beat seven"
+    ),
+    PublishedClaim(
+        "a weighted sum beats RRF, same three lanes", THREE_WEIGHTS, "rrf of three", "weights instead of RRF"
+    ),
+    PublishedClaim(
+        "the graph lane adds to meaning and words",
+        THREE_WEIGHTS,
+        "two, weighted",
+        "graph boost added to reach .885",
+    ),
+    PublishedClaim(
+        "right edges beat shuffled ones", THREE_WEIGHTS, "control: edges shuffled", "structure > training"
+    ),
+    PublishedClaim(
+        "intent verbs at 5x beat equal words", "goal words, verbs x5", "goal words", "dramatically improves"
+    ),
+    PublishedClaim(
+        "a learned fusion beats the hybrid (ours)", LEARNED_FUSION, THREE_WEIGHTS, "not in the document"
+    ),
 )
 
 # recall@5, strict and lenient, as Appendix C has it, from ten queries on a graph that is not public

@@ -1,4 +1,6 @@
-"""What each classifier said of each query, kept on file, and the tables of it: accuracy, confusions, false alarms."""
+"""What each classifier said of each query, kept on file, and the tables of it: accuracy, confusions, false
+alarms.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,23 @@ _OUTSIDE = "outside"  # what the ids of questions from outside begin with
 
 
 def measure_intents(folder: Path, half: QueryHalf, embedder: Embedder) -> None:
-    """Ask every classifier for the intents of a half of the queries and of 1,000 questions from outside; a file that is there is kept."""
+    """Ask every classifier for the intents of a half of the queries and of 1,000 questions from outside; a
+    file that is there is kept.
+    """
     path = _file(folder, half)
     if path.exists():
         return
     asked = {query.id: query.text for query in cookbook_queries(half)}
-    asked |= {f"{_OUTSIDE}-{number:04}": text for number, text in enumerate(outside_questions("test"), start=1)}
+    asked |= {
+        f"{_OUTSIDE}-{number:04}": text for number, text in enumerate(outside_questions("test"), start=1)
+    }
     systems = intent_systems(cookbook_queries("tuning"), embedder)
     said = [said_of_queries(name, classify, asked) for name, classify in systems.items()]
     rows = [{"id": id} | {each.system: each.labels[id] for each in said} for id in asked]
     packed = io.BytesIO()
-    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:  # neither name nor time of writing, for equal bytes
+    with gzip.GzipFile(
+        filename="", fileobj=packed, mode="wb", mtime=0
+    ) as file:  # neither name nor time of writing, for equal bytes
         file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
     write_whole(path, packed.getvalue(), "the intents")
 
@@ -65,7 +73,9 @@ def intent_grids(folder: Path, half: QueryHalf) -> Iterator[Grid]:
 
 
 def accuracy_grid(queries: Sequence[CookbookQuery], said: Sequence[IntentSaid], half: str) -> Grid:
-    """For each classifier: accuracy, also by a fair judge and on queries with an intent, and how often it finds one where there is none."""
+    """For each classifier: accuracy, also by a fair judge and on queries with an intent, and how often it
+    finds one where there is none.
+    """
     own = {each.system: _values(right_intents(each, queries)) for each in said}
     others = [each.system for each in said if each.system != BY_WORDS]
     ps = dict(zip(others, holm([sign_flip_p(own[name] - own[BY_WORDS]) for name in others]), strict=True))
@@ -77,21 +87,47 @@ def accuracy_grid(queries: Sequence[CookbookQuery], said: Sequence[IntentSaid], 
         outside = [label for id, label in each.labels.items() if id.startswith(_OUTSIDE)]
         alarms = share(sum(label != NO_INTENT for label in outside), len(outside))
         gap = own[each.system] - own[BY_WORDS]
-        against = "" if each.system == BY_WORDS else f"{signed(interval(gap).mean)} ({'/'.join(map(str, counts(gap)))})"
+        against = (
+            ""
+            if each.system == BY_WORDS
+            else f"{signed(interval(gap).mean)} ({'/'.join(map(str, counts(gap)))})"
+        )
         p = "" if each.system == BY_WORDS else p_said(ps[each.system])
-        cells = (each.system, *(f"{decimal(one.mean)} [{decimal(one.low)}, {decimal(one.high)}]" for one in (mean, fair, named, alarms)))
+        cells = (
+            each.system,
+            *(
+                f"{decimal(one.mean)} [{decimal(one.low)}, {decimal(one.high)}]"
+                for one in (mean, fair, named, alarms)
+            ),
+        )
         lines.append(tuple(map(Cell, (*cells, against, p))))
     some_count = sum(query.intent != NO_INTENT for query in queries)
     named_column = f"of the {some_count} with an intent"
-    columns = ("classifier", "accuracy", "a fair judge's", named_column, "false alarms outside", "minus by words", "p Holm")
-    return Grid(f"Intents, {half} half: {len(queries)} queries; outside are 1,000 questions of clinc150", columns, tuple(lines))
+    columns = (
+        "classifier",
+        "accuracy",
+        "a fair judge's",
+        named_column,
+        "false alarms outside",
+        "minus by words",
+        "p Holm",
+    )
+    return Grid(
+        f"Intents, {half} half: {len(queries)} queries; outside are 1,000 questions of clinc150",
+        columns,
+        tuple(lines),
+    )
 
 
 def confusion_grid(queries: Sequence[CookbookQuery], said: IntentSaid, half: str) -> Grid:
     """The intents of the queries, one a row, and which a classifier said, the most frequent first."""
     lines = []
     for label, row in confusions(said, queries).items():
-        wrong = ", ".join(f"{name} {count}" for name, count in sorted(row.items(), key=lambda each: -each[1]) if name != label)
+        wrong = ", ".join(
+            f"{name} {count}"
+            for name, count in sorted(row.items(), key=lambda each: -each[1])
+            if name != label
+        )
         lines.append((Cell(label), Cell(str(sum(row.values()))), Cell(str(row.get(label, 0))), Cell(wrong)))
     title = f"Confusions of the classifier {said.system}, {half} half"
     return Grid(title, ("intent", "queries", "found", "said instead"), tuple(lines), words=True)

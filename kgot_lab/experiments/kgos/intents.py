@@ -1,4 +1,6 @@
-"""How often the intent of a query is found: by words, as `classify_intent` does, and by a linear probe on vectors that was fitted."""
+"""How often the intent of a query is found: by words, as `classify_intent` does, and by a linear probe on
+vectors that was fitted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from kgot_lab.methods.intents import INTENTS
 
 NO_INTENT = "none"
 INTENT_LABELS = (*INTENTS, NO_INTENT)
-BY_WORDS, PROBED, PROBE_OOS, COMMONEST = "by words", "probe", "probe, 100 questions from outside", "the commonest"
+BY_WORDS, PROBED, PROBE_OOS, COMMONEST = (
+    "by words",
+    "probe",
+    "probe, 100 questions from outside",
+    "the commonest",
+)
 _L2 = 0.03  # of six between .03 and 10 the best in cross-validation on the tuning half, for either probe
 _ROUNDS = 300  # of gradient steps; the loss is convex
 
@@ -36,7 +43,9 @@ class IntentSaid:
 
 
 def outside_questions(split: OutsideSplit) -> tuple[str, ...]:
-    """The questions of clinc150 that are outside of its own 150 intents: 100 to train, 100 to validate, 1,000 to test; none is of ours."""
+    """The questions of clinc150 that are outside of its own 150 intents: 100 to train, 100 to validate, 1,000
+    to test; none is of ours.
+    """
     if split not in ("train", "val", "test"):
         raise UnknownName("split", str(split), ("train", "val", "test"))
     with gzip.open(bundled("clinc150-oos/questions.jsonl.gz"), "rt", encoding="utf-8") as lines:
@@ -49,14 +58,18 @@ def intent_by_words(text: str) -> str:
     return best.name if best else NO_INTENT
 
 
-def said_of_queries(system: str, classify: Callable[[Sequence[str]], Sequence[str]], asked: Mapping[str, str]) -> IntentSaid:
+def said_of_queries(
+    system: str, classify: Callable[[Sequence[str]], Sequence[str]], asked: Mapping[str, str]
+) -> IntentSaid:
     """What a classifier says of some texts, by id."""
     return IntentSaid(system, dict(zip(asked, classify(list(asked.values())), strict=True)))
 
 
-def intent_systems(tuning: Sequence[CookbookQuery], embedder: Embedder) -> Mapping[str, Callable[[Sequence[str]], Sequence[str]]]:
-    """The classifiers by name: by words, the probe fitted on tuning queries alone, the probe that has seen 100 questions from outside too,
-    and the commonest label of the tuning queries.
+def intent_systems(
+    tuning: Sequence[CookbookQuery], embedder: Embedder
+) -> Mapping[str, Callable[[Sequence[str]], Sequence[str]]]:
+    """The classifiers by name: by words, the probe fitted on tuning queries alone, the probe that has seen
+    100 questions from outside too, and the commonest label of the tuning queries.
     """
     texts, labels = [query.text for query in tuning], [query.intent for query in tuning]
     outside = list(outside_questions("train"))
@@ -73,7 +86,9 @@ def intent_systems(tuning: Sequence[CookbookQuery], embedder: Embedder) -> Mappi
 
 @dataclass(frozen=True, eq=False)
 class IntentProbe:
-    """A multinomial logistic regression on the vectors of an embedder: one row of weights for each label, and a bias each."""
+    """A multinomial logistic regression on the vectors of an embedder: one row of weights for each label, and
+    a bias each.
+    """
 
     embedder: Embedder
     weights: NDArray[np.float64]
@@ -81,7 +96,9 @@ class IntentProbe:
 
     @staticmethod
     def fit(embedder: Embedder, texts: Sequence[str], labels: Sequence[str], l2: float = _L2) -> IntentProbe:
-        """The weights under which the labels are likeliest, less l2 / 2 times their squares; a label that never occurs is never said."""
+        """The weights under which the labels are likeliest, less l2 / 2 times their squares; a label that
+        never occurs is never said.
+        """
         vectors = embedder.embed(texts).astype(np.float64)
         right = np.array([[label == name for name in INTENT_LABELS] for label in labels], np.float64)
         never = np.where(right.any(axis=0), 0.0, -1e9)
@@ -103,9 +120,16 @@ class IntentProbe:
         return [INTENT_LABELS[column] for column in scores.argmax(axis=1).tolist()]
 
 
-def right_intents(said: IntentSaid, queries: Iterable[CookbookQuery], *, fair: bool = False) -> dict[str, float]:
-    """1 for each query of which the intent was found, else 0; `fair` also counts what a fair judge would say of it."""
-    return {query.id: float(said.labels[query.id] in {query.intent, *(query.other_intents if fair else ())}) for query in queries}
+def right_intents(
+    said: IntentSaid, queries: Iterable[CookbookQuery], *, fair: bool = False
+) -> dict[str, float]:
+    """1 for each query of which the intent was found, else 0; `fair` also counts what a fair judge would say
+    of it.
+    """
+    return {
+        query.id: float(said.labels[query.id] in {query.intent, *(query.other_intents if fair else ())})
+        for query in queries
+    }
 
 
 def confusions(said: IntentSaid, queries: Sequence[CookbookQuery]) -> dict[str, dict[str, int]]:

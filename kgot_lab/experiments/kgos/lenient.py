@@ -1,4 +1,6 @@
-"""Strict and lenient recall, and what leniency alone would give: classes of the same size that were drawn by lot."""
+"""Strict and lenient recall, and what leniency alone would give: classes of the same size that were drawn by
+lot.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,12 @@ LOTS, CUT = 200, 5
 
 
 def leniency(run: Run, queries: Sequence[CookbookQuery], graph: PropertyGraph, *, seed: int = 0) -> Scores:
-    """Recall@5 of a run four ways: strict, lenient, and lenient with random nodes in place of those that a judge would accept too.
+    """Recall@5 of a run four ways: strict, lenient, and lenient with random nodes in place of those that a
+    judge would accept too.
 
-    Lenient: as many of the strict nodes count as found as there are accepted nodes among the first five, each of which stands for one of
-    them: min(found, strict) / strict. By lot, each node that is accepted but not strict is replaced by any other node, or by one of its
-    type; means over 200 draws.
+    Lenient: as many of the strict nodes count as found as there are accepted nodes among the first five, each
+    of which stands for one of them: min(found, strict) / strict. By lot, each node that is accepted but not
+    strict is replaced by any other node, or by one of its type; means over 200 draws.
     """
     lots = {query.id: lots_of(query, graph, seed=seed) for query in queries if query.strict}
     values: dict[str, dict[str, float]] = {name: {} for name in (STRICT_5, LENIENT_5, ANY_5, TYPE_5)}
@@ -30,7 +33,9 @@ def leniency(run: Run, queries: Sequence[CookbookQuery], graph: PropertyGraph, *
         values[STRICT_5][query.id] = len(first & query.strict) / len(query.strict)
         values[LENIENT_5][query.id] = stood_for(first, query.strict, query.lenient)
         for name, draws in lots[query.id].items():
-            values[name][query.id] = sum(stood_for(first, query.strict, query.strict | draw) for draw in draws) / len(draws)
+            values[name][query.id] = sum(
+                stood_for(first, query.strict, query.strict | draw) for draw in draws
+            ) / len(draws)
     return Scores(run.system, run.dataset, values)
 
 
@@ -39,8 +44,12 @@ def stood_for(first: set[str], strict: frozenset[str], accepted: frozenset[str])
     return min(len(first & accepted), len(strict)) / len(strict)
 
 
-def lots_of(query: CookbookQuery, graph: PropertyGraph, *, seed: int = 0, draws: int = LOTS) -> Mapping[str, list[frozenset[str]]]:
-    """Random nodes in place of those that are accepted but not strict: any others, and others of the same types; the same in every run."""
+def lots_of(
+    query: CookbookQuery, graph: PropertyGraph, *, seed: int = 0, draws: int = LOTS
+) -> Mapping[str, list[frozenset[str]]]:
+    """Random nodes in place of those that are accepted but not strict: any others, and others of the same
+    types; the same in every run.
+    """
     chance = random.Random(f"{seed} {query.id}")
     more = sorted(query.lenient - query.strict)
     others = [id for id in sorted(graph.ids) if id not in query.strict]
@@ -52,5 +61,8 @@ def lots_of(query: CookbookQuery, graph: PropertyGraph, *, seed: int = 0, draws:
         wanted[graph.node(id).labels[0]] = wanted.get(graph.node(id).labels[0], 0) + 1
     return {
         ANY_5: [frozenset(chance.sample(others, len(more))) for _ in range(draws)],
-        TYPE_5: [frozenset(id for kind, count in wanted.items() for id in chance.sample(kinds[kind], count)) for _ in range(draws)],
+        TYPE_5: [
+            frozenset(id for kind, count in wanted.items() for id in chance.sample(kinds[kind], count))
+            for _ in range(draws)
+        ],
     }

@@ -1,4 +1,6 @@
-"""The learned fusion on public sets of passages: learnt on develop questions of one set, tried on locked ones and on other sets."""
+"""The learned fusion on public sets of passages: learnt on develop questions of one set, tried on locked ones
+and on other sets.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _FUSIONS = "fusions.json"
 
 @dataclass(frozen=True)
 class Transfer:
-    """A fusion that was learnt on one set and tried on another, or on the locked questions of the same: differences in recall@5."""
+    """A fusion that was learnt on one set and tried on another, or on the locked questions of the same:
+    differences in recall@5.
+    """
 
     learnt_on: str
     tried_on: str
@@ -42,8 +46,12 @@ class Transfer:
     gaps: Mapping[str, Numbers]  # less each rival, question by question
 
 
-def measure_passages(folder: Path, vectors: Embedder, tell: Callable[[str], object] = lambda name: None) -> None:
-    """Learn a fusion on the develop questions of each set and run it on all questions of every set, into receipts; those there are kept."""
+def measure_passages(
+    folder: Path, vectors: Embedder, tell: Callable[[str], object] = lambda name: None
+) -> None:
+    """Learn a fusion on the develop questions of each set and run it on all questions of every set, into
+    receipts; those there are kept.
+    """
     built = {name: _lanes(load_dataset(name), vectors) for name in PASSAGE_SETS}
     path = folder / _FUSIONS
     if not path.exists():
@@ -57,11 +65,18 @@ def measure_passages(folder: Path, vectors: Embedder, tell: Callable[[str], obje
     plan = Plan(_system(PASSAGE_SETS[0]), measures=("recall@5",))
     for dataset, lanes in built.values():
         tell(f"all fusions on {dataset.name}")
-        fill(folder, dataset, {_system(name): learned(lanes, LearnedFusion.of_json(values)) for name, values in learnt.items()}, plan)
+        fill(
+            folder,
+            dataset,
+            {_system(name): learned(lanes, LearnedFusion.of_json(values)) for name, values in learnt.items()},
+            plan,
+        )
 
 
 def transfers(folder: Path, recall: Path) -> list[Transfer]:
-    """Every fusion on every set, from its receipts and those of the recall benchmark; of the set it was learnt on the locked questions."""
+    """Every fusion on every set, from its receipts and those of the recall benchmark; of the set it was
+    learnt on the locked questions.
+    """
     found = []
     for learnt_on in PASSAGE_SETS:
         for tried_on in PASSAGE_SETS:
@@ -74,15 +89,22 @@ def transfers(folder: Path, recall: Path) -> list[Transfer]:
 
 
 def transfer_grid(some: list[Transfer]) -> Grid:
-    """The gains of learned fusions over the dense lane alone and over three rivals; p-values of a column are one family."""
+    """The gains of learned fusions over the dense lane alone and over three rivals; p-values of a column are
+    one family.
+    """
     ps = {name: holm([sign_flip_p(each.gaps[name]) for each in some]) for name in (DENSE, *RIVALS)}
     lines = []
     for row, each in enumerate(some):
-        cells = [Cell(each.learnt_on), Cell(f"{each.tried_on}{', locked' * (each.learnt_on == each.tried_on)}")]
+        cells = [
+            Cell(each.learnt_on),
+            Cell(f"{each.tried_on}{', locked' * (each.learnt_on == each.tried_on)}"),
+        ]
         cells += [Cell(str(len(each.gaps[DENSE]))), Cell(decimal(each.mean))]
         for name, corrected in ps.items():
             gap = interval(each.gaps[name])
-            cells.append(Cell(f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]", corrected[row] < 0.05))
+            cells.append(
+                Cell(f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]", corrected[row] < 0.05)
+            )
         lines.append(tuple(cells))
     columns = ("learnt on", "tried on", "n", "recall@5", *(f"less {name}" for name in (DENSE, *RIVALS)))
     title = "Learned fusion on passages; bold: p below .05 by Holm over the nine of a column"

@@ -1,4 +1,6 @@
-"""The queries of the curated graph, in two halves: one to develop on, one that is opened last. Both are checked against their hashes."""
+"""The queries of the curated graph, in two halves: one to develop on, one that is opened last. Both are
+checked against their hashes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _FOLDER = "cookbook"
 
 @dataclass(frozen=True)
 class CookbookQuery:
-    """A query with its level and intent, the nodes that answer it, and those that a fair judge would accept too; see QUERIES.md."""
+    """A query with its level and intent, the nodes that answer it, and those that a fair judge would accept
+    too; see QUERIES.md.
+    """
 
     id: str
     level: str
@@ -34,14 +38,18 @@ class CookbookQuery:
 
 
 def cookbook_queries(half: QueryHalf) -> tuple[CookbookQuery, ...]:
-    """One half of the queries; raises BadInput where queries, nodes or edges are not as they were frozen, UnknownName for a half."""
+    """One half of the queries; raises BadInput where queries, nodes or edges are not as they were frozen,
+    UnknownName for a half.
+    """
     if half not in HALVES:
         raise UnknownName("half of the queries", str(half), HALVES)
     frozen = json.loads(bundled(f"{_FOLDER}/FROZEN.json").read_text(encoding="utf-8"))["sha256"]
     name = f"queries_{half}.jsonl"
     for file in (name, "nodes.jsonl", "edges.jsonl"):
         if hashlib.sha256(bundled(f"{_FOLDER}/{file}").read_bytes()).hexdigest() != frozen[file]:
-            raise BadInput(f"data/cookbook/{file} is not as it was frozen, so no figure on it would count; fetch it again")
+            raise BadInput(
+                f"data/cookbook/{file} is not as it was frozen, so no figure on it would count; fetch it again"
+            )
     rows = map(json.loads, bundled(f"{_FOLDER}/{name}").read_text(encoding="utf-8").splitlines())
     return tuple(
         CookbookQuery(
@@ -58,7 +66,9 @@ def cookbook_queries(half: QueryHalf) -> tuple[CookbookQuery, ...]:
 
 
 def cookbook_data(half: QueryHalf, queries: Sequence[CookbookQuery], graph: PropertyGraph) -> Dataset:
-    """The queries of a half that something in the graph answers, as a data set whose documents are the nodes and whose gold is strict."""
+    """The queries of a half that something in the graph answers, as a data set whose documents are the nodes
+    and whose gold is strict.
+    """
     asked = [query for query in queries if query.strict]
     return Dataset(
         f"cookbook-{half}",

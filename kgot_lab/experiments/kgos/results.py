@@ -32,7 +32,9 @@ _ELSEWHERE = {  # claims of the recall benchmark, on public passages, that ask t
 
 
 def kgos_grids(folder: Path, half: QueryHalf, public: Mapping[str, str]) -> Iterator[Grid]:
-    """All tables of a half, those first that decide; `public` are the verdicts on public passages by the text of a claim."""
+    """All tables of a half, those first that decide; `public` are the verdicts on public passages by the text
+    of a claim.
+    """
     report = half_report(folder, half)
     yield claims_grid(report, public)
     yield equality_grid(report)
@@ -44,7 +46,9 @@ def kgos_grids(folder: Path, half: QueryHalf, public: Mapping[str, str]) -> Iter
 
 
 def passage_grid(folder: Path, recall: Path) -> Grid:
-    """What fusions that were learnt on one set of passages give on another; `recall` are the receipts of the recall benchmark."""
+    """What fusions that were learnt on one set of passages give on another; `recall` are the receipts of the
+    recall benchmark.
+    """
     return transfer_grid(transfers(folder, recall))
 
 
@@ -54,14 +58,22 @@ def kgos_verdicts(report: Report) -> tuple[Verdict, ...]:
 
 
 def claims_grid(report: Report, public: Mapping[str, str]) -> Grid:
-    """Each claim about two systems: the difference in strict recall@5, what follows, and what follows on public passages."""
+    """Each claim about two systems: the difference in strict recall@5, what follows, and what follows on
+    public passages.
+    """
     lines = []
     for row in kgos_verdicts(report):
         elsewhere = public.get(_ELSEWHERE.get(row.claim.text, row.claim.text), "")
         cells = (row.claim.said, gap_told(row.difference), decimal(row.p_holm), decimal(row.detectable))
-        lines.append((Cell(row.claim.text), *map(Cell, cells), Cell(row.said, row.said != UNDECIDED), Cell(elsewhere)))
+        lines.append(
+            (Cell(row.claim.text), *map(Cell, cells), Cell(row.said, row.said != UNDECIDED), Cell(elsewhere))
+        )
     title = f"Claims, {report.dataset.name}: strict recall@5 on {len(report.dataset.queries)} queries, one minus the other"
-    return Grid(title, ("claim", "document", "difference", "p Holm", "detectable", "here", "public passages"), tuple(lines))
+    return Grid(
+        title,
+        ("claim", "document", "difference", "p Holm", "detectable", "here", "public passages"),
+        tuple(lines),
+    )
 
 
 def equalities(report: Report) -> list[Equality]:
@@ -75,7 +87,9 @@ def equalities(report: Report) -> list[Equality]:
 
 def equality_grid(report: Report) -> Grid:
     """Whether what should make no difference makes none, within .02."""
-    lines = [(Cell(each.text), Cell(gap_told(each.difference)), Cell(each.said)) for each in equalities(report)]
+    lines = [
+        (Cell(each.text), Cell(gap_told(each.difference)), Cell(each.said)) for each in equalities(report)
+    ]
     return Grid(
         "Claims of no difference in strict recall@5: replicated where the interval lies within .02",
         ("claim", "difference", "here"),
@@ -95,36 +109,67 @@ def levels_grid(report: Report, half: QueryHalf) -> Grid:
             cells += [Cell(decimal(figure)), Cell(mean_told(own)), Cell(level_said(figure, own))]
         lines.append(tuple(cells))
     columns = ("system", "document, strict", "here, strict", "", "document, lenient", "here, lenient", "")
-    return Grid("Levels of recall@5: theirs are of ten queries on another graph, so they need not agree", columns, tuple(lines))
+    return Grid(
+        "Levels of recall@5: theirs are of ten queries on another graph, so they need not agree",
+        columns,
+        tuple(lines),
+    )
 
 
 def reached_grid(report: Report, half: QueryHalf) -> Grid:
-    """Every system: strict, lenient, what leniency gives by lot, strict by level of query, and how long a query takes."""
+    """Every system: strict, lenient, what leniency gives by lot, strict by level of query, and how long a
+    query takes.
+    """
     queries, graph, lines = cookbook_queries(half), cookbook(), []
     levels = sorted(set(report.dataset.types.values()), reverse=True)
     for run in report.runs:
         scores = leniency(run, queries, graph)
         names = (STRICT_5, LENIENT_5, ANY_5, TYPE_5)
         own = intervals(np.array([list(scores.per_query(name).values()) for name in names]))
-        parts = [scores.only([id for id, level in report.dataset.types.items() if level == wanted]).mean(STRICT_5) for wanted in levels]
-        figures = [mean_told(own[0]), mean_told(own[1]), decimal(own[2].mean), decimal(own[3].mean), *map(decimal, parts)]
+        parts = [
+            scores.only([id for id, level in report.dataset.types.items() if level == wanted]).mean(STRICT_5)
+            for wanted in levels
+        ]
+        figures = [
+            mean_told(own[0]),
+            mean_told(own[1]),
+            decimal(own[2].mean),
+            decimal(own[3].mean),
+            *map(decimal, parts),
+        ]
         lines.append((Cell(run.system), *map(Cell, figures), Cell(f"{1000 * run.latency.median:.2f}")))
-    columns = ("system", "strict", "lenient", "by lot", "by lot, same types", *(f"strict, {level}" for level in levels), "ms, median")
+    columns = (
+        "system",
+        "strict",
+        "lenient",
+        "by lot",
+        "by lot, same types",
+        *(f"strict, {level}" for level in levels),
+        "ms, median",
+    )
     title = f"{report.dataset.name}, {len(report.dataset.queries)} queries: recall@5; lenient by lot is what leniency alone gives"
     return Grid(title, columns, tuple(lines))
 
 
 def order_grid(report: Report) -> Grid:
-    """What the intent lane does to the order: differences from the same weights without it, and of the goal preset."""
+    """What the intent lane does to the order: differences from the same weights without it, and of the goal
+    preset.
+    """
     lines = []
-    for one, other in ((FOUR_WEIGHTS, "4-weight, intent off"), ("goal preset", "4-weight, intent off"), ("goal preset", FOUR_WEIGHTS)):
+    for one, other in (
+        (FOUR_WEIGHTS, "4-weight, intent off"),
+        ("goal preset", "4-weight, intent off"),
+        ("goal preset", FOUR_WEIGHTS),
+    ):
         cells = [Cell(f"{one} minus {other}")]
         for measure in ("recall@5", "recall@10", "ndcg@10", "mrr@10"):
             first, second = (report.scores[name].per_query(measure) for name in (one, other))
             cells.append(Cell(gap_told(interval([first[id] - second[id] for id in first]))))
         lines.append(tuple(cells))
     return Grid(
-        "What intent adds (not corrected; the first is delta on and off)", ("", "recall@5", "recall@10", "ndcg@10", "mrr@10"), tuple(lines)
+        "What intent adds (not corrected; the first is delta on and off)",
+        ("", "recall@5", "recall@10", "ndcg@10", "mrr@10"),
+        tuple(lines),
     )
 
 
@@ -135,23 +180,37 @@ def kgos_sentences(folder: Path, half: QueryHalf) -> list[str]:
     said = []
     for verdict, what in ((REPLICATES, "Holds"), (DOES_NOT, "Is refuted"), (UNDECIDED, "Cannot be decided")):
         some = [f"{row.claim.text} ({gap_told(row.difference)})" for row in rows if row.said == verdict]
-        some += [f"{each.text} within .02 ({gap_told(each.difference)})" for each in equalities(report) if each.said == verdict]
+        some += [
+            f"{each.text} within .02 ({gap_told(each.difference)})"
+            for each in equalities(report)
+            if each.said == verdict
+        ]
         said.append(f"{what}, {len(some)}: {'; '.join(some) or 'none'}.")
     queries, graph, runs = cookbook_queries(half), cookbook(), {run.system: run for run in report.runs}
     levels = []
     for system in (FOUR_WEIGHTS, report.plan.baseline):
         scores = leniency(runs[system], queries, graph)
-        strict, lenient, lot = (interval(list(scores.per_query(name).values())) for name in (STRICT_5, LENIENT_5, TYPE_5))
+        strict, lenient, lot = (
+            interval(list(scores.per_query(name).values())) for name in (STRICT_5, LENIENT_5, TYPE_5)
+        )
         reached = level_said(LEVELS_SAID[system][0], strict), level_said(LEVELS_SAID[system][1], lenient)
         levels.append(
             f"{system} reaches {mean_told(strict)} strictly where the document has .885 ({reached[0]}), and {mean_told(lenient)} "
             f"leniently where it has 1.000 ({reached[1]}); accepted nodes of the same types drawn by lot would give {decimal(lot.mean)}"
         )
-    verbs = sum(not INTENT_VERBS.keys().isdisjoint(searched_words(query.text)) for query in report.dataset.queries)
-    notes = [f"Of the {len(report.dataset.queries)} queries {verbs} hold one of the eight verbs that weigh five times as much."]
+    verbs = sum(
+        not INTENT_VERBS.keys().isdisjoint(searched_words(query.text)) for query in report.dataset.queries
+    )
+    notes = [
+        f"Of the {len(report.dataset.queries)} queries {verbs} hold one of the eight verbs that weigh five times as much."
+    ]
     aimed = sum(classify_intent(query.text).best is not None for query in report.dataset.queries)
-    notes += [f"On {aimed} of them an intent is found at all; on the others the fourth weight goes to the other three."]
-    notes += ["The learned fusion and the probes were fitted on this half: what they reach here is no test of them."] * (half == "tuning")
+    notes += [
+        f"On {aimed} of them an intent is found at all; on the others the fourth weight goes to the other three."
+    ]
+    notes += [
+        "The learned fusion and the probes were fitted on this half: what they reach here is no test of them."
+    ] * (half == "tuning")
     return [*said, f"Levels: {'; '.join(levels)}.", *notes]
 
 

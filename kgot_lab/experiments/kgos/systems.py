@@ -1,4 +1,6 @@
-"""The configurations of the KG-OS benchmark, both readings of "two" and "seven", and beside them controls and a learned fusion."""
+"""The configurations of the KG-OS benchmark, both readings of "two" and "seven", and beside them controls and
+a learned fusion.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,15 @@ THREE_WEIGHTS, FOUR_WEIGHTS, LEARNED_FUSION = "3-weight hybrid", "4-weight with 
 _ENDS, _LONGEST = 5, 4  # keyword matches between which paths are looked for, and edges of a path
 
 
-def kgos_systems(graph: PropertyGraph, vectors: Remembered, fusion: LearnedFusion | None = None) -> Mapping[str, Callable[[], Stage]]:
+def kgos_systems(
+    graph: PropertyGraph, vectors: Remembered, fusion: LearnedFusion | None = None
+) -> Mapping[str, Callable[[], Stage]]:
     """What builds each system, by name; the learned fusion is there once it has been learnt.
 
-    Seeds of the graph boost alone, of Jaccard and of paths are keyword matches (decision C-O8); those of a hybrid are the ten best by
-    meaning and words. "rrf of seven" joins the seven mechanisms of the document's section 4; in "paths" path retrieval takes the place of
-    LIKE, as in its lesson 1 (C-O16). "two, weighted" is the other reading of "two strategies": meaning and words without the graph.
+    Seeds of the graph boost alone, of Jaccard and of paths are keyword matches (decision C-O8); those of a
+    hybrid are the ten best by meaning and words. "rrf of seven" joins the seven mechanisms of the document's
+    section 4; in "paths" path retrieval takes the place of LIKE, as in its lesson 1 (C-O16). "two, weighted"
+    is the other reading of "two strategies": meaning and words without the graph.
     """
     lanes = KgosLanes(graph, vectors)
     made: dict[str, Callable[[], Stage]] = {
@@ -55,10 +60,14 @@ def kgos_systems(graph: PropertyGraph, vectors: Remembered, fusion: LearnedFusio
         "two, weighted": lambda: weighted((0.40, lanes.meaning), (0.45, lanes.index.text), scale="maximum"),
         "two, rrf": lambda: rrf(lanes.meaning, lanes.index.text),
         "rrf of three": lambda: rrf(lanes.meaning, lanes.index.text, lanes.boosted),
-        "seven, weighted": lambda: weighted(*((1 / 7, lane) for lane in lanes.seven.values()), scale="maximum"),
+        "seven, weighted": lambda: weighted(
+            *((1 / 7, lane) for lane in lanes.seven.values()), scale="maximum"
+        ),
         "goal words": lambda: bm25(lanes.index.documents, k1=1.5, b=0.75),
         "goal words, verbs x5": lambda: bm25(lanes.index.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS),
-        "embedding only, static": lambda: meaning(lanes.index.documents, embedder("wordllama"), name="embeddings(wordllama)"),
+        "embedding only, static": lambda: meaning(
+            lanes.index.documents, embedder("wordllama"), name="embeddings(wordllama)"
+        ),
         "control: edges shuffled": lambda: KgosLanes(shuffled(graph), vectors).three,
     }
     if fusion is not None:
@@ -87,7 +96,9 @@ class KgosLanes:
 
     @cached_property
     def three(self) -> Stage:
-        """Meaning, words and the graph, .40, .45 and .15: what `intent_search` ranks by these weights, without what else it does."""
+        """Meaning, words and the graph, .40, .45 and .15: what `intent_search` ranks by these weights,
+        without what else it does.
+        """
         return hybrid("backward-compatible", embedding=self.meaning, text=self.index.text, graph=self.boosted)
 
     @cached_property
@@ -110,7 +121,9 @@ class KgosLanes:
     @property
     def seven_with_paths(self) -> dict[str, Stage]:
         """Those of its lesson 1: paths in place of LIKE."""
-        return {name: lane for name, lane in self.seven.items() if name != "like"} | {"paths": between_matches(self.graph)}
+        return {name: lane for name, lane in self.seven.items() if name != "like"} | {
+            "paths": between_matches(self.graph)
+        }
 
     @property
     def telling(self) -> dict[str, Stage]:
@@ -128,15 +141,18 @@ class KgosLanes:
         config = RetrievalConfig(weights=weights, methods=methods, expand_depth=0, expanded=0)  # type: ignore[arg-type]
 
         def step(ranking: Ranking) -> Ranking:
-            found = intent_search(self.graph, ranking.query.text, config=config, embedder=self._vectors).ranking
+            found = intent_search(
+                self.graph, ranking.query.text, config=config, embedder=self._vectors
+            ).ranking
             return Ranking(ranking.query, found.hits)
 
         return Stage(f"intent_search({weights}, {' + '.join(methods)})", step)
 
 
 def within_intent(index: GraphIndex) -> Stage:
-    """The dimension filter as a lane (ours; the document does not say how a filter ranks): nodes within the bounds of the query's likeliest
-    intent, those first that lie farthest towards the wanted ends. Nothing is found without an intent whose bounds the graph knows.
+    """The dimension filter as a lane (ours; the document does not say how a filter ranks): nodes within the
+    bounds of the query's likeliest intent, those first that lie farthest towards the wanted ends. Nothing is
+    found without an intent whose bounds the graph knows.
     """
     ids, rated = sorted(index.graph.ids), {name for known in index.graph.node_properties for name in known}
 
@@ -150,7 +166,9 @@ def within_intent(index: GraphIndex) -> Stage:
         for name, (low, high) in bounds.items():
             values = index.dimension(name).values
             kept &= inside(values, (low, high))
-            towards += np.nan_to_num(values if high is None else 1 - values) + 1e-9  # one at the very end is found too
+            towards += (
+                np.nan_to_num(values if high is None else 1 - values) + 1e-9
+            )  # one at the very end is found too
         scores = np.where(kept, towards, 0.0)
         return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 
@@ -158,7 +176,9 @@ def within_intent(index: GraphIndex) -> Stage:
 
 
 def about_intent(index: GraphIndex) -> Stage:
-    """The intent lane alone: how far a node is about the query's likeliest intent, times the confidence in that."""
+    """The intent lane alone: how far a node is about the query's likeliest intent, times the confidence in
+    that.
+    """
 
     def step(ranking: Ranking) -> Ranking:
         best_intent = classify_intent(ranking.query.text).best
@@ -172,7 +192,8 @@ def about_intent(index: GraphIndex) -> Stage:
 
 
 def between_matches(graph: PropertyGraph) -> Stage:
-    """Path retrieval (ours; the document names it only): nodes on a shortest path between two of the five best keyword matches.
+    """Path retrieval (ours; the document names it only): nodes on a shortest path between two of the five
+    best keyword matches.
 
     score(d) = on how many of these paths it lies; a path has four edges at most.
     """

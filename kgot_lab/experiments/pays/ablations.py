@@ -1,4 +1,6 @@
-"""What each part of the modes `paths` and `local` gives: the same mode with one thing changed, on the first questions of each set."""
+"""What each part of the modes `paths` and `local` gives: the same mode with one thing changed, on the first
+questions of each set.
+"""
 
 from __future__ import annotations
 

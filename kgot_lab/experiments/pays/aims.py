@@ -1,4 +1,6 @@
-"""What is compared with what, and what is aimed at: fixed before the run, so that no choice can follow the results."""
+"""What is compared with what, and what is aimed at: fixed before the run, so that no choice can follow the
+results.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,13 @@ ANSWER_MEASURES: Mapping[str, str] = {  # what is measured of each answer, and h
 
 @dataclass(frozen=True)
 class Goal:
-    """Something to reach: a value of a measure, or a difference between a system and another, on one set or on all.
+    """Something to reach: a value of a measure, or a difference between a system and another, on one set or
+    on all.
 
-    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such aims), "not below" (the mean
-    difference is at least `bound`), "at least" (the value), "at most" (the value; with `other`, as a share of the other's).
-    `share`, where given, is the most evidence tokens the system may take, as a share of the other's.
+    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such aims), "not
+    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value; with
+    `other`, as a share of the other's). `share`, where given, is the most evidence tokens the system may
+    take, as a share of the other's.
     """
 
     said: str

@@ -1,4 +1,6 @@
-"""Related questions one after the other: does a graph that lasts help the next question, beside one that begins empty each time?"""
+"""Related questions one after the other: does a graph that lasts help the next question, beside one that
+begins empty each time?
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from kgot_lab.experiments.pays.systems import prompt_digests
 from kgot_lab.experiments.questions.batch import RECEIPTS, TRACES, trace_name
 from kgot_lab.experiments.questions.plan import PLAN_FILE, plan_differences, told_differences
 from kgot_lab.experiments.questions.question import Question, QuestionSet
-from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt, read_receipts, scored, with_costs
+from kgot_lab.experiments.questions.receipts import (
+    QuestionReceipt,
+    append_receipt,
+    read_receipts,
+    scored,
+    with_costs,
+)
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.trace import beside, made_by, record
@@ -32,8 +40,12 @@ _KIND = "does a graph that lasts help"
 _AGAIN = ".again"  # what ends the name of a trace that is not whole yet, while an older one is kept
 
 
-def related_chains(questions: QuestionSet, *, length: int = 3, most: int = 15, seed: int = 0) -> list[tuple[Question, ...]]:
-    """Groups of questions that share a step, the first `length` of each in an order drawn by seed, at most so many groups."""
+def related_chains(
+    questions: QuestionSet, *, length: int = 3, most: int = 15, seed: int = 0
+) -> list[tuple[Question, ...]]:
+    """Groups of questions that share a step, the first `length` of each in an order drawn by seed, at most so
+    many groups.
+    """
     groups: dict[str, list[Question]] = {}
     for question in questions.questions:
         groups.setdefault(question.group or question.id, []).append(question)
@@ -44,7 +56,9 @@ def related_chains(questions: QuestionSet, *, length: int = 3, most: int = 15, s
 
 @dataclass(frozen=True)
 class Chained:
-    """Answers chains with one graph for each question ("fresh"), or one for each chain ("lasting"), into a folder for each."""
+    """Answers chains with one graph for each question ("fresh"), or one for each chain ("lasting"), into a
+    folder for each.
+    """
 
     folder: Path
     llm: LLM
@@ -53,7 +67,9 @@ class Chained:
     store: str = "in_memory"
 
     def keep_plan(self, chains: Sequence[Sequence[Question]], seed: int) -> None:
-        """Write what all answers of the folder depend on, or see that it is as it was; raises BadInput: what differs."""
+        """Write what all answers of the folder depend on, or see that it is as it was; raises BadInput: what
+        differs.
+        """
         ids = "\n".join(question.id for chain in chains for question in chain)
         told: Json = {
             "plan": 1, "kind": _KIND, "chains": len(chains), "seed": seed, "questions_sha256": hashlib.sha256(ids.encode()).hexdigest(),
@@ -66,16 +82,23 @@ class Chained:
                 said = f"{self.folder} holds answers to another plan: {told_differences(differences)}"
                 raise BadInput(f"{said}. Name another folder with --folder DIR")
             return
-        if self.folder.is_dir() and (left := [item.name for item in self.folder.iterdir() if not item.name.startswith(".")]):
-            raise BadInput(f"{self.folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
+        if self.folder.is_dir() and (
+            left := [item.name for item in self.folder.iterdir() if not item.name.startswith(".")]
+        ):
+            raise BadInput(
+                f"{self.folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
+            )
         write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
-        write_whole(self.folder / ".gitignore", f"{TRACES}/\n.lock*\n", "what git ignores")  # receipts are for keeping, traces are large
+        write_whole(
+            self.folder / ".gitignore", f"{TRACES}/\n.lock*\n", "what git ignores"
+        )  # receipts are for keeping, traces are large
 
     def answers(self, chain: Sequence[Question], graph: str) -> Iterator[QuestionReceipt]:
         """The receipts of a chain in its order; one whose receipts are all there is not asked again.
 
-        A chain that was stopped is walked from its beginning with the replies on file, since its graph is not kept. What is on file of a
-        question stays until its new trace is whole, so no reply is asked for twice, however often it is stopped.
+        A chain that was stopped is walked from its beginning with the replies on file, since its graph is not
+        kept. What is on file of a question stays until its new trace is whole, so no reply is asked for
+        twice, however often it is stopped.
         """
         place = self.folder / graph.replace(" ", "-")
         there = read_receipts(place / RECEIPTS)
@@ -91,11 +114,25 @@ class Chained:
                 path = place / TRACES / trace_name(question.id)
                 earlier = _unfinished(path)
                 llm, began = ReusingLLM(self.llm, replies_in([path, *earlier])), time.perf_counter()
-                walk = think(question.text, llm, stores[0], self.tools, self.limits.but(typed_facts=graph.endswith("facts")))
-                fresh = next(file for number in count(1) if not (file := path.with_name(f"{path.stem}.{number}{_AGAIN}")).exists())
+                walk = think(
+                    question.text,
+                    llm,
+                    stores[0],
+                    self.tools,
+                    self.limits.but(typed_facts=graph.endswith("facts")),
+                )
+                fresh = next(
+                    file
+                    for number in count(1)
+                    if not (file := path.with_name(f"{path.stem}.{number}{_AGAIN}")).exists()
+                )
                 seen: list[Event] = list(record(walk, fresh, about={"question": question.id, **made_by(llm)}))
                 _replace(path, fresh, earlier)
-                receipt = scored(question, next(event.text for event in reversed(seen) if isinstance(event, Answered)), "match")
+                receipt = scored(
+                    question,
+                    next(event.text for event in reversed(seen) if isinstance(event, Answered)),
+                    "match",
+                )
                 known = there[question.id].seconds if question.id in there else None
                 receipt = with_costs(receipt, seen, known if llm.reused else time.perf_counter() - began)
                 append_receipt(place / RECEIPTS, receipt)
@@ -111,20 +148,28 @@ def chain_plan(folder: Path) -> dict[str, Json]:
     except (OSError, ValueError) as error:
         raise BadInput(f"there is no plan of chains of questions in {folder}: {error}") from None
     if not isinstance(plan, dict) or plan.get("kind") != _KIND:
-        raise BadInput(f"{folder / PLAN_FILE} is not the plan of chains of questions: name another folder with --folder DIR")
+        raise BadInput(
+            f"{folder / PLAN_FILE} is not the plan of chains of questions: name another folder with --folder DIR"
+        )
     return plan
 
 
 def _unfinished(path: Path) -> list[Path]:
-    """The traces of a question that were begun beside its trace and not ended, in the order in which they were begun."""
+    """The traces of a question that were begun beside its trace and not ended, in the order in which they
+    were begun.
+    """
     numbered = {
-        int(number): file for file in path.parent.glob(f"{path.stem}.*{_AGAIN}") if (number := file.stem.rpartition(".")[2]).isdigit()
+        int(number): file
+        for file in path.parent.glob(f"{path.stem}.*{_AGAIN}")
+        if (number := file.stem.rpartition(".")[2]).isdigit()
     }
     return [numbered[number] for number in sorted(numbered)]
 
 
 def _replace(path: Path, fresh: Path, earlier: Sequence[Path]) -> None:
-    """Put a whole trace in the place of an older one, with the graph that it began with; those not ended have nothing that it lacks."""
+    """Put a whole trace in the place of an older one, with the graph that it began with; those not ended have
+    nothing that it lacks.
+    """
     if beside(fresh).exists():
         beside(fresh).replace(beside(path))
     fresh.replace(path)

@@ -1,4 +1,6 @@
-"""How long the rest of the comparison will take: from what its receipts took, or from tokens and a rate where there is none yet."""
+"""How long the rest of the comparison will take: from what its receipts took, or from tokens and a rate where
+there is none yet.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ MEASURED, RECKONED = "median of this set", "reckoned"
 
 @dataclass(frozen=True)
 class Expected:
-    """How many questions of a set a system has left, and the seconds that one takes; `by` says from what that is known."""
+    """How many questions of a set a system has left, and the seconds that one takes; `by` says from what that
+    is known.
+    """
 
     set: str
     system: str
@@ -41,13 +45,16 @@ class Expected:
 
 
 def expected_rest(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Expected]:
-    """What is missing by set and system, with the median seconds of the receipts on file: of the set, else of the system's other sets.
+    """What is missing by set and system, with the median seconds of the receipts on file: of the set, else of
+    the system's other sets.
 
-    Where a system has none, tokens are reckoned from its passages, and read and written at the rate of the receipts of other systems,
-    or of a 1.5B model on two cores.
+    Where a system has none, tokens are reckoned from its passages, and read and written at the rate of the
+    receipts of other systems, or of a 1.5B model on two cores.
     """
     left = Counter((due.set, due.system) for due in missing(design, folder, chosen))
-    there = {(set, system): _answered(folder, set, system) for set in design.samples for system in design.systems}
+    there = {
+        (set, system): _answered(folder, set, system) for set in design.samples for system in design.systems
+    }
     rate = _rate([receipt for some in there.values() for receipt in some])
     rows = []
     for (set, system), count in left.items():
@@ -57,14 +64,21 @@ def expected_rest(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[E
                 rows.append(Expected(set, system, count, median(known), by))
                 break
         else:
-            rows.append(Expected(set, system, count, _reckoned(design.systems[system], design.samples[set], rate), RECKONED))
+            rows.append(
+                Expected(
+                    set, system, count, _reckoned(design.systems[system], design.samples[set], rate), RECKONED
+                )
+            )
     return rows
 
 
 def forecast_grid(rows: list[Expected]) -> Grid:
     """What is expected as a table, with the sum of all."""
     columns = ("system on set", "questions left", "seconds each", "hours", "from")
-    cells = [(f"{row.system} on {row.set}", f"{row.left:,}", f"{row.seconds:.1f}", f"{row.hours:.2f}", row.by) for row in rows]
+    cells = [
+        (f"{row.system} on {row.set}", f"{row.left:,}", f"{row.seconds:.1f}", f"{row.hours:.2f}", row.by)
+        for row in rows
+    ]
     total = ("all", f"{sum(row.left for row in rows):,}", "", f"{sum(row.hours for row in rows):.2f}", "")
     return Grid("What is left to answer", columns, tuple(tuple(map(Cell, each)) for each in (*cells, total)))
 
@@ -74,8 +88,14 @@ def _answered(folder: Path, set: str, system: str) -> list[QuestionReceipt]:
 
 
 def _rate(receipts: list[QuestionReceipt]) -> Rate:
-    """The tokens that are read in a second of the receipts that make one call, which read much and write little; else the usual rate."""
-    once = [receipt for receipt in receipts if receipt.calls == 1 and receipt.prompt_tokens and receipt.model_seconds > 0]
+    """The tokens that are read in a second of the receipts that make one call, which read much and write
+    little; else the usual rate.
+    """
+    once = [
+        receipt
+        for receipt in receipts
+        if receipt.calls == 1 and receipt.prompt_tokens and receipt.model_seconds > 0
+    ]
     if not once:
         return Rate()
     usual = Rate()
@@ -88,5 +108,7 @@ def _reckoned(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
     if system.preset:
         return forecast(system.limits, steps=_TURNS, rate=rate).seconds
     passage = fmean(tokens(full_text(document)) for document in asked.documents) if asked.documents else 0.0
-    facts = fmean(len(question.facts) for question in asked.questions) * _FACT if system.search == "gold" else 0.0
+    facts = (
+        fmean(len(question.facts) for question in asked.questions) * _FACT if system.search == "gold" else 0.0
+    )
     return rate.seconds(_PROMPT + system.passages * passage + facts, _WRITTEN)

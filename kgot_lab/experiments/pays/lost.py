@@ -1,4 +1,5 @@
-"""Where the systems lost the answers they got wrong: not found, not shown, refused, not chosen, misread, or compared wrongly.
+"""Where the systems lost the answers they got wrong: not found, not shown, refused, not chosen, misread, or
+compared wrongly.
 
 The stages are worked out from traces, which are large and not kept; they are, in FOLDER/lost.json.
 """
@@ -19,7 +20,14 @@ from kgot_lab.experiments.pays.results import Findings
 from kgot_lab.experiments.pays.sitting import place_of
 from kgot_lab.experiments.questions.attempt import begun
 from kgot_lab.experiments.questions.batch import TRACES, trace_name
-from kgot_lab.experiments.questions.lost import HALF, MISREAD, NEARLY, NOT_FOUND, RIGHT_STAGE, stage_before_reading
+from kgot_lab.experiments.questions.lost import (
+    HALF,
+    MISREAD,
+    NEARLY,
+    NOT_FOUND,
+    RIGHT_STAGE,
+    stage_before_reading,
+)
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS
@@ -28,7 +36,13 @@ from kgot_lab.loop.events import Answered, Asked, Event, Parsed
 from kgot_lab.paths.form import form_of
 from kgot_lab.writing import write_whole
 
-FAILED, NOT_SHOWN, REFUSED_RIGHT, NOT_CHOSEN, COMPARED = "an error", "not shown", "refused", "not chosen", "compared wrongly"
+FAILED, NOT_SHOWN, REFUSED_RIGHT, NOT_CHOSEN, COMPARED = (
+    "an error",
+    "not shown",
+    "refused",
+    "not chosen",
+    "compared wrongly",
+)
 LOSSES: Mapping[str, str] = {  # the stages, and what each means
     RIGHT_STAGE: "the right answer, or an alias of it",
     NEARLY: "half of the words or more (F1 of .5)",
@@ -46,13 +60,19 @@ LossesBySet = Mapping[str, Mapping[str, Mapping[str, str]]]  # by set, system, a
 
 
 def loss_of(question: Question, events: Sequence[Event], receipt: QuestionReceipt) -> str:
-    """The first of LOSSES at which an answer was lost, by the events of its run; the examples of a prompt do not count as shown."""
+    """The first of LOSSES at which an answer was lost, by the events of its run; the examples of a prompt do
+    not count as shown.
+    """
     if receipt.error:
         return FAILED
     if stage := stage_before_reading(question, events, receipt.f1, receipt.em):
         return stage
     golds = (question.answer, *question.aliases)
-    right = [event for event in events if isinstance(event, Parsed) and any(exact_match(event.text, gold) for gold in golds)]
+    right = [
+        event
+        for event in events
+        if isinstance(event, Parsed) and any(exact_match(event.text, gold) for gold in golds)
+    ]
     if right:
         return REFUSED_RIGHT if all(event.problem for event in right) else NOT_CHOSEN
     if form_of(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
@@ -63,16 +83,26 @@ def loss_of(question: Question, events: Sequence[Event], receipt: QuestionReceip
 
 def _shown(question: Question, events: Sequence[Event]) -> str:
     """The last message of every prompt without the question, whose words are no evidence."""
-    return joined_lines(event.prompt.messages[-1].text.replace(question.text, " ") for event in events if isinstance(event, Asked))
+    return joined_lines(
+        event.prompt.messages[-1].text.replace(question.text, " ")
+        for event in events
+        if isinstance(event, Asked)
+    )
 
 
 def losses(folder: Path, findings: Findings) -> LossesBySet:
-    """The stages on file, and those of all answers whose traces are there; raises BadInput for a file that holds something else."""
+    """The stages on file, and those of all answers whose traces are there; raises BadInput for a file that
+    holds something else.
+    """
     stages: dict[str, dict[str, dict[str, str]]] = {}
     for set, systems in losses_on_file(folder, findings.plan).items():
         for system, ids in systems.items():
             answers = findings.on(system, set)
-            kept = {id: stage for id, stage in ids.items() if (set, id) not in answers or _fits(stage, answers[set, id])}
+            kept = {
+                id: stage
+                for id, stage in ids.items()
+                if (set, id) not in answers or _fits(stage, answers[set, id])
+            }
             stages.setdefault(set, {})[system] = kept
     for set in findings.plan["sets"]:
         for system in findings.answers:
@@ -82,7 +112,9 @@ def losses(folder: Path, findings: Findings) -> LossesBySet:
 
 
 def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
-    """The stages that FOLDER/lost.json holds, none where it is not there; raises BadInput for a file that holds something else."""
+    """The stages that FOLDER/lost.json holds, none where it is not there; raises BadInput for a file that
+    holds something else.
+    """
     path = folder / LOST_FILE
     if not path.exists():
         return {}
@@ -97,15 +129,23 @@ def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
                 if strange := [stage for stage in ids.values() if stage not in LOSSES]:
                     raise ValueError(f"there is no stage {strange[0]!r}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError | TypeError | AttributeError) else error
-        raise BadInput(f"{path} does not say where answers of this comparison were lost ({why}): restore a copy, or put it away") from None
+        why = (
+            f"{type(error).__name__}: {error}"
+            if isinstance(error, KeyError | TypeError | AttributeError)
+            else error
+        )
+        raise BadInput(
+            f"{path} does not say where answers of this comparison were lost ({why}): restore a copy, or put it away"
+        ) from None
     return dict(told["stages"])
 
 
 def keep_losses(folder: Path, stages: LossesBySet) -> Path:
     """Write the stages into FOLDER/lost.json, in the order of the names."""
     told = {"kind": _KIND, "stages": stages}
-    return write_whole(folder / LOST_FILE, json.dumps(told, indent=1, sort_keys=True) + "\n", "where answers were lost")
+    return write_whole(
+        folder / LOST_FILE, json.dumps(told, indent=1, sort_keys=True) + "\n", "where answers were lost"
+    )
 
 
 def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
@@ -114,13 +154,19 @@ def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
     for set, system, counts in counted_losses(findings, stages):
         given = len(findings.on(system, set))
         rows.append(
-            (Cell(f"{system} on {set}"), *(Cell(str(counts[stage] or "")) for stage in LOSSES), Cell(f"{counts.total()} of {given}"))
+            (
+                Cell(f"{system} on {set}"),
+                *(Cell(str(counts[stage] or "")) for stage in LOSSES),
+                Cell(f"{counts.total()} of {given}"),
+            )
         )
     return Grid("Where answers were lost", ("answers", *LOSSES, "known"), tuple(rows))
 
 
 def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[str, str, Counter[str]]]:
-    """Each set, and all of them, with each system and how many of its answers have which stage; those without any are passed over."""
+    """Each set, and all of them, with each system and how many of its answers have which stage; those without
+    any are passed over.
+    """
     for set in findings.sets:
         for system in findings.answers:
             told = [stages.get(name, {}).get(system, {}).get(id) for name, id in findings.on(system, set)]
@@ -129,7 +175,9 @@ def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[st
 
 
 def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dict[str, str]:
-    """The stages of a system's answers to a set whose traces are there, finished and whole, by the ids of the questions."""
+    """The stages of a system's answers to a set whose traces are there, finished and whole, by the ids of the
+    questions.
+    """
     traces, found = place_of(folder, set, system) / TRACES, {}
     if not traces.is_dir() or set not in BUNDLED_SETS:
         return {}

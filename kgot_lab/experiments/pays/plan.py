@@ -1,4 +1,6 @@
-"""The plan of the comparison: written down before the first question is asked, and never changed for a system that has answered one."""
+"""The plan of the comparison: written down before the first question is asked, and never changed for a system
+that has answered one.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
 
 @dataclass(frozen=True)
 class Design:
-    """What is compared: questions of which sets, which systems, which of them in pairs, what is aimed at; chance by rounds and seed."""
+    """What is compared: questions of which sets, which systems, which of them in pairs, what is aimed at;
+    chance by rounds and seed.
+    """
 
     samples: Mapping[str, QuestionSet] = field(default_factory=drawn_samples)
     systems: Mapping[str, AnswerSystem] = field(default_factory=lambda: ANSWER_SYSTEMS)
@@ -73,9 +77,11 @@ class Design:
 
 
 def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
-    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises BadInput: what differs.
+    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises
+    BadInput: what differs.
 
-    A system that has not answered any question of the folder may still change: then the plan is written anew and says so.
+    A system that has not answered any question of the folder may still change: then the plan is written anew
+    and says so.
     """
     path = folder / PLAN_FILE
     if path.exists():
@@ -83,41 +89,67 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
         open_yet = _open_yet(there, plan, folder)
         changed = sorted(name for name in open_yet if there["systems"].get(name) != plan["systems"].get(name))
         if changed and not plan_differences(_without(there, open_yet), _without(plan, open_yet)):
-            amended = [*there.get("amended", []), {"date": str(date.today()), "before their first answer": changed}]
+            amended = [
+                *there.get("amended", []),
+                {"date": str(date.today()), "before their first answer": changed},
+            ]
             write_whole(
-                path, json.dumps({**plan, "made": there["made"], "amended": amended}, indent=1, ensure_ascii=False) + "\n", "the plan"
+                path,
+                json.dumps({**plan, "made": there["made"], "amended": amended}, indent=1, ensure_ascii=False)
+                + "\n",
+                "the plan",
             )
             return True
         _refuse_another(there, plan, folder)
         return True
-    if folder.is_dir() and (left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]):
-        raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
+    if folder.is_dir() and (
+        left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]
+    ):
+        raise BadInput(
+            f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
+        )
     _write(plan, path)
-    write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")  # receipts are for keeping, traces are large
+    write_whole(
+        folder / ".gitignore", "traces/\n.lock*\n", "what git ignores"
+    )  # receipts are for keeping, traces are large
     return False
 
 
 def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
-    """See that the plan of a folder, if there is any, is this one, of any model where this names none; raises BadInput: what differs."""
+    """See that the plan of a folder, if there is any, is this one, of any model where this names none; raises
+    BadInput: what differs.
+    """
     if (folder / PLAN_FILE).exists():
         there = comparison_plan(folder)
         open_yet = _open_yet(there, plan, folder)
-        told = {name: value for name, value in _without(there, open_yet).items() if name != "model" or name in plan}
+        told = {
+            name: value
+            for name, value in _without(there, open_yet).items()
+            if name != "model" or name in plan
+        }
         _refuse_another(told, _without(plan, open_yet), folder)
 
 
 def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
     """The systems of two plans that have not answered any question of a folder."""
-    return {name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))}
+    return {
+        name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))
+    }
 
 
 def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
-    """Raise BadInput, which says what differs, unless two plans are the same; of two kinds of comparison, it says that."""
-    if differences := plan_differences({name: value for name, value in there.items() if name != "amended"}, plan):
+    """Raise BadInput, which says what differs, unless two plans are the same; of two kinds of comparison, it
+    says that.
+    """
+    if differences := plan_differences(
+        {name: value for name, value in there.items() if name != "amended"}, plan
+    ):
         held, wanted = _asked_by(there), _asked_by(plan)
         if held != wanted:
             holds = f"this folder holds {f'what {held} compares' if held else _PLAIN}"
-            raise BadInput(f"{folder}: {holds}; {wanted or _PLAIN} needs a folder of its own: name it with --folder DIR")
+            raise BadInput(
+                f"{folder}: {holds}; {wanted or _PLAIN} needs a folder of its own: name it with --folder DIR"
+            )
         said = f"{folder} holds answers to another plan: {told_differences(differences)}. A plan is not changed afterwards"
         raise BadInput(f"{said}: name another folder with --folder DIR")
 
@@ -148,5 +180,7 @@ def comparison_plan(folder: Path) -> dict[str, Any]:
         told = (error.strerror or error) if isinstance(error, OSError) else error
         raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
     if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _NEEDED:
-        raise BadInput(f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR")
+        raise BadInput(
+            f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR"
+        )
     return plan

@@ -13,7 +13,9 @@ from kgot_lab.text.counted import counted
 
 @dataclass(frozen=True, repr=False)
 class Repetition:
-    """How many of a system's repeated answers are the same but for their time, and the median seconds of a question, where it was told."""
+    """How many of a system's repeated answers are the same but for their time, and the median seconds of a
+    question, where it was told.
+    """
 
     system: str
     answers: int
@@ -29,7 +31,9 @@ class Repetition:
 
 
 def repetition(findings: Findings, again: Findings, system: str) -> Repetition:
-    """A system's answers to the questions that two comparisons share, side by side; raises BadInput where they share none."""
+    """A system's answers to the questions that two comparisons share, side by side; raises BadInput where
+    they share none.
+    """
     then, now = findings.answers.get(system, {}), again.answers.get(system, {})
     shared = [key for key in now if key in then]
     if not shared:
@@ -41,4 +45,11 @@ def repetition(findings: Findings, again: Findings, system: str) -> Repetition:
 
 def what_counts(receipt: QuestionReceipt) -> tuple[object, ...]:
     """The answer and what was read and asked for it, without times."""
-    return receipt.predicted, receipt.likelihood, receipt.calls, receipt.prompt_tokens, receipt.evidence_tokens, receipt.error
+    return (
+        receipt.predicted,
+        receipt.likelihood,
+        receipt.calls,
+        receipt.prompt_tokens,
+        receipt.evidence_tokens,
+        receipt.error,
+    )

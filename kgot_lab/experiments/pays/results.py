@@ -1,4 +1,6 @@
-"""What the receipts say: each system's measures on each set, pairs of systems on the same questions, and which aims are reached."""
+"""What the receipts say: each system's measures on each set, pairs of systems on the same questions, and
+which aims are reached.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ AnsweredBy = Mapping[tuple[str, str], QuestionReceipt]  # by set and id of the q
 
 @dataclass(frozen=True)
 class Measured:
-    """A system's answers on a set, by ANSWER_MEASURES; None where no receipt tells it. An answer that ended in an error counts as wrong."""
+    """A system's answers on a set, by ANSWER_MEASURES; None where no receipt tells it. An answer that ended
+    in an error counts as wrong.
+    """
 
     system: str
     on: str
@@ -46,7 +50,8 @@ class Measured:
 class Paired:
     """A system against another on the questions that both answered: the mean difference of F1.
 
-    p is corrected over one of two families: what the aims of a gain name (`aimed`), or everything else that is looked at.
+    p is corrected over one of two families: what the aims of a gain name (`aimed`), or everything else that
+    is looked at.
     """
 
     system: str
@@ -67,10 +72,16 @@ class Findings:
 
     @staticmethod
     def of(folder: Path) -> Findings:
-        """What the receipts of a folder say; raises BadInput where there is no plan, TraceError for receipts that were changed."""
+        """What the receipts of a folder say; raises BadInput where there is no plan, TraceError for receipts
+        that were changed.
+        """
         plan = comparison_plan(folder)
         answers = {
-            system: {(set, id): receipt for set in plan["sets"] for id, receipt in receipts_of(folder, set, system).items()}
+            system: {
+                (set, id): receipt
+                for set in plan["sets"]
+                for id, receipt in receipts_of(folder, set, system).items()
+            }
             for system in plan["systems"]
         }
         return Findings(plan, {system: some for system, some in answers.items() if some})
@@ -82,18 +93,29 @@ class Findings:
 
     def on(self, system: str, set: str) -> AnsweredBy:
         """The answers of a system to a set, or to all."""
-        return {key: receipt for key, receipt in self.answers.get(system, {}).items() if set in (key[0], ALL_SETS)}
+        return {
+            key: receipt for key, receipt in self.answers.get(system, {}).items() if set in (key[0], ALL_SETS)
+        }
 
     @cached_property
     def measured(self) -> list[Measured]:
         """A row for each set and system that answered some of it."""
-        return [self._measured(system, set) for set in self.sets for system in self.answers if self.on(system, set)]
+        return [
+            self._measured(system, set)
+            for set in self.sets
+            for system in self.answers
+            if self.on(system, set)
+        ]
 
     @cached_property
     def pairs(self) -> list[Paired]:
-        """A row for each pair and set of the plan with two groups of questions that both answered; p-values corrected by family."""
+        """A row for each pair and set of the plan with two groups of questions that both answered; p-values
+        corrected by family.
+        """
         rows: list[Paired] = []
-        aimed = {(aim["system"], aim["other"], aim["on"]) for aim in self.plan["aims"] if aim["kind"] == "gain"}
+        aimed = {
+            (aim["system"], aim["other"], aim["on"]) for aim in self.plan["aims"] if aim["kind"] == "gain"
+        }
         for system, other in self.plan["pairs"]:
             for set in self.sets:
                 ours, theirs = self.on(system, set), self.on(other, set)
@@ -105,32 +127,54 @@ class Findings:
                 p = grouped_p(gaps, groups, **self.chance)
                 gap = grouped_interval(gaps, groups, **self.chance)
                 rows.append(Paired(system, other, set, gap, p, p, (system, other, set) in aimed))
-        corrected = {family: iter(holm([row.p for row in rows if row.aimed is family])) for family in (True, False)}
+        corrected = {
+            family: iter(holm([row.p for row in rows if row.aimed is family])) for family in (True, False)
+        }
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
 
     def beside(self, other: Findings, pairs: Sequence[tuple[str, str]]) -> Findings:
-        """The answers of two folders to the same questions, in pairs that no plan named; p is corrected over all of these.
+        """The answers of two folders to the same questions, in pairs that no plan named; p is corrected over
+        all of these.
 
-        Raises BadInput where the questions are others, where both have a system of one name, and for a pair that neither has.
+        Raises BadInput where the questions are others, where both have a system of one name, and for a pair
+        that neither has.
         """
         if self.plan["sets"] != other.plan["sets"]:
-            raise BadInput("the two comparisons are not of the same questions, so their answers cannot be paired")
+            raise BadInput(
+                "the two comparisons are not of the same questions, so their answers cannot be paired"
+            )
         if both := [name for name in self.answers if name in other.answers]:
             raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
         answers = {**self.answers, **other.answers}
         for name in (name for pair in pairs for name in pair if name not in answers):
             raise UnknownName("system with answers", name, answers)
         systems = {**self.plan["systems"], **other.plan["systems"]}
-        return Findings({**self.plan, "systems": systems, "pairs": [list(pair) for pair in pairs], "aims": []}, answers)
+        return Findings(
+            {**self.plan, "systems": systems, "pairs": [list(pair) for pair in pairs], "aims": []}, answers
+        )
 
     def as_json(self) -> dict[str, Json]:
         """The same as plain values, with the tables of reliability and the curves of risk against coverage."""
-        told = {"measured": [asdict(row) for row in self.measured], "pairs": [asdict(row) for row in self.pairs]}
-        return {**told, "calibration": [self._curves(row.system, row.on) for row in self.measured if row.calibration_error is not None]}
+        told = {
+            "measured": [asdict(row) for row in self.measured],
+            "pairs": [asdict(row) for row in self.pairs],
+        }
+        return {
+            **told,
+            "calibration": [
+                self._curves(row.system, row.on) for row in self.measured if row.calibration_error is not None
+            ],
+        }
 
     def sure(self, system: str, set: str) -> tuple[list[float], list[float]]:
-        """How likely the model held each answer of a system whose likelihood it told, and whether it is right."""
-        told = [(receipt.likelihood, receipt.em) for receipt in self.on(system, set).values() if receipt.likelihood is not None]
+        """How likely the model held each answer of a system whose likelihood it told, and whether it is
+        right.
+        """
+        told = [
+            (receipt.likelihood, receipt.em)
+            for receipt in self.on(system, set).values()
+            if receipt.likelihood is not None
+        ]
         return [likelihood for likelihood, _ in told], [em for _, em in told]
 
     @property
@@ -166,7 +210,12 @@ class Findings:
     def _curves(self, system: str, set: str) -> dict[str, Json]:
         likely, right = self.sure(system, set)
         table = [asdict(row) for row in reliability(likely, right)]
-        return {"system": system, "on": set, "reliability": table, "risk at coverage": [list(point) for point in risk_curve(likely, right)]}
+        return {
+            "system": system,
+            "on": set,
+            "reliability": table,
+            "risk at coverage": [list(point) for point in risk_curve(likely, right)],
+        }
 
 
 def _group(key: tuple[str, str], receipt: QuestionReceipt) -> str:

@@ -1,4 +1,6 @@
-"""Replies that other systems were given to the very same prompt, so that what differs in one part is not asked all over again."""
+"""Replies that other systems were given to the very same prompt, so that what differs in one part is not
+asked all over again.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ _ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, n
 
 def replies_on_file(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
     """The replies in the traces of a question by all systems of some folders, as `replies_in` gives them."""
-    return replies_in(path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}")))
+    return replies_in(
+        path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}"))
+    )
 
 
 def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
-    """The replies in some traces, by digests of their prompts, of which the seed is a part; the first where several are."""
+    """The replies in some traces, by digests of their prompts, of which the seed is a part; the first where
+    several are.
+    """
     found: dict[str, Reply] = {}
     for path in traces:
         for event in begun(path):
@@ -32,7 +38,9 @@ def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
 
 
 def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
-    """How many replies the traces of some sets hold in some folders; raises BadInput for a folder that is not there."""
+    """How many replies the traces of some sets hold in some folders; raises BadInput for a folder that is not
+    there.
+    """
     replies = 0
     for folder in folders:
         if not folder.is_dir():
@@ -43,7 +51,8 @@ def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
 
 
 class ReusingLLM:
-    """A model that is not asked what it was asked before: `known` are its replies, by `prompt_digest`; `reused` counts those given.
+    """A model that is not asked what it was asked before: `known` are its replies, by `prompt_digest`;
+    `reused` counts those given.
 
     `told` hears of each.
     """

@@ -1,4 +1,6 @@
-"""Which questions of which sets are asked, and in which order: drawn by seed before the first run, none of them tuned on."""
+"""Which questions of which sets are asked, and in which order: drawn by seed before the first run, none of
+them tuned on.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ DRAW_SEED = 20261123
 
 @dataclass(frozen=True)
 class Sample:
-    """The parts of a set that are asked, in an order drawn by seed or as they are drawn already, and where one may tune instead."""
+    """The parts of a set that are asked, in an order drawn by seed or as they are drawn already, and where
+    one may tune instead.
+    """
 
     parts: tuple[str, ...]
     tuned_on: tuple[str, str]  # set and part
@@ -37,7 +41,9 @@ SAMPLES: Mapping[str, Sample] = {
 
 
 def drawn_samples() -> dict[str, QuestionSet]:
-    """The sets with the questions that are asked of each: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of MuSiQue."""
+    """The sets with the questions that are asked of each: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of
+    MuSiQue.
+    """
     return {name: sample.of(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
 
 
@@ -49,7 +55,9 @@ def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
 
 
 def develop_samples() -> dict[str, QuestionSet]:
-    """The questions that may be tuned on, by the set they are of: 30 of HotpotQA, 61 of 2WikiMultiHopQA, 60 of MuSiQue's training part."""
+    """The questions that may be tuned on, by the set they are of: 30 of HotpotQA, 61 of 2WikiMultiHopQA, 60
+    of MuSiQue's training part.
+    """
     found = {}
     for sample in SAMPLES.values():
         source, part = sample.tuned_on

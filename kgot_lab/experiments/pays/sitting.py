@@ -1,4 +1,6 @@
-"""The questions answered by all systems, in turn, so that wherever it stops all systems have answered the same first questions."""
+"""The questions answered by all systems, in turn, so that wherever it stops all systems have answered the
+same first questions.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True)
 class Slice:
-    """Which of the questions a sitting is about: of some systems and sets, the first so many of each set; all where nothing is named."""
+    """Which of the questions a sitting is about: of some systems and sets, the first so many of each set; all
+    where nothing is named.
+    """
 
     systems: Collection[str] = ()
     sets: Collection[str] = ()
@@ -45,19 +49,33 @@ WHOLE = Slice()
 
 
 def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
-    """All that is to be answered, in order: the first question of each set by every system, then the second, and so on.
+    """All that is to be answered, in order: the first question of each set by every system, then the second,
+    and so on.
 
-    Systems that this version does not have are left out. Raises UnknownName, and BadInput where such a one is named.
+    Systems that this version does not have are left out. Raises UnknownName, and BadInput where such a one is
+    named.
     """
     check_systems(chosen.systems, design.systems)
     check_sets(list(chosen.sets), design.samples)
-    systems = {name: system for name, system in design.systems.items() if system.is_there and name in (chosen.systems or design.systems)}
-    sets = {name: sample.questions for name, sample in design.samples.items() if name in (chosen.sets or design.samples)}
+    systems = {
+        name: system
+        for name, system in design.systems.items()
+        if system.is_there and name in (chosen.systems or design.systems)
+    }
+    sets = {
+        name: sample.questions
+        for name, sample in design.samples.items()
+        if name in (chosen.sets or design.samples)
+    }
     most = max(map(len, sets.values()), default=0)
     for number in range(most if chosen.limit is None else min(most, chosen.limit)):
         for name, questions in sets.items():
             if number < len(questions):
-                yield from (Due(name, each, questions[number]) for each, system in systems.items() if system.asks(number))
+                yield from (
+                    Due(name, each, questions[number])
+                    for each, system in systems.items()
+                    if system.asks(number)
+                )
 
 
 def place_of(folder: Path, set: str, system: str) -> Path:
@@ -88,8 +106,8 @@ def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
 class Sitting:
     """A design, the folder in which its answers are kept, and the model that gives them.
 
-    With folders to `reuse`, a reply in a trace there or here to the very same prompt is taken instead of asking again; such an answer's
-    seconds are those that its replies took when they were given.
+    With folders to `reuse`, a reply in a trace there or here to the very same prompt is taken instead of
+    asking again; such an answer's seconds are those that its replies took when they were given.
     """
 
     design: Design
@@ -101,12 +119,16 @@ class Sitting:
     _reused: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def answers(
-        self, chosen: Slice = WHOLE, minutes: float | None = None, told: Callable[[Due, Event], None] = lambda *_: None
+        self,
+        chosen: Slice = WHOLE,
+        minutes: float | None = None,
+        told: Callable[[Due, Event], None] = lambda *_: None,
     ) -> Iterator[tuple[Due, QuestionReceipt]]:
-        """Answer what is missing, each receipt as it is written; no question is begun once the minutes are over.
+        """Answer what is missing, each receipt as it is written; no question is begun once the minutes are
+        over.
 
-        The plan is written first. Raises BadInput for another plan, and LLMError where five answers in a row end in an error, or the
-        key is refused; what was begun is on file, and goes on from there.
+        The plan is written first. Raises BadInput for another plan, and LLMError where five answers in a row
+        end in an error, or the key is refused; what was begun is on file, and goes on from there.
         """
         self.keep_plan()
         left = missing(self.design, self.folder, chosen)
@@ -118,7 +140,9 @@ class Sitting:
                 yield due, receipt
                 in_a_row = in_a_row + 1 if receipt.error else 0
                 if in_a_row == _IN_A_ROW:
-                    raise LLMError(f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}")
+                    raise LLMError(
+                        f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}"
+                    )
 
     @property
     def reused(self) -> int:
@@ -136,12 +160,23 @@ class Sitting:
     def _run(self, due: Due) -> QuestionRun:
         """The run of one question by one system."""
         system = self.design.systems[due.system]
-        given = self._searches[due.set].tools(system, due.question)  # here, so that making an index is not counted as answering
+        given = self._searches[due.set].tools(
+            system, due.question
+        )  # here, so that making an index is not counted as answering
         place = place_of(self.folder, due.set, due.system)
         walk, llm = short_walk(due.system, system), self.llm
         if self.reuse:
-            llm = ReusingLLM(llm, replies_on_file((self.folder, *self.reuse), due.set, due.question.id), self._count)
-        equipment = Equipment(llm, system.limits, lambda _: given, store=system.store or "in_memory", unsafe=self.unsafe, walk=walk)
+            llm = ReusingLLM(
+                llm, replies_on_file((self.folder, *self.reuse), due.set, due.question.id), self._count
+            )
+        equipment = Equipment(
+            llm,
+            system.limits,
+            lambda _: given,
+            store=system.store or "in_memory",
+            unsafe=self.unsafe,
+            walk=walk,
+        )
         equipment = replace(equipment, clocked=not self.reuse)
         asked = self.design.samples[due.set].only([due.question.id])
         return QuestionRun(place, asked, due.system if walk else "loop", equipment)

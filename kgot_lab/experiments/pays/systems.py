@@ -1,4 +1,6 @@
-"""The systems that are compared, by name: what each searches with, how much it is given, and how the answer is read."""
+"""The systems that are compared, by name: what each searches with, how much it is given, and how the answer
+is read.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ from kgot_lab.types import LLM, Document, Json, Prompt
 class AnswerSystem:
     """A way to answer a question.
 
-    reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a preset grows a graph in a store).
-    search: "convex" (.7 embeddings + .3 BM25), "follow" (names followed from there), "gold" (the sentences that hold the answer) or "".
-    `questions` of each set are asked, the first ones; None: all.
+    reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a
+    preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (names followed
+    from there), "gold" (the sentences that hold the answer) or "". `questions` of each set are asked, the
+    first ones; None: all.
     """
 
     reads: str
@@ -68,12 +71,15 @@ class AnswerSystem:
 
     def as_json(self) -> dict[str, Json]:
         """The system as plain values, with the limits of its preset."""
-        told = {name: value for name, value in asdict(self).items() if name != "changes"}  # they stand among the limits
+        told = {
+            name: value for name, value in asdict(self).items() if name != "changes"
+        }  # they stand among the limits
         limits = self.limits.as_json() if self.preset in PRESETS else None
         return {**told, **({"limits": limits} if self.preset else {})}
 
 
-# A fact is written from a path after the answer was read, for the next question; here each question has a graph of its own.
+# A fact is written from a path after the answer was read, for the next question; here each question has a
+# graph of its own.
 _UNTYPED: Mapping[str, Json] = {"typed_facts": False}
 ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "closed-book": AnswerSystem("few"),
@@ -94,14 +100,19 @@ def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANS
         if name not in systems:
             raise UnknownName("system", name, systems)
         if not systems[name].is_there:
-            raise BadInput(f"this version has no preset {systems[name].preset!r}, so {name} cannot answer; it has {', '.join(PRESETS)}")
+            raise BadInput(
+                f"this version has no preset {systems[name].preset!r}, so {name} cannot answer; it has {', '.join(PRESETS)}"
+            )
 
 
-# --- searching --------------------------------------------------------------------------------------------------------
+# --- searching
+# --------------------------------------------------------------------------------------------------------
 
 
 class PassageSearches:
-    """The searches over the passages of a set, each index made once for all systems. Raises NotInstalled where no vectors can be made."""
+    """The searches over the passages of a set, each index made once for all systems. Raises NotInstalled
+    where no vectors can be made.
+    """
 
     def __init__(self, questions: QuestionSet):
         self._documents = tuple(questions.documents)
@@ -130,10 +141,20 @@ class PassageSearches:
 
     def _gold(self, question: Question) -> Tool:
         if not question.facts:
-            raise BadInput(f"question {question.id!r} does not say which sentences hold its answer, so there is no ceiling to measure")
-        found = tuple(_titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts)
+            raise BadInput(
+                f"question {question.id!r} does not say which sentences hold its answer, so there is no ceiling to measure"
+            )
+        found = tuple(
+            _titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts
+        )
         given = Result(few.passage_lines(found), found)
-        return TextTool("gold", "The sentences that hold the answer.", {"query": "the question"}, lambda query: given, finds="query")
+        return TextTool(
+            "gold",
+            "The sentences that hold the answer.",
+            {"query": "the question"},
+            lambda query: given,
+            finds="query",
+        )
 
 
 def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
@@ -142,7 +163,8 @@ def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
     return Document(source.id, fact, source.title)
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _few_prompt(question: str, found: Result | None) -> Prompt:
@@ -155,7 +177,9 @@ def _few_refused(question: str, answer: str, found: Result) -> str:
 
 def _with_likelihood(call: OneCall) -> OneCall:
     """The same, but the reply is to say how likely the model held it, which does not change what it says."""
-    return replace(call, prompt=lambda question, found: replace(call.prompt(question, found), likelihood=True))
+    return replace(
+        call, prompt=lambda question, found: replace(call.prompt(question, found), likelihood=True)
+    )
 
 
 WAYS: Mapping[str, OneCall] = {
@@ -181,18 +205,38 @@ def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
     return walk
 
 
-_PATHS = (mode, apart, reading, gather, facts, met, compare, few, form, mentions, near, routes, split, worth, blocks, sentences)
+_PATHS = (
+    mode,
+    apart,
+    reading,
+    gather,
+    facts,
+    met,
+    compare,
+    few,
+    form,
+    mentions,
+    near,
+    routes,
+    split,
+    worth,
+    blocks,
+    sentences,
+)
 
 
 def prompt_digests() -> dict[str, str]:
-    """What the prompts of all systems come from, each as a hash: what a plan names, so that nothing changes in the middle of a run.
+    """What the prompts of all systems come from, each as a hash: what a plan names, so that nothing changes
+    in the middle of a run.
 
     Of the mode `paths` that is its whole code, since rules choose what its prompts show.
     """
     found = Result("[1] A: b.", (Document("d", "b.", "A"),))
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
     texts = {
-        name: json.dumps([asdict(reading.prompt(question, shown)) for question in forms for shown in (found, None)])
+        name: json.dumps(
+            [asdict(reading.prompt(question, shown)) for question in forms for shown in (found, None)]
+        )
         for name, reading in WAYS.items()
     }
     texts["loop"] = inspect.getsource(prompts)

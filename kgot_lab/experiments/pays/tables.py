@@ -1,4 +1,6 @@
-"""The results as tables: the systems on each set, the pairs, the aims, and how far the likelihoods can be trusted."""
+"""The results as tables: the systems on each set, the pairs, the aims, and how far the likelihoods can be
+trusted.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,15 @@ _SAME = 1e-9  # a coverage of one is a quotient
 
 
 def comparison_grids(findings: Findings) -> list[Grid]:
-    """All tables: the systems on each set, the pairs, the aims, and how far the likelihoods of each system can be trusted on all sets."""
+    """All tables: the systems on each set, the pairs, the aims, and how far the likelihoods of each system
+    can be trusted on all sets.
+    """
     grids = [_systems(set, [row for row in findings.measured if row.on == set]) for set in findings.sets]
-    return [grid for grid in (*grids, _pairs(findings), _aims(findings), _reliability(findings), _risk(findings)) if grid.rows]
+    return [
+        grid
+        for grid in (*grids, _pairs(findings), _aims(findings), _reliability(findings), _risk(findings))
+        if grid.rows
+    ]
 
 
 def _systems(set: str, rows: Iterable[Measured]) -> Grid:
@@ -52,7 +60,10 @@ def _pairs(findings: Findings) -> Grid:
 
 
 def _aims(findings: Findings) -> Grid:
-    rows = [(Cell(each.goal.said), Cell(each.verdict, each.verdict != MISSED), Cell(each.figure)) for each in reached_goals(findings)]
+    rows = [
+        (Cell(each.goal.said), Cell(each.verdict, each.verdict != MISSED), Cell(each.figure))
+        for each in reached_goals(findings)
+    ]
     return Grid("Aims", ("aim", "", "figure"), tuple(rows), words=True)
 
 
@@ -62,7 +73,12 @@ def _reliability(findings: Findings) -> Grid:
     for system in findings.answers:
         likely, right = findings.sure(system, findings.sets[-1])
         for row in reliability(likely, right) if likely else []:
-            shown = f"{system}, {row.low:.1f} to {row.high:.1f}", str(row.n), decimal(row.sure), decimal(row.right)
+            shown = (
+                f"{system}, {row.low:.1f} to {row.high:.1f}",
+                str(row.n),
+                decimal(row.sure),
+                decimal(row.right),
+            )
             rows.append(tuple(map(Cell, shown)))
     return Grid("How often an answer is right that the model holds so likely", columns, tuple(rows))
 
@@ -74,9 +90,15 @@ def _risk(findings: Findings) -> Grid:
         likely, right = findings.sure(system, findings.sets[-1])
         if likely:
             curve = risk_curve(likely, right)
-            shown = [next(risk for coverage, risk in curve if coverage >= least - _SAME) for least in _COVERAGES]
+            shown = [
+                next(risk for coverage, risk in curve if coverage >= least - _SAME) for least in _COVERAGES
+            ]
             rows.append((Cell(system), *(Cell(decimal(risk)) for risk in shown)))
-    return Grid("Share of wrong answers among the surest", ("coverage", *(f"{least:.0%}" for least in _COVERAGES)), tuple(rows))
+    return Grid(
+        "Share of wrong answers among the surest",
+        ("coverage", *(f"{least:.0%}" for least in _COVERAGES)),
+        tuple(rows),
+    )
 
 
 def _interval(estimate: Estimate) -> str:

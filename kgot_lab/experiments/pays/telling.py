@@ -1,4 +1,6 @@
-"""A comparison told to a reader in rows and sentences, all made from its results, so that they stay true when more is answered."""
+"""A comparison told to a reader in rows and sentences, all made from its results, so that they stay true when
+more is answered.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,28 @@ _SURE = 0.05  # how far likelihood and share right may lie apart and still be ca
 
 
 def contest(findings: Findings, systems: Mapping[str, str]) -> Contest:
-    """Which of some systems is first in F1 on each set of the plan, over the questions that all of them have answered who answered any."""
-    return Contest(dict(systems), tuple(_round(findings, list(systems), set) for set in findings.plan["sets"]))
+    """Which of some systems is first in F1 on each set of the plan, over the questions that all of them have
+    answered who answered any.
+    """
+    return Contest(
+        dict(systems), tuple(_round(findings, list(systems), set) for set in findings.plan["sets"])
+    )
 
 
 def progress_rows(findings: Findings) -> list[dict[str, Json]]:
-    """A row for each system of the plan: how many questions of each set it has answered, of those it is to answer."""
+    """A row for each system of the plan: how many questions of each set it has answered, of those it is to
+    answer.
+    """
     rows: list[dict[str, Json]] = []
     for system, told in findings.plan["systems"].items():
-        most = {set: min(each["questions"], told["questions"] or each["questions"]) for set, each in findings.plan["sets"].items()}
-        rows.append({"system": system} | {set: f"{len(findings.on(system, set))} of {count}" for set, count in most.items()})
+        most = {
+            set: min(each["questions"], told["questions"] or each["questions"])
+            for set, each in findings.plan["sets"].items()
+        }
+        rows.append(
+            {"system": system}
+            | {set: f"{len(findings.on(system, set))} of {count}" for set, count in most.items()}
+        )
     return rows
 
 
@@ -44,22 +58,38 @@ def score_rows(findings: Findings) -> list[dict[str, Json]]:
 
 
 def cost_rows(findings: Findings) -> list[dict[str, Json]]:
-    """A row for each system of the plan: what an answer took on all sets, medians, and calls of the model on average."""
+    """A row for each system of the plan: what an answer took on all sets, medians, and calls of the model on
+    average.
+    """
     rows = {row.system: row for row in findings.measured if row.on == findings.sets[-1]}
     told: list[dict[str, Json]] = []
     for system in findings.plan["systems"]:
         row = rows.get(system)
         if row is None:
-            told.append({"system": system, "answers": NOT_YET, "evidence tokens": "", "prompt tokens": "", "calls": "", "seconds": ""})
+            told.append(
+                {
+                    "system": system,
+                    "answers": NOT_YET,
+                    "evidence tokens": "",
+                    "prompt tokens": "",
+                    "calls": "",
+                    "seconds": "",
+                }
+            )
             continue
         amounts = {"evidence tokens": _whole(row.evidence_tokens), "prompt tokens": _whole(row.prompt_tokens)}
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
-        told.append({"system": system, "answers": str(row.n)} | amounts | {"calls": f"{row.calls:.1f}", "seconds": seconds})
+        told.append(
+            {"system": system, "answers": str(row.n)}
+            | amounts
+            | {"calls": f"{row.calls:.1f}", "seconds": seconds}
+        )
     return told
 
 
 def gaps_told(findings: Findings, pairs: Sequence[tuple[str, str]]) -> Sentences:
-    """A sentence for each pair and set: the difference of F1 on the questions that both answered, and what chance has to say of it.
+    """A sentence for each pair and set: the difference of F1 on the questions that both answered, and what
+    chance has to say of it.
 
     A pair of which one has answered nothing gets one sentence in all.
     """
@@ -77,18 +107,26 @@ def spending_told(findings: Findings, system: str, others: Sequence[str]) -> Sen
     rows = {row.system: row for row in findings.measured if row.on == findings.sets[-1]}
     own = rows.get(system)
     if own is None:
-        return Sentences((f"{system} has answered no question of this comparison yet, so what it takes is not known.",))
+        return Sentences(
+            (f"{system} has answered no question of this comparison yet, so what it takes is not known.",)
+        )
     return Sentences(tuple(_costs(own, rows.get(other), other) for other in others))
 
 
 def trust_told(findings: Findings, systems: Sequence[str]) -> Sentences:
-    """A sentence for each system: how likely it held its answers and how many were right, and what sorting them by likelihood gives."""
+    """A sentence for each system: how likely it held its answers and how many were right, and what sorting
+    them by likelihood gives.
+    """
     return Sentences(tuple(_trust(findings, system) for system in systems))
 
 
 def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str]) -> Sentences:
-    """A sentence for each system: at which stage it lost most of the answers whose traces are known, on all sets."""
-    by_system = {system: counts for set, system, counts in counted_losses(findings, stages) if set == findings.sets[-1]}
+    """A sentence for each system: at which stage it lost most of the answers whose traces are known, on all
+    sets.
+    """
+    by_system = {
+        system: counts for set, system, counts in counted_losses(findings, stages) if set == findings.sets[-1]
+    }
     lines = []
     for system in systems:
         counts = by_system.get(system)
@@ -96,32 +134,51 @@ def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str])
             why = "no trace of it was looked at yet" if system in findings.answers else NOT_YET
             lines.append(f"{system}: {why}.")
             continue
-        wrong = {stage: counts[stage] for stage in LOSSES if stage not in (RIGHT_STAGE, NEARLY) and counts[stage]}
+        wrong = {
+            stage: counts[stage] for stage in LOSSES if stage not in (RIGHT_STAGE, NEARLY) and counts[stage]
+        }
         known = f"{system}: of {counted(counts.total(), 'answer')} known, {counts[RIGHT_STAGE]} right and {counts[NEARLY]} nearly"
         most = [stage for stage in wrong if wrong[stage] == max(wrong.values())]
-        ends = [f"{FAILED} (it ended so)" if stage == FAILED else f"“{stage}” ({LOSSES[stage]})" for stage in most]
-        lost = f"of the {sum(wrong.values())} lost, the most ({max(wrong.values())}) at {' and '.join(ends)}" if wrong else "none was lost"
+        ends = [
+            f"{FAILED} (it ended so)" if stage == FAILED else f"“{stage}” ({LOSSES[stage]})" for stage in most
+        ]
+        lost = (
+            f"of the {sum(wrong.values())} lost, the most ({max(wrong.values())}) at {' and '.join(ends)}"
+            if wrong
+            else "none was lost"
+        )
         lines.append(f"{known}; {lost}.")
     return Sentences(tuple(lines))
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _round(findings: Findings, systems: Sequence[str], set: str) -> ContestRound:
     there = [system for system in systems if findings.on(system, set)]
-    gone = "".join(f"; {NOT_YET}: {', '.join(missing)}" for missing in [[each for each in systems if each not in there]] if missing)
+    gone = "".join(
+        f"; {NOT_YET}: {', '.join(missing)}"
+        for missing in [[each for each in systems if each not in there]]
+        if missing
+    )
     answers = {system: findings.on(system, set) for system in there}
-    shared = [key for key in (answers[there[0]] if there else ()) if all(key in own for own in answers.values())]
+    shared = [
+        key for key in (answers[there[0]] if there else ()) if all(key in own for own in answers.values())
+    ]
     if len(there) < 2 or not shared:
-        return ContestRound(set, (), None, len(shared), f"open, since no two have answered the same questions{gone}.")
+        return ContestRound(
+            set, (), None, len(shared), f"open, since no two have answered the same questions{gone}."
+        )
     means = {system: fmean(answers[system][key].f1 for key in shared) for system in there}
     best = max(means.values())
     first = tuple(system for system in there if means[system] > best - _EQUAL)
     behind = max((mean for mean in means.values() if mean <= best - _EQUAL), default=best)
     over = f"over the {counted(len(shared), 'question')} that {_listed(there)} have all answered"
     if len(first) > 1:
-        return ContestRound(set, first, 0.0, len(shared), f"{_listed(first)} are equal with {decimal(best)}, {over}{gone}.")
+        return ContestRound(
+            set, first, 0.0, len(shared), f"{_listed(first)} are equal with {decimal(best)}, {over}{gone}."
+        )
     after = next(system for system in there if abs(means[system] - behind) < _EQUAL)
     told = f"{first[0]} is first with {decimal(best)}, {decimal(best - behind)} before {after}, {over}{gone}."
     return ContestRound(set, first, best - behind, len(shared), told)
@@ -132,11 +189,15 @@ def _f1(row: Measured) -> str:
 
 
 def _gap(findings: Findings, system: str, other: str, set: str) -> str:
-    pair = next((each for each in findings.pairs if (each.system, each.other, each.on) == (system, other, set)), None)
+    pair = next(
+        (each for each in findings.pairs if (each.system, each.other, each.on) == (system, other, set)), None
+    )
     begun = f"{system} against {other} on {set}: "
     if pair is None:
         missing = [name for name in (system, other) if not findings.on(name, set)]
-        return begun + (f"{NOT_YET} by {_listed(missing)}." if missing else "not compared, or on too few questions yet.")
+        return begun + (
+            f"{NOT_YET} by {_listed(missing)}." if missing else "not compared, or on too few questions yet."
+        )
     gap = pair.difference
     beyond = "more, beyond chance" if gap.mean > 0 else "less, beyond chance"
     verdict = beyond if pair.p_holm < 0.05 else "the two cannot be told apart"
@@ -147,12 +208,18 @@ def _costs(own: Measured, other: Measured | None, name: str) -> str:
     if other is None:
         return f"{own.system} beside {name}: {name} has answered no question yet."
     parts = list(_beside(own, other))
-    return f"{own.system} beside {name}: {'; '.join(parts)}." if parts else f"{own.system} beside {name}: no receipt tells."
+    return (
+        f"{own.system} beside {name}: {'; '.join(parts)}."
+        if parts
+        else f"{own.system} beside {name}: no receipt tells."
+    )
 
 
 def _beside(own: Measured, other: Measured) -> Iterator[str]:
     if own.evidence_tokens is not None and other.evidence_tokens is not None:
-        share = f", {own.evidence_tokens / other.evidence_tokens:.0%} of that" if other.evidence_tokens else ""
+        share = (
+            f", {own.evidence_tokens / other.evidence_tokens:.0%} of that" if other.evidence_tokens else ""
+        )
         yield f"{own.evidence_tokens:,.0f} tokens of evidence where the other reads {other.evidence_tokens:,.0f}{share}"
     yield f"{own.calls:.1f} calls of the model instead of {other.calls:.1f}"
     if own.seconds is not None and other.seconds:

@@ -14,7 +14,9 @@ REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
 
 @dataclass(frozen=True)
 class Reached:
-    """What became of an aim: "reached", "missed", or "open" where the answers that would tell it are not there; and the figure."""
+    """What became of an aim: "reached", "missed", or "open" where the answers that would tell it are not
+    there; and the figure.
+    """
 
     goal: Goal
     verdict: str
@@ -22,7 +24,9 @@ class Reached:
 
 
 def reached_goals(findings: Findings) -> list[Reached]:
-    """Each aim of the plan, judged by the receipts; one whose questions are not all answered is marked as such in its figure."""
+    """Each aim of the plan, judged by the receipts; one whose questions are not all answered is marked as
+    such in its figure.
+    """
     rows = {(row.system, row.on): row for row in findings.measured}
     pairs = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
     judged = []
@@ -61,7 +65,11 @@ def _by_difference(goal: Goal, pair: Paired, own: Measured, other: Measured | No
         holds = gap.mean > goal.bound and pair.p_holm < 0.05
     else:
         holds = gap.mean >= goal.bound
-        figure += "" if gap.low >= goal.bound else f"; the interval does not rule out a loss of more than {decimal(-goal.bound)}"
+        figure += (
+            ""
+            if gap.low >= goal.bound
+            else f"; the interval does not rule out a loss of more than {decimal(-goal.bound)}"
+        )
     if goal.share is not None:
         if own.evidence_tokens is None or other is None or not other.evidence_tokens:
             return Reached(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
@@ -71,12 +79,21 @@ def _by_difference(goal: Goal, pair: Paired, own: Measured, other: Measured | No
 
 
 def _value(goal: Goal, row: Measured) -> float | None:
-    values = {"f1": row.f1.mean, "em": row.em.mean, "seconds": row.seconds, "prompt tokens": row.prompt_tokens}
+    values = {
+        "f1": row.f1.mean,
+        "em": row.em.mean,
+        "seconds": row.seconds,
+        "prompt tokens": row.prompt_tokens,
+    }
     return values[goal.measure]
 
 
 def _asked(findings: Findings, goal: Goal) -> int:
     """How many questions the plan has for an aim."""
     most = findings.plan["systems"][goal.system]["questions"]
-    sets = [each["questions"] for name, each in findings.plan["sets"].items() if goal.on in (name, findings.sets[-1])]
+    sets = [
+        each["questions"]
+        for name, each in findings.plan["sets"].items()
+        if goal.on in (name, findings.sets[-1])
+    ]
     return sum(count if most is None else min(count, most) for count in sets)

@@ -1,4 +1,6 @@
-"""HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop; a line on file for each question."""
+"""HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop; a line on file for
+each question.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,17 @@ def _one_call(llm: LLM, question: Question, prompt: Prompt, began: float | None 
     usage = reply.usage
     scores = exact_match(said, question.answer), f1(said, question.answer)
     seconds = time.perf_counter() - began
-    return Outcome(question.id, question.type, said, question.answer, *scores, seconds, 1, usage.prompt_tokens, usage.completion_tokens)
+    return Outcome(
+        question.id,
+        question.type,
+        said,
+        question.answer,
+        *scores,
+        seconds,
+        1,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+    )
 
 
 def kgot_loop(llm: LLM, preset: str, folder: Path) -> Callable[[Question], Outcome]:
@@ -116,8 +128,12 @@ def outcome_of_trace(question: Question, path: Path, seconds: float) -> Outcome:
     )  # fmt: skip
 
 
-def answer_missing(path: Path, answer: Callable[[Question], Outcome], questions: Iterable[Question], head: Json) -> Iterator[Outcome]:
-    """Answer the questions not yet on file, a line each, and give what came out; a new file begins with a head."""
+def answer_missing(
+    path: Path, answer: Callable[[Question], Outcome], questions: Iterable[Question], head: Json
+) -> Iterator[Outcome]:
+    """Answer the questions not yet on file, a line each, and give what came out; a new file begins with a
+    head.
+    """
     if not path.exists():
         write_whole(path, json.dumps(head) + "\n", "the answers")
     done = {row["id"] for row in rows_on_file(path)}

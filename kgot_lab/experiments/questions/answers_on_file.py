@@ -1,4 +1,6 @@
-"""What was answered, as it is on file: a file for each system and part of the split, a table of all, and the loop's gain over RAG."""
+"""What was answered, as it is on file: a file for each system and part of the split, a table of all, and the
+loop's gain over RAG.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,21 @@ def answers_table(folder: Path, part: str) -> str:
             continue
         scores = [float(row["f1"]) for row in data]
         low, high = _interval(scores)
-        cells = [path.stem.removeprefix(f"hotpotqa_{part}_"), len(data), f"{np.mean([row['em'] for row in data]):.3f}"]
-        cells += [f"{np.mean(scores):.3f} [{low:.2f}, {high:.2f}]", f"{np.median([row['seconds'] for row in data]):.0f}"]
+        cells = [
+            path.stem.removeprefix(f"hotpotqa_{part}_"),
+            len(data),
+            f"{np.mean([row['em'] for row in data]):.3f}",
+        ]
+        cells += [
+            f"{np.mean(scores):.3f} [{low:.2f}, {high:.2f}]",
+            f"{np.median([row['seconds'] for row in data]):.0f}",
+        ]
         cells += [f"{np.mean([row['calls'] for row in data]):.1f}"]
         if data[0]["forced"] is not None:
-            cells += [f"{1 - np.mean([row['forced'] for row in data]):.2f}", f"{np.mean([row['out_of_steps'] for row in data]):.2f}"]
+            cells += [
+                f"{1 - np.mean([row['forced'] for row in data]):.2f}",
+                f"{np.mean([row['out_of_steps'] for row in data]):.2f}",
+            ]
             cells += [f"{np.mean([row['rows_hold_answer'] for row in data]):.2f}"]
         lines.append("| " + " | ".join(map(str, cells + [""] * (9 - len(cells)))) + " |")
     return "\n".join([*lines, *_paired(folder, part)])
@@ -58,4 +70,7 @@ def _paired(folder: Path, part: str) -> list[str]:
     low, high = _interval(gains)
     wins, losses = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     counts = f"{wins} wins, {losses} losses, {len(gains)} questions"
-    return ["", f"kgot_local minus rag, F1, paired: {np.mean(gains):+.3f} [{low:+.2f}, {high:+.2f}]; {counts}"]
+    return [
+        "",
+        f"kgot_local minus rag, F1, paired: {np.mean(gains):+.3f} [{low:+.2f}, {high:+.2f}]; {counts}",
+    ]

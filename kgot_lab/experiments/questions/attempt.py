@@ -1,4 +1,6 @@
-"""One question answered by one system, every event on file: what was begun goes on, and no reply on file is asked for again."""
+"""One question answered by one system, every event on file: what was begun goes on, and no reply on file is
+asked for again.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
 
 @dataclass(frozen=True)
 class Equipment:
-    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short run of a further system.
+    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short
+    run of a further system.
 
-    Where it is not `clocked`, since replies on file are given at once, a question's seconds are what its replies took when they were given.
+    Where it is not `clocked`, since replies on file are given at once, a question's seconds are what its
+    replies took when they were given.
     """
 
     planning: LLM
@@ -51,31 +55,50 @@ def check_question_system(name: str) -> None:
 
 
 def attempt(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:
-    """The run of a question, from where its trace stops: recorded events first. Raises what the system raises."""
+    """The run of a question, from where its trace stops: recorded events first. Raises what the system
+    raises.
+    """
     if system == "loop":
         yield from _loop(question, equipment, path)
         return
     if equipment.walk is not None:
         walk, tools = equipment.walk, equipment.tools(question)
-        yield from recalled(lambda llm: walk(question, llm, tools), equipment.planning, path, {"question": question.id})
+        yield from recalled(
+            lambda llm: walk(question, llm, tools), equipment.planning, path, {"question": question.id}
+        )
         return
     if system == "zero-shot":
-        yield from recalled(lambda llm: zero_shot(question, llm), equipment.planning, path, {"question": question.id})
+        yield from recalled(
+            lambda llm: zero_shot(question, llm), equipment.planning, path, {"question": question.id}
+        )
         return
     finder = next((tool for tool in equipment.tools(question) if sought_by(tool)), None)
     if finder is None:
-        raise BadInput("RAG needs documents to find passages in, and this question has none: name a folder with --documents DIR")
-    yield from recalled(lambda llm: plain_rag(question, llm, finder), equipment.planning, path, {"question": question.id})
+        raise BadInput(
+            "RAG needs documents to find passages in, and this question has none: name a folder with --documents DIR"
+        )
+    yield from recalled(
+        lambda llm: plain_rag(question, llm, finder), equipment.planning, path, {"question": question.id}
+    )
 
 
 def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> Iterator[Event]:
-    """A model's grade of an answer, as a run on file whose answer is the grade; a grade on file is not asked for again."""
+    """A model's grade of an answer, as a run on file whose answer is the grade; a grade on file is not asked
+    for again.
+    """
 
     def walk(llm: LLM) -> Iterator[Event]:
         yield Started(question=question.text, preset="grading", planning=llm.name)
         prompt = grading_prompt(question.text, " or ".join((question.answer, *question.aliases)), predicted)
         reply = llm(prompt)
-        yield Asked(role="grade", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage, logprob=reply.logprob)
+        yield Asked(
+            role="grade",
+            model=llm.name,
+            prompt=prompt,
+            reply=reply.text,
+            usage=reply.usage,
+            logprob=reply.logprob,
+        )
         yield Answered(text=grade_in(reply.text).grade, forced=False)
 
     yield from recalled(walk, grader, path, {"question": question.id})
@@ -89,14 +112,22 @@ def _loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Even
             return
         path.unlink(missing_ok=True)
         names = [file.name for file in question.attachments]
-        walk = think(question.text, llm, store, tools, equipment.limits, execution=execution, attachments=names)
+        walk = think(
+            question.text, llm, store, tools, equipment.limits, execution=execution, attachments=names
+        )
         yield from record(walk, path, about={"question": question.id, **made_by(llm)})
 
 
-def recalled(walk: Callable[[LLM], Iterator[Event]], llm: LLM, path: Path, about: Mapping[str, Json]) -> Iterator[Event]:
-    """A short run walked from its beginning, with the replies that its trace holds; the trace is replaced when the run is whole."""
+def recalled(
+    walk: Callable[[LLM], Iterator[Event]], llm: LLM, path: Path, about: Mapping[str, Json]
+) -> Iterator[Event]:
+    """A short run walked from its beginning, with the replies that its trace holds; the trace is replaced
+    when the run is whole.
+    """
     fresh = path.with_suffix(".again")
-    if _replies(fresh) > _replies(path):  # a kill came after the reply and before this took the place of the trace
+    if _replies(fresh) > _replies(
+        path
+    ):  # a kill came after the reply and before this took the place of the trace
         fresh.replace(path)
     fresh.unlink(missing_ok=True)
     events = begun(path)
@@ -109,7 +140,9 @@ def recalled(walk: Callable[[LLM], Iterator[Event]], llm: LLM, path: Path, about
 
 
 def begun(path: Path) -> tuple[Event, ...]:
-    """The events of a trace, none where there is no file or a kill left no whole line of it; raises TraceError for a damaged one."""
+    """The events of a trace, none where there is no file or a kill left no whole line of it; raises
+    TraceError for a damaged one.
+    """
     if not path.exists() or b"\n" not in path.read_bytes():
         return ()
     try:
@@ -135,8 +168,15 @@ def _replies(path: Path) -> int:
 class Watched:
     """A tool whose calls are timed, in seconds; calls of one that is shared wait for each other."""
 
-    def __init__(self, tool: Tool, told: Callable[[str, float, bool], None], lock: threading.Lock | None = None):
-        self.name, self.description, self.arguments, self.finds = tool.name, tool.description, tool.arguments, sought_by(tool)
+    def __init__(
+        self, tool: Tool, told: Callable[[str, float, bool], None], lock: threading.Lock | None = None
+    ):
+        self.name, self.description, self.arguments, self.finds = (
+            tool.name,
+            tool.description,
+            tool.arguments,
+            sought_by(tool),
+        )
         self._tool, self._told, self._lock = tool, told, lock or threading.Lock()
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self

@@ -1,4 +1,6 @@
-"""The same questions without a graph: the model alone (zero-shot), and the model over passages (RAG), as runs like the loop's."""
+"""The same questions without a graph: the model alone (zero-shot), and the model over passages (RAG), as runs
+like the loop's.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,30 @@ _LONGEST = 200  # tokens of a reply
 
 @dataclass(frozen=True)
 class OneCall:
-    """How a model is asked: the prompt of a question over what was found (None: alone), the answer in a reply, and why that is refused."""
+    """How a model is asked: the prompt of a question over what was found (None: alone), the answer in a
+    reply, and why that is refused.
+    """
 
     prompt: Callable[[str, Result | None], Prompt]
     answer: Callable[[str], str]
     refused: Callable[[str, str, Result], str] = lambda question, answer, found: ""
 
 
-def zero_shot(question: Question, llm: LLM, reading: OneCall | None = None, *, name: str = "zero-shot") -> Iterator[Event]:
+def zero_shot(
+    question: Question, llm: LLM, reading: OneCall | None = None, *, name: str = "zero-shot"
+) -> Iterator[Event]:
     """Ask the model, nothing else; by default it is asked for JSON."""
     yield Started(question=question.text, preset=name, planning=llm.name)
     text = yield from _asked(llm, question, None, reading or IN_JSON)
     yield Answered(text=text, forced=True)
 
 
-def plain_rag(question: Question, llm: LLM, tool: Tool, reading: OneCall | None = None, *, name: str = "rag") -> Iterator[Event]:
-    """Ask the model over what one search for the question returns; an answer that its reading refuses stands, as a guess."""
+def plain_rag(
+    question: Question, llm: LLM, tool: Tool, reading: OneCall | None = None, *, name: str = "rag"
+) -> Iterator[Event]:
+    """Ask the model over what one search for the question returns; an answer that its reading refuses stands,
+    as a guess.
+    """
     reading = reading or IN_JSON
     yield Started(question=question.text, preset=name, planning=llm.name)
     if not (argument := sought_by(tool)):
@@ -65,14 +75,23 @@ def rag_prompt(question: str, passages: str) -> Prompt:
 
 def _prompt(text: str) -> Prompt:
     asked = f'{text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
-    return Prompt((Message("system", prompts.ANSWER), Message("user", asked)), schema_of(Answer), 0.0, 0, _LONGEST)
+    return Prompt(
+        (Message("system", prompts.ANSWER), Message("user", asked)), schema_of(Answer), 0.0, 0, _LONGEST
+    )
 
 
 def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
     """The answer in a model's reply."""
     prompt = reading.prompt(question.text, found)
     reply = llm(prompt)
-    yield Asked(role="answer", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage, logprob=reply.logprob)
+    yield Asked(
+        role="answer",
+        model=llm.name,
+        prompt=prompt,
+        reply=reply.text,
+        usage=reply.usage,
+        logprob=reply.logprob,
+    )
     return reading.answer(reply.text)
 
 

@@ -1,4 +1,6 @@
-"""GAIA, fetched with the user's own token and kept in memory: its owners ask that it is not passed on, so none of it is stored here."""
+"""GAIA, fetched with the user's own token and kept in memory: its owners ask that it is not passed on, so
+none of it is stored here.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,17 @@ _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
 
 
 def gaia(hub: Hub, files: Path) -> QuestionSet:
-    """The validation questions of GAIA (Mialon et al. 2023); attached files are put into `files`, a folder for the time of the run.
+    """The validation questions of GAIA (Mialon et al. 2023); attached files are put into `files`, a folder
+    for the time of the run.
 
     Raises BadInput where the hub does not give them, or gives rows of another form.
     """
     try:
         questions = [_question(row, hub, files) for row in hub.all_rows(_DATASET, _CONFIG, _SPLIT)]
     except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"the rows of {_DATASET} have another form than they had: {type(error).__name__} at {error}") from None
+        raise BadInput(
+            f"the rows of {_DATASET} have another form than they had: {type(error).__name__} at {error}"
+        ) from None
     return QuestionSet([], questions, "gaia", "gaia", private=True)
 
 
@@ -40,7 +45,9 @@ def _attached(row: Json, hub: Hub, files: Path) -> Path:
     name = PurePosixPath(str(row["file_name"])).name  # of a path that leads elsewhere the name is left
     path = files / name
     if not path.exists():
-        write_whole(path, hub.file(_DATASET, str(row.get("file_path") or f"2023/{_SPLIT}/{name}")), "the file")
+        write_whole(
+            path, hub.file(_DATASET, str(row.get("file_path") or f"2023/{_SPLIT}/{name}")), "the file"
+        )
     return path
 
 

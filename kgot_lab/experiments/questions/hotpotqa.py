@@ -11,20 +11,25 @@ _HOTPOTQA = "hotpotqa-train-100"
 
 
 def hotpotqa() -> QuestionSet:
-    """100 multi-hop questions and 994 Wikipedia passages (Yang et al. 2018, as the HippoRAG project took them), CC BY-SA 4.0.
+    """100 multi-hop questions and 994 Wikipedia passages (Yang et al. 2018, as the HippoRAG project took
+    them), CC BY-SA 4.0.
 
-    Ids and order of the passages come from a hash of their content: the file has them in the order of the questions, which would tell
-    a ranking that breaks ties by id where to look. Exact duplicates are dropped.
+    Ids and order of the passages come from a hash of their content: the file has them in the order of the
+    questions, which would tell a ranking that breaks ties by id where to look. Exact duplicates are dropped.
     """
     rows = {row["_id"]: row for row in packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
     ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
     documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
     questions = [_question(row, rows, ids) for row in packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
-    return QuestionSet([documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=question_split())
+    return QuestionSet(
+        [documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=question_split()
+    )
 
 
 def question_split() -> dict[str, tuple[str, ...]]:
-    """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for tuning."""
+    """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for
+    tuning.
+    """
     return split_of(_HOTPOTQA, "locked", "test", "develop")
 
 

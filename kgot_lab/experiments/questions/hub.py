@@ -22,7 +22,9 @@ _LARGEST = 200_000_000  # bytes of an answer; a file that is larger is not for u
 
 @dataclass(frozen=True)
 class Hub:
-    """Where rows and files are, and the user's token, which is sent to these two places only and is in no text."""
+    """Where rows and files are, and the user's token, which is sent to these two places only and is in no
+    text.
+    """
 
     rows: str = "https://datasets-server.huggingface.co"
     files: str = "https://huggingface.co"
@@ -33,9 +35,14 @@ class Hub:
         """The rows of a data set, page by page; raises BadInput."""
         offset = 0
         while True:
-            where = urlencode({"dataset": dataset, "config": config, "split": split, "offset": offset, "length": _PAGE})
+            where = urlencode(
+                {"dataset": dataset, "config": config, "split": split, "offset": offset, "length": _PAGE}
+            )
             try:
-                page = [each["row"] for each in json.loads(self._get(f"{self.rows}/rows?{where}", dataset))["rows"]]
+                page = [
+                    each["row"]
+                    for each in json.loads(self._get(f"{self.rows}/rows?{where}", dataset))["rows"]
+                ]
             except (ValueError, KeyError, TypeError) as error:
                 raise BadInput(f"{self.rows} did not answer with rows of {dataset}: {error!r}") from None
             yield from page
@@ -65,10 +72,18 @@ class Hub:
 
 
 class _Elsewhere(urllib.request.HTTPRedirectHandler):
-    """Follows to where a file really is, which is another host with a signed address: the token does not go there."""
+    """Follows to where a file really is, which is another host with a signed address: the token does not go
+    there.
+    """
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
     ) -> urllib.request.Request | None:
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
         token = req.unredirected_hdrs.get("Authorization")
@@ -90,6 +105,12 @@ def own_hub() -> Hub:
 
 def _advice(dataset: str, status: int, token: bool) -> str:
     if status in {401, 403}:
-        told = f"the token in {TOKEN_VARIABLE} may not read it" if token else f"it needs a token in {TOKEN_VARIABLE}"
-        return f"{dataset} was refused (HTTP {status}): {told}; agree to its terms on its page on huggingface.co"
+        told = (
+            f"the token in {TOKEN_VARIABLE} may not read it"
+            if token
+            else f"it needs a token in {TOKEN_VARIABLE}"
+        )
+        return (
+            f"{dataset} was refused (HTTP {status}): {told}; agree to its terms on its page on huggingface.co"
+        )
     return f"{dataset} cannot be fetched: HTTP {status}. Try again later."

@@ -1,4 +1,6 @@
-"""The tools that a question is given: search over its documents, what reads its files, and what else works for the model that is asked."""
+"""The tools that a question is given: search over its documents, what reads its files, and what else works
+for the model that is asked.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
 
 @dataclass(frozen=True)
 class ModelsBehind:
-    """The models that tools may ask, kept to the budget of the run: the planning model, and one that takes images."""
+    """The models that tools may ask, kept to the budget of the run: the planning model, and one that takes
+    images.
+    """
 
     llm: LLM
     vision: LLM | None = None
@@ -43,7 +47,8 @@ _OUTWARD = ("ask_search_agent", "wikipedia")
 
 
 def looking_out(web: bool, mirror: str | None, engine: str = "") -> More:
-    """Tools that look into the web, or into a folder of pages in its place, made once for each model and used by all threads.
+    """Tools that look into the web, or into a folder of pages in its place, made once for each model and used
+    by all threads.
 
     Raises BadInput where none of them can work.
     """
@@ -63,8 +68,11 @@ def looking_out(web: bool, mirror: str | None, engine: str = "") -> More:
     return more if web or mirror else nothing_more
 
 
-def all_that_work(outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False) -> More:
-    """Every tool that can work with the files of a question and its models, and those that look out; zip files go into a folder.
+def all_that_work(
+    outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
+) -> More:
+    """Every tool that can work with the files of a question and its models, and those that look out; zip
+    files go into a folder.
 
     With `web` pictures may lie there, and recordings be sent there to be written down.
     """
@@ -75,7 +83,13 @@ def all_that_work(outward: More, limits: Limits, unpack_into: Path, *, unsafe: b
         zipped = any(file.suffix.lower() == ".zip" for file in files)
         into = Path(mkdtemp(dir=unpack_into)) if zipped else None
         at_hand = AtHand(
-            attachments=files, llm=behind.llm, vision=behind.vision, computer=computer, web=web, unpack_into=into, spending=behind.spending
+            attachments=files,
+            llm=behind.llm,
+            vision=behind.vision,
+            computer=computer,
+            web=web,
+            unpack_into=into,
+            spending=behind.spending,
         )
         return [*offered_tools(at_hand, others=others, leave_out=_OUTWARD).tools, *outward(question, behind)]
 
@@ -83,7 +97,9 @@ def all_that_work(outward: More, limits: Limits, unpack_into: Path, *, unsafe: b
 
 
 class _Apart:
-    """Runs each piece of Python in a sandbox of its own: questions that are answered at once do not wait for or see one another."""
+    """Runs each piece of Python in a sandbox of its own: questions that are answered at once do not wait for
+    or see one another.
+    """
 
     def __init__(self, unsafe: bool, seconds: float):
         self._unsafe, self._seconds = unsafe, seconds
@@ -99,10 +115,11 @@ def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
 
 
 class Kit:
-    """Makes the tools of each question. The index of the documents that all share is made once, and its searches take turns.
+    """Makes the tools of each question. The index of the documents that all share is made once, and its
+    searches take turns.
 
-    `more` gives further tools for a question, such as those that look into the web; with `follow` searches are those of the mode `paths`.
-    The seconds of each call go to the file `times`.
+    `more` gives further tools for a question, such as those that look into the web; with `follow` searches
+    are those of the mode `paths`. The seconds of each call go to the file `times`.
     """
 
     def __init__(
@@ -115,7 +132,13 @@ class Kit:
         more: More = nothing_more,
         follow: bool = False,
     ):
-        self._behind, self._times, self._more, self._k, self._follow = behind, times, more, _FOUND.get(system, 1), follow
+        self._behind, self._times, self._more, self._k, self._follow = (
+            behind,
+            times,
+            more,
+            _FOUND.get(system, 1),
+            follow,
+        )
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 
@@ -127,7 +150,10 @@ class Kit:
 
     def __call__(self, question: Question) -> list[Tool]:
         told = self._told(question)
-        return [Watched(tool, told, self._turns if tool is self._shared else None) for tool in self._plain(question)]
+        return [
+            Watched(tool, told, self._turns if tool is self._shared else None)
+            for tool in self._plain(question)
+        ]
 
     def _plain(self, question: Question) -> list[Tool]:
         tools: list[Tool] = []
@@ -152,7 +178,10 @@ class Kit:
 
     def _told(self, question: Question) -> Callable[[str, float, bool], None]:
         def told(tool: str, seconds: float, failed: bool) -> None:
-            line = json.dumps({"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed}) + "\n"
+            line = (
+                json.dumps({"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed})
+                + "\n"
+            )
             with self._lock, self._times.open("a", encoding="utf-8") as file:
                 file.write(line)
 

@@ -21,7 +21,9 @@ STAGES = (RIGHT_STAGE, NEARLY, "a yes or no", NOT_FOUND, "not written", "not rea
 
 
 def stage_before_reading(question: Question, events: Sequence[Event], f1: float, em: float) -> str:
-    """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one lost later."""
+    """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one
+    lost later.
+    """
     if em:
         return RIGHT_STAGE
     if f1 >= HALF:
@@ -31,7 +33,9 @@ def stage_before_reading(question: Question, events: Sequence[Event], f1: float,
 
 
 def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: float) -> str:
-    """The first stage at which an answer of the loop was lost; a yes-or-no answer cannot be looked for in texts."""
+    """The first stage at which an answer of the loop was lost; a yes-or-no answer cannot be looked for in
+    texts.
+    """
     if stage := stage_before_reading(question, events, f1, em):
         return stage
     if question.answer.lower() in {"yes", "no"}:

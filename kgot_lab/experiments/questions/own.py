@@ -21,18 +21,24 @@ _KNOWN = ("question", "answer", *_TEXTS, *_LISTS, "steps")
 
 
 def own_questions(path: Path) -> QuestionSet:
-    """The questions of a file of JSON lines: question and answer, and as it likes id, type, level, aliases, documents, attachments.
+    """The questions of a file of JSON lines: question and answer, and as it likes id, type, level, aliases,
+    documents, attachments.
 
-    A document is an object with title and text, or the path of a file or folder, as attachments are, from where the file stands;
-    `steps` and `tools` say what a person took. The name of the set is that of the file. Raises BadInput, which names the line.
+    A document is an object with title and text, or the path of a file or folder, as attachments are, from
+    where the file stands; `steps` and `tools` say what a person took. The name of the set is that of the
+    file. Raises BadInput, which names the line.
     """
     try:
-        lines = utf8_text(read_regular(path), path).split("\n")  # and at no other separator: JSON lets those stand in a text
+        lines = utf8_text(read_regular(path), path).split(
+            "\n"
+        )  # and at no other separator: JSON lets those stand in a text
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not questions:
-        raise BadInput(f'{path} holds no question: a line is an object such as {{"question": "…", "answer": "…"}}')
+        raise BadInput(
+            f'{path} holds no question: a line is an object such as {{"question": "…", "answer": "…"}}'
+        )
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
@@ -52,7 +58,11 @@ def _question(path: Path, number: int, line: str) -> Question:
     for file in files:
         if not file.is_file():
             raise BadInput(f"{where}: there is no attachment {file}")
-    documents = [read for place, item in enumerate(row.get("documents", ()), 1) for read in _documents(where, path.parent, item, place)]
+    documents = [
+        read
+        for place, item in enumerate(row.get("documents", ()), 1)
+        for read in _documents(where, path.parent, item, place)
+    ]
     return Question(
         id=str(row.get("id", number)), text=row["question"].strip(), answer=str(row["answer"]), type=str(row.get("type", "")),
         level=str(row.get("level", "")), aliases=tuple(map(str, row.get("aliases", ()))), documents=tuple(documents), attachments=files,
@@ -68,12 +78,20 @@ def _check(where: str, row: Json) -> None:
     if not isinstance(row.get("question"), str) or not row["question"].strip():
         raise BadInput(f'{where}: a question is a text under "question", not {shortly(row.get("question"))}')
     if isinstance(row.get("answer"), list):
-        raise BadInput(f'{where}: the right answer is one text; what else is right stands under "aliases", a list of texts')
+        raise BadInput(
+            f'{where}: the right answer is one text; what else is right stands under "aliases", a list of texts'
+        )
     if not isinstance(row.get("answer"), str | int | float) or not str(row["answer"]).strip():
-        raise BadInput(f'{where}: the right answer is a text or a number under "answer", not {shortly(row.get("answer"))}')
+        raise BadInput(
+            f'{where}: the right answer is a text or a number under "answer", not {shortly(row.get("answer"))}'
+        )
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
-            example = " of objects with title and text, or of paths of files and folders," if name == "documents" else ""
+            example = (
+                " of objects with title and text, or of paths of files and folders,"
+                if name == "documents"
+                else ""
+            )
             raise BadInput(f"{where}: {name} are a list{example or ','} not {shortly(row[name])}")
 
 
@@ -82,7 +100,9 @@ def _documents(where: str, folder: Path, item: Json, place: int) -> list[Documen
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
         return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
     if not isinstance(item, str):
-        raise BadInput(f"{where}: a document is an object with title and text, or the path of a file or folder, not {shortly(item)}")
+        raise BadInput(
+            f"{where}: a document is an object with title and text, or the path of a file or folder, not {shortly(item)}"
+        )
     if not (folder / item).exists():
         raise BadInput(
             f"{where}: a document is an object with title and text, or the path of a file or folder, from where the file of questions "
@@ -92,4 +112,7 @@ def _documents(where: str, folder: Path, item: Json, place: int) -> list[Documen
         return [replace(each, id=f"{item}/{each.id}") for each in read_documents(folder / item)]
     text = text_of(folder / item).text
     title = first_heading(text) or Path(item).stem
-    return [Document(f"{item}#{number}", words, title) for number, words in enumerate(passages(without_heading(text)), start=1)]
+    return [
+        Document(f"{item}#{number}", words, title)
+        for number, words in enumerate(passages(without_heading(text)), start=1)
+    ]

@@ -1,4 +1,6 @@
-"""Work on many items in some threads, which ends in order: what is under way is finished, nothing further is begun."""
+"""Work on many items in some threads, which ends in order: what is under way is finished, nothing further is
+begun.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ def in_parallel(
 ) -> Generator[_Result, None, None]:
     """What `work` gives for each item, as it comes, from so many threads.
 
-    When it raises, or whoever takes the results stops, no further item is begun, `halt` is set, and those under way are waited for;
-    then the first error is raised.
+    When it raises, or whoever takes the results stops, no further item is begun, `halt` is set, and those
+    under way are waited for; then the first error is raised.
     """
     todo, done = queue.SimpleQueue[_Item](), queue.SimpleQueue[_Result | BaseException | None]()
     for item in items:
@@ -38,7 +40,9 @@ def in_parallel(
                 done.put(error)
         done.put(None)
 
-    threads = [threading.Thread(target=run, daemon=True) for _ in range(parallel)]  # daemons: a second Ctrl-C leaves at once
+    threads = [
+        threading.Thread(target=run, daemon=True) for _ in range(parallel)
+    ]  # daemons: a second Ctrl-C leaves at once
     for thread in threads:
         thread.start()
     problem: BaseException | None = None
@@ -56,7 +60,9 @@ def in_parallel(
         raise problem
 
 
-def _until_all_ended(done: queue.SimpleQueue[_Result | BaseException | None], threads: int) -> Iterator[_Result | BaseException]:
+def _until_all_ended(
+    done: queue.SimpleQueue[_Result | BaseException | None], threads: int
+) -> Iterator[_Result | BaseException]:
     left = threads
     while left:
         item = done.get()

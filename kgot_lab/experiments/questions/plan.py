@@ -1,4 +1,6 @@
-"""What a run of questions was begun with, written down before the first of them, so that no folder holds two kinds of answers."""
+"""What a run of questions was begun with, written down before the first of them, so that no folder holds two
+kinds of answers.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,19 @@ from kgot_lab.writing import write_whole
 
 PLAN_FILE = "plan.json"
 _SHOWN = 3  # differences of two plans in one message
-_SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}  # what plans of earlier versions leave unsaid
+_SINCE: Mapping[str, Json] = {
+    "web": False,
+    "mirror": "",
+    "engine": "",
+    "vision": "",
+}  # what plans of earlier versions leave unsaid
 
 
 @dataclass(frozen=True)
 class QuestionPlan:
-    """The set and its hash, which questions of it, and all that an answer depends on. A budget is no part of it: it may be raised."""
+    """The set and its hash, which questions of it, and all that an answer depends on. A budget is no part of
+    it: it may be raised.
+    """
 
     set: str
     set_sha256: str
@@ -40,26 +49,40 @@ class QuestionPlan:
     mirror: str = ""  # the folder in place of the web
     engine: str = ""  # that searches the web
     vision: str = ""  # the model that looks at pictures
-    made: Mapping[str, Json] = field(default_factory=dict, compare=False)  # date, version, machine: for people
+    made: Mapping[str, Json] = field(
+        default_factory=dict, compare=False
+    )  # date, version, machine: for people
 
     def keep(self, folder: Path) -> bool:
-        """Write the plan into a folder, or see that the one there is the same: True when it was there. Raises BadInput: what differs."""
+        """Write the plan into a folder, or see that the one there is the same: True when it was there. Raises
+        BadInput: what differs.
+        """
         path = folder / PLAN_FILE
         if path.exists():
             self.check(folder)
             return True
         folder.mkdir(parents=True, exist_ok=True)
         if left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]:
-            raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
-        write_whole(path, json.dumps({"plan": 1, **self._fixed(), "made": dict(self.made)}, indent=1) + "\n", "the plan")
+            raise BadInput(
+                f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
+            )
+        write_whole(
+            path,
+            json.dumps({"plan": 1, **self._fixed(), "made": dict(self.made)}, indent=1) + "\n",
+            "the plan",
+        )
         return False
 
     def check(self, folder: Path, *, but: Collection[str] = ()) -> None:
-        """See that the plan in a folder, if there is one, is the same, but for some fields; raises BadInput: what differs."""
+        """See that the plan in a folder, if there is one, is the same, but for some fields; raises BadInput:
+        what differs.
+        """
         if not (folder / PLAN_FILE).exists():
             return
         told = {**_SINCE, **_read(folder / PLAN_FILE)}
-        there, now = ({name: value for name, value in each.items() if name not in but} for each in (told, self._fixed()))
+        there, now = (
+            {name: value for name, value in each.items() if name not in but} for each in (told, self._fixed())
+        )
         if differences := plan_differences(there, now):
             raise BadInput(
                 f"{folder} holds answers to another plan: {told_differences(differences)}. Name another folder with --folder DIR"
@@ -91,9 +114,13 @@ def _read(path: Path) -> dict[str, Json]:
 
 
 def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: str = "") -> list[str]:
-    """What two plans say differently, by the names of the fields; when and where they were made is no part of them."""
+    """What two plans say differently, by the names of the fields; when and where they were made is no part of
+    them.
+    """
     found: list[str] = []
-    for name in dict.fromkeys([*(name for name in now if name != "made"), *(name for name in there if name not in {"plan", "made"})]):
+    for name in dict.fromkeys(
+        [*(name for name in now if name != "made"), *(name for name in there if name not in {"plan", "made"})]
+    ):
         was, wanted = there.get(name), now.get(name)
         if isinstance(was, dict) and isinstance(wanted, dict):
             found += plan_differences(was, wanted, f"{under}{name}.")

@@ -1,4 +1,6 @@
-"""From what a reader asks for to a run of questions: the plan is written or checked, the budget begun where earlier sittings left it."""
+"""From what a reader asks for to a run of questions: the plan is written or checked, the budget begun where
+earlier sittings left it.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,18 @@ from kgot_lab.types import LLM, Document
 from kgot_lab.writing import write_whole
 
 _UNLIMITED = Budget()
-_IGNORED = "*\n"  # traces hold the questions: they do not belong in a repository, and some sets may not be passed on
+_IGNORED = (
+    "*\n"  # traces hold the questions: they do not belong in a repository, and some sets may not be passed on
+)
 
 
 @dataclass(frozen=True)
 class Answerers:
-    """Which system answers, with which models and limits, on which store, over which further documents and with which further tools.
+    """Which system answers, with which models and limits, on which store, over which further documents and
+    with which further tools.
 
-    `planning` is None as long as it is only checked whether a run can be. `web`, `mirror` and `engine` tell the plan where `tools` look.
+    `planning` is None as long as it is only checked whether a run can be. `web`, `mirror` and `engine` tell
+    the plan where `tools` look.
     """
 
     system: str
@@ -57,8 +63,11 @@ class ReadyRun:
     spending: Spending
 
 
-def check_run(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, *, graded: bool = False) -> None:
-    """See, before a model is connected, that a run can be: its system, questions and store, and the plan in its folder.
+def check_run(
+    whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, *, graded: bool = False
+) -> None:
+    """See, before a model is connected, that a run can be: its system, questions and store, and the plan in
+    its folder.
 
     Raises BadInput, UnknownName, and what opening the store raises.
     """
@@ -70,7 +79,9 @@ def check_run(whole: QuestionSet, selection: Selection, by: Answerers, folder: P
     if by.system == "rag" and not (whole.documents or by.documents) and bare:
         which = whole.name if len(bare) == len(chosen.questions) else f"question {bare[0]!r} of {whole.name}"
         also = f" (nor have {len(bare) - 1} others)" if 1 < len(bare) < len(chosen.questions) else ""
-        raise BadInput(f"RAG needs documents to find passages in, and {which} has none{also}: name a folder with --documents DIR")
+        raise BadInput(
+            f"RAG needs documents to find passages in, and {which} has none{also}: name a folder with --documents DIR"
+        )
     if by.system == "loop" and by.limits.reading == "paths" and by.tools is nothing_more:
         _check_paths(chosen, [*whole.documents, *by.documents])
     _plan(whole, chosen, selection, by).check(folder, but=("model", "execution", "vision", "tools"))
@@ -79,18 +90,27 @@ def check_run(whole: QuestionSet, selection: Selection, by: Answerers, folder: P
 
 
 def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
-    """Raise BadInput where the mode paths could read nothing for any question; where it can for some, the others end in an error."""
+    """Raise BadInput where the mode paths could read nothing for any question; where it can for some, the
+    others end in an error.
+    """
     if all(question.attachments for question in chosen.questions):
-        raise BadInput("the mode paths reads documents, not attached files, and every question has one: take another preset")
+        raise BadInput(
+            "the mode paths reads documents, not attached files, and every question has one: take another preset"
+        )
     if not shared and not any(question.documents for question in chosen.questions):
-        raise BadInput("the mode paths needs documents, and no question has any: name a folder with --documents DIR, or use --web")
+        raise BadInput(
+            "the mode paths needs documents, and no question has any: name a folder with --documents DIR, or use --web"
+        )
 
 
-def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED) -> ReadyRun:
-    """The run of the selected questions in a folder of its own, where the plan is written once nothing stands in its way.
+def prepared(
+    whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED
+) -> ReadyRun:
+    """The run of the selected questions in a folder of its own, where the plan is written once nothing stands
+    in its way.
 
-    Raises BadInput for a folder with another plan, for questions that the system cannot answer and for a model without a price where
-    dollars are limited, UnknownName, and what opening the store raises.
+    Raises BadInput for a folder with another plan, for questions that the system cannot answer and for a
+    model without a price where dollars are limited, UnknownName, and what opening the store raises.
     """
     check_run(whole, selection, by, folder, graded=by.grader is not None)
     chosen, looped = selection.of(whole), by.system == "loop"
@@ -110,7 +130,12 @@ def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Pa
     kit = Kit(documents, behind, folder / TOOL_TIMES, system=by.system, more=more, follow=follow)
     tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
     begun = _plan(whole, chosen, selection, by)
-    begun = replace(begun, model=planning.name, execution=(execution or planning).name, vision=vision.name if vision else "")
+    begun = replace(
+        begun,
+        model=planning.name,
+        execution=(execution or planning).name,
+        vision=vision.name if vision else "",
+    )
     if not replace(begun, tools=tools).keep(folder):
         write_whole(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)

@@ -13,10 +13,12 @@ from kgot_lab.types import Document, Json
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that do (`facts`), where known.
+    """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that
+    do (`facts`), where known.
 
-    `documents` are its own, beside those of its set; `steps` and `tools` are what a person took to answer it. Questions of one `group`
-    share a part, so they are not independent of each other; "" is a group of its own.
+    `documents` are its own, beside those of its set; `steps` and `tools` are what a person took to answer it.
+    Questions of one `group` share a part, so they are not independent of each other; "" is a group of its
+    own.
     """
 
     id: str
@@ -37,7 +39,8 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Passages to search and questions to ask; `parts` are the ids that serve what, and `scored_by` how an answer is found right.
+    """Passages to search and questions to ask; `parts` are the ids that serve what, and `scored_by` how an
+    answer is found right.
 
     Of a `private` set, which may not be passed on, answers stay out of what is written.
     """
@@ -45,7 +48,9 @@ class QuestionSet:
     documents: list[Document]
     questions: list[Question]
     name: str = "own"
-    scored_by: str = "match"  # match: exact match after normalisation; gaia: GAIA's rules; grader: a language model
+    scored_by: str = (
+        "match"  # match: exact match after normalisation; gaia: GAIA's rules; grader: a language model
+    )
     parts: Mapping[str, tuple[str, ...]] | None = None
     private: bool = False
 
@@ -55,7 +60,14 @@ class QuestionSet:
         digest = hashlib.sha256()
         for question in sorted(self.questions, key=lambda each: each.id):
             files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in question.attachments]
-            told = [question.id, question.text, question.answer, question.aliases, files, _plain(question.documents)]
+            told = [
+                question.id,
+                question.text,
+                question.answer,
+                question.aliases,
+                files,
+                _plain(question.documents),
+            ]
             digest.update(json.dumps(told).encode())
         digest.update(json.dumps(_plain(sorted(self.documents, key=lambda each: each.id))).encode())
         return digest.hexdigest()

@@ -23,19 +23,30 @@ from kgot_lab.stores.chain import broken_seal, seal_of, with_seal
 from kgot_lab.text.tokens import tokens
 from kgot_lab.types import Usage
 
-ENDINGS = ("correct", "correct, forced", "close call", "wrong", "wrong, forced", "not attempted", "unclear", "error")
+ENDINGS = (
+    "correct",
+    "correct, forced",
+    "close call",
+    "wrong",
+    "wrong, forced",
+    "not attempted",
+    "unclear",
+    "error",
+)
 WITHHELD = "(withheld: this set may not be passed on)"
 
 
 @dataclass(frozen=True)
 class QuestionReceipt:
-    """One question: `correct` by the set's own rule (`scored_by`), None where it has no answer; times in seconds, costs in US dollars.
+    """One question: `correct` by the set's own rule (`scored_by`), None where it has no answer; times in
+    seconds, costs in US dollars.
 
-    `seconds` is the wall time of the sitting in which it was answered, and before that what models took; None where only the trace of an
-    earlier sitting is left, which does not tell it. `forced` says that no read of
-    the graph gave rows, `out_of_steps` that reading was forced; both are None of systems without a graph. `tools` counts the calls of each.
-    `evidence_tokens` is about how long the facts were that the answer was read from, `rests` whether it stands there (None for yes and
-    no, which stand nowhere); `likelihood` is the mean probability of a token of the answer, exp(logprob / tokens), where the model told it.
+    `seconds` is the wall time of the sitting in which it was answered, and before that what models took; None
+    where only the trace of an earlier sitting is left, which does not tell it. `forced` says that no read of
+    the graph gave rows, `out_of_steps` that reading was forced; both are None of systems without a graph.
+    `tools` counts the calls of each. `evidence_tokens` is about how long the facts were that the answer was
+    read from, `rests` whether it stands there (None for yes and no, which stand nowhere); `likelihood` is the
+    mean probability of a token of the answer, exp(logprob / tokens), where the model told it.
     """
 
     id: str
@@ -85,11 +96,16 @@ class QuestionReceipt:
 
 
 def scored(question: Question, predicted: str, scored_by: str) -> QuestionReceipt:
-    """How an answer compares with the right one and its aliases, by every rule that needs no model; `correct` is the set's own."""
+    """How an answer compares with the right one and its aliases, by every rule that needs no model; `correct`
+    is the set's own.
+    """
     golds = (question.answer, *question.aliases)
     verdicts = [gaia_verdict(predicted, gold) for gold in golds]
     verdict = max(verdicts, key=lambda each: (each.correct, each.close))
-    em, words = max(exact_match(predicted, gold) for gold in golds), max(f1(predicted, gold) for gold in golds)
+    em, words = (
+        max(exact_match(predicted, gold) for gold in golds),
+        max(f1(predicted, gold) for gold in golds),
+    )
     gaia = scored_by == "gaia"
     return QuestionReceipt(
         question.id, predicted, question.answer, verdict.correct if gaia else em == 1, "gaia" if gaia else "match", em, words,
@@ -100,11 +116,20 @@ def scored(question: Question, predicted: str, scored_by: str) -> QuestionReceip
 
 def with_grade(receipt: QuestionReceipt, grade: Grade, grader: str) -> QuestionReceipt:
     """The receipt once a model has graded the answer, which then decides."""
-    return replace(receipt, correct=grade.grade == CORRECT, scored_by="grader", grade=grade.grade, span=grade.span, grader=grader)
+    return replace(
+        receipt,
+        correct=grade.grade == CORRECT,
+        scored_by="grader",
+        grade=grade.grade,
+        span=grade.span,
+        grader=grader,
+    )
 
 
 def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float | None) -> QuestionReceipt:
-    """The receipt with what the events of a run took, answered or not; `forced` and `out_of_steps` are those of a run of the loop."""
+    """The receipt with what the events of a run took, answered or not; `forced` and `out_of_steps` are those
+    of a run of the loop.
+    """
     asked = [event for event in events if isinstance(event, Asked)]
     spent = Usage.total(event.usage for event in asked)
     used = [event for event in events if isinstance(event, ToolReturned)]
@@ -121,17 +146,27 @@ def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float
 
 
 def facts_read(events: Sequence[Event]) -> str:
-    """The facts that the answer of a run was read from: the rows of all reads of a graph, and without a graph what the search returned.
+    """The facts that the answer of a run was read from: the rows of all reads of a graph, and without a graph
+    what the search returned.
 
-    With paths, whose reads give more than the model is shown, they are the lines that stood above the question in its prompts.
+    With paths, whose reads give more than the model is shown, they are the lines that stood above the
+    question in its prompts.
     """
     begun = next((event for event in events if isinstance(event, Started)), None)
     if begun is not None and begun.limits.get("reading") == "paths":
-        shown = (event.prompt.messages[-1].text.rpartition("\n\nQuestion: ")[0] for event in events if isinstance(event, Asked))
+        shown = (
+            event.prompt.messages[-1].text.rpartition("\n\nQuestion: ")[0]
+            for event in events
+            if isinstance(event, Asked)
+        )
         return joined_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
     if begun is not None and begun.dialect:
-        return joined_lines(dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows))
-    return joined_lines(event.text for event in events if isinstance(event, ToolReturned) and not event.failed)
+        return joined_lines(
+            dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
+        )
+    return joined_lines(
+        event.text for event in events if isinstance(event, ToolReturned) and not event.failed
+    )
 
 
 def _rests(answer: str, facts: str) -> bool | None:
@@ -139,8 +174,14 @@ def _rests(answer: str, facts: str) -> bool | None:
 
 
 def _likelihood(events: Sequence[Event], answer: str) -> float | None:
-    """The mean probability of a token of the last reply that holds the answer; of the last that tells any where none holds it."""
-    told = [(event.reply, event.logprob, event.usage) for event in events if isinstance(event, Asked) and event.logprob is not None]
+    """The mean probability of a token of the last reply that holds the answer; of the last that tells any
+    where none holds it.
+    """
+    told = [
+        (event.reply, event.logprob, event.usage)
+        for event in events
+        if isinstance(event, Asked) and event.logprob is not None
+    ]
     if not told:
         return None
     _, logprob, usage = next((each for each in reversed(told) if holds(each[0], answer)), told[-1])
@@ -159,13 +200,19 @@ def withheld(receipt: QuestionReceipt) -> QuestionReceipt:
 
 
 def append_receipt(path: Path, receipt: QuestionReceipt) -> None:
-    """Add a line, with a check of itself and of those before it; one that a kill cut short is dropped. Raises TraceError."""
+    """Add a line, with a check of itself and of those before it; one that a kill cut short is dropped. Raises
+    TraceError.
+    """
     line = json.dumps(asdict(receipt), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     try:
         there = path.exists()
         if there:
             settle_last_line(path)
-        before = next((seal_of(each) for each in reversed(lines_on_file(path)) if each.strip()), "") if there else ""
+        before = (
+            next((seal_of(each) for each in reversed(lines_on_file(path)) if each.strip()), "")
+            if there
+            else ""
+        )
         with path.open("ab") as file:
             file.write(f"{with_seal(line, before)}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
@@ -176,7 +223,8 @@ def append_receipt(path: Path, receipt: QuestionReceipt) -> None:
 def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
     """The last line of each question, by its id; one that a kill cut short is passed over.
 
-    Raises TraceError for another file, and for a line that was changed or holds what no receipt can: lines of older versions have no check.
+    Raises TraceError for another file, and for a line that was changed or holds what no receipt can: lines of
+    older versions have no check.
     """
     try:
         lines = lines_on_file(path) if path.exists() else []
@@ -185,7 +233,9 @@ def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     whole = numbered[:-1] if lines and lines[-1].strip() else numbered
     if broken := broken_seal(line for _, line in whole):
-        raise _unlike(path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing")
+        raise _unlike(
+            path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing"
+        )
     found: dict[str, QuestionReceipt] = {}
     for number, line in numbered:
         try:
@@ -198,7 +248,9 @@ def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
             raise _unlike(path, number, "is no receipt of a question")
         if wrong := _impossible(row):
             raise _unlike(path, number, f"holds what no receipt can ({wrong})")
-        found[row["id"]] = QuestionReceipt(**{name: _as_tuple(value) for name, value in row.items() if name in _KNOWN})
+        found[row["id"]] = QuestionReceipt(
+            **{name: _as_tuple(value) for name, value in row.items() if name in _KNOWN}
+        )
     return found
 
 
@@ -213,9 +265,15 @@ _MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "likeli
 
 def _unlike(path: Path, number: int, why: str) -> TraceError:
     if not path.with_name("traces").is_dir():
-        return TraceError(f"{path}, line {number}, {why}: restore a copy; the traces from which it could be made again are not beside it")
-    again = f"delete {path.name}, and the same command makes it again from the traces, without asking anything"
-    return TraceError(f"{path}, line {number}, {why}: restore a copy, or {again}; the seconds that each answer took are lost then")
+        return TraceError(
+            f"{path}, line {number}, {why}: restore a copy; the traces from which it could be made again are not beside it"
+        )
+    again = (
+        f"delete {path.name}, and the same command makes it again from the traces, without asking anything"
+    )
+    return TraceError(
+        f"{path}, line {number}, {why}: restore a copy, or {again}; the seconds that each answer took are lost then"
+    )
 
 
 def _impossible(row: Mapping[str, Any]) -> str:
@@ -225,7 +283,11 @@ def _impossible(row: Mapping[str, Any]) -> str:
         if value is None and name in _MAY_BE_UNKNOWN:
             continue
         most = 1 if name in _SHARES else math.inf
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= most and math.isfinite(value)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not (0 <= value <= most and math.isfinite(value))
+        ):
             return f"{name} is {shortly(value)}"
     for name in ("correct", "close", "forced", "out_of_steps", "rests"):
         if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):

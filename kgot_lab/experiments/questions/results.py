@@ -15,11 +15,27 @@ from kgot_lab.types import Json
 
 
 def results_grid(receipts: Iterable[QuestionReceipt], title: str = "") -> Grid:
-    """A row for each level and one for all: correct by the set's own rule, close calls apart, exact match, F1, and what it took."""
+    """A row for each level and one for all: correct by the set's own rule, close calls apart, exact match,
+    F1, and what it took.
+    """
     rows = list(receipts)
     groups = by_level(rows)
-    shown = {**({level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}), "all": rows}
-    columns = ("questions", "n", "correct [95 %]", "close", "errors", "EM", "F1 [95 %]", "calls", "$", "median s")
+    shown = {
+        **({level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}),
+        "all": rows,
+    }
+    columns = (
+        "questions",
+        "n",
+        "correct [95 %]",
+        "close",
+        "errors",
+        "EM",
+        "F1 [95 %]",
+        "calls",
+        "$",
+        "median s",
+    )
     return Grid(title, columns, tuple(_cells(name, some) for name, some in shown.items()))
 
 
@@ -28,16 +44,24 @@ def graded_grid(receipts: Iterable[QuestionReceipt]) -> Grid | None:
     grades = [receipt.grade for receipt in receipts if receipt.grade]
     if not grades:
         return None
-    rows = [(name.replace("_", " "), Estimate(**each)) for name, each in asdict(graded_scores(grades)).items()]
+    rows = [
+        (name.replace("_", " "), Estimate(**each)) for name, each in asdict(graded_scores(grades)).items()
+    ]
     title = f"Graded by a model, {len(grades)} answers"
-    return Grid(title, ("measure", "value", "95 %"), tuple((Cell(name), Cell(decimal(each.mean)), Cell(span(each))) for name, each in rows))
+    return Grid(
+        title,
+        ("measure", "value", "95 %"),
+        tuple((Cell(name), Cell(decimal(each.mean)), Cell(span(each))) for name, each in rows),
+    )
 
 
 def results_json(receipts: Iterable[QuestionReceipt]) -> dict[str, Json]:
     """The same numbers as plain values."""
     rows = list(receipts)
     grades = [receipt.grade for receipt in rows if receipt.grade]
-    told: dict[str, Json] = {level or "no level": _numbers(some) for level, some in by_level(rows).items()} | {"all": _numbers(rows)}
+    told: dict[str, Json] = {
+        level or "no level": _numbers(some) for level, some in by_level(rows).items()
+    } | {"all": _numbers(rows)}
     return {"by level": told, **({"graded": asdict(graded_scores(grades))} if grades else {})}
 
 

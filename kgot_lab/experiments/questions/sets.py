@@ -28,7 +28,9 @@ LOCKED = "locked"  # questions that are for the last measurement
 
 @contextmanager
 def opened_questions(name: str) -> Iterator[QuestionSet]:
-    """A set by its name, or from a file of JSON lines; what it must put on disk is gone afterwards. Raises UnknownName and BadInput."""
+    """A set by its name, or from a file of JSON lines; what it must put on disk is gone afterwards. Raises
+    UnknownName and BadInput.
+    """
     if name in BUNDLED_SETS:
         yield BUNDLED_SETS[name]()
     elif name == GAIA:
@@ -38,14 +40,18 @@ def opened_questions(name: str) -> Iterator[QuestionSet]:
     elif Path(name).is_file():
         yield own_questions(Path(name))
     elif re.search(r"[/\\]|\.\w+$", name):
-        raise BadInput(f"there is no file {name}: a question set is a file of JSON lines, or one of {', '.join([*BUNDLED_SETS, GAIA])}")
+        raise BadInput(
+            f"there is no file {name}: a question set is a file of JSON lines, or one of {', '.join([*BUNDLED_SETS, GAIA])}"
+        )
     else:
         raise UnknownName("question set", name, [*BUNDLED_SETS, GAIA, "FILE.jsonl"])
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which questions of a set are asked: of a part and a level, a sample drawn by seed, then the first so many."""
+    """Which questions of a set are asked: of a part and a level, a sample drawn by seed, then the first so
+    many.
+    """
 
     part: str = ""  # "": all but the locked ones; "all": those too
     level: str = ""
@@ -55,12 +61,16 @@ class Selection:
 
     def __post_init__(self) -> None:
         if not 0 < self.sample <= 1:
-            raise BadInput(f"a sample is a share of the questions, above 0 and up to 1, as .1 for a tenth, not {self.sample:g}")
+            raise BadInput(
+                f"a sample is a share of the questions, above 0 and up to 1, as .1 for a tenth, not {self.sample:g}"
+            )
         if self.limit is not None:
             require_count(self.limit, 1, "limit", "a run asks that many questions")
 
     def of(self, questions: QuestionSet) -> QuestionSet:
-        """The questions asked, in the order of the set; raises UnknownName and BadInput where nothing is left."""
+        """The questions asked, in the order of the set; raises UnknownName and BadInput where nothing is
+        left.
+        """
         parts, chosen = questions.parts or {}, questions.questions
         if self.part not in {"", "all", *parts}:
             raise UnknownName("part", self.part, ["all", *parts])
@@ -72,7 +82,9 @@ class Selection:
             levels = {question.level for question in chosen} - {""}
             if not levels:
                 raise BadInput(f"the questions of {questions.name} have no levels")
-            if not (named := {level for level in levels if self.level in (level, *re.findall(r"\d+", level))}):
+            if not (
+                named := {level for level in levels if self.level in (level, *re.findall(r"\d+", level))}
+            ):
                 raise UnknownName("level", self.level, levels)
             chosen = [question for question in chosen if question.level in named]
         ids = [question.id for question in chosen]

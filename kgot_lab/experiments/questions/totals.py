@@ -1,4 +1,6 @@
-"""What a run of questions took: calls, tokens, seconds and dollars by role and by model, and the calls of each tool."""
+"""What a run of questions took: calls, tokens, seconds and dollars by role and by model, and the calls of
+each tool.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,13 @@ def write_totals(folder: Path) -> dict[str, Json]:
         "questions": len(receipts),
         "errors": sum(bool(receipt.error) for receipt in receipts),
         "all": _sum(entries.entries),
-        "by role": {role: _sum(entry for entry in entries.entries if entry.role == role) for role in entries.by_role()},
-        "by model": {model: _sum(entry for entry in entries.entries if entry.model == model) for model in _models(entries)},
+        "by role": {
+            role: _sum(entry for entry in entries.entries if entry.role == role) for role in entries.by_role()
+        },
+        "by model": {
+            model: _sum(entry for entry in entries.entries if entry.model == model)
+            for model in _models(entries)
+        },
         "tools": tool_totals(folder / TOOL_TIMES),
         "seconds of all questions": round(sum(receipt.seconds or 0.0 for receipt in receipts), 3),
         "questions of unknown seconds": sum(receipt.seconds is None for receipt in receipts),
@@ -39,7 +46,9 @@ def ledger_of(traces: Mapping[str, Iterable[Event]]) -> Ledger:
 
 
 def tool_totals(path: Path) -> dict[str, Json]:
-    """How often each tool was called and failed, and the seconds of wall time it took; a line that a kill cut short is passed over."""
+    """How often each tool was called and failed, and the seconds of wall time it took; a line that a kill cut
+    short is passed over.
+    """
     found: dict[str, Json] = {}
     for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else []:
         try:
@@ -60,4 +69,10 @@ def _sum(entries: Iterable[Entry]) -> dict[str, Json]:
     some = list(entries)
     read, written = sum(entry.prompt_tokens for entry in some), sum(entry.completion_tokens for entry in some)
     seconds, dollars = sum(entry.seconds for entry in some), sum(entry.cost for entry in some)
-    return {"calls": len(some), "prompt tokens": read, "completion tokens": written, "seconds": round(seconds, 3), "dollars": dollars}
+    return {
+        "calls": len(some),
+        "prompt tokens": read,
+        "completion tokens": written,
+        "seconds": round(seconds, 3),
+        "dollars": dollars,
+    }

@@ -43,21 +43,26 @@ def benchmark(
     progress: BenchmarkProgress = lambda done, total, what: None,
     client: Any = None,
 ) -> list[Report]:
-    """Run the systems on some data sets, named or in a folder as BEIR has them, and report them and what else the folder holds.
+    """Run the systems on some data sets, named or in a folder as BEIR has them, and report them and what else
+    the folder holds.
 
-    Receipts go to folder/<data set>/<system>.jsonl.gz; one that is there is kept while code, embedder and data are those it names. `only`
-    names the systems wanted besides the baseline, `develop` leaves the locked queries shut. Without a plan, that of the folder is
-    followed, or else ours. The embedder's vector of a query is computed before the clock runs; lanes with an embedder of their own compute
-    theirs. With a Dask `client` its workers share the systems on all data sets, and the embedder still computes here.
-    Raises UnknownName for a data set, a system or a baseline,
-    BadInput for a data set with less than two queries, for a receipt that is broken or was made on other data, and for a folder that holds
-    another plan, or receipts of data that are not named and cannot be found by their name.
+    Receipts go to folder/<data set>/<system>.jsonl.gz; one that is there is kept while code, embedder and
+    data are those it names. `only` names the systems wanted besides the baseline, `develop` leaves the locked
+    queries shut. Without a plan, that of the folder is followed, or else ours. The embedder's vector of a
+    query is computed before the clock runs; lanes with an embedder of their own compute theirs. With a Dask
+    `client` its workers share the systems on all data sets, and the embedder still computes here. Raises
+    UnknownName for a data set, a system or a baseline, BadInput for a data set with less than two queries,
+    for a receipt that is broken or was made on other data, and for a folder that holds another plan, or
+    receipts of data that are not named and cannot be found by their name.
     """
     opened = _opened(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
     _check_names(only, [system for own in known.values() for system in own])
     plan = plan or plan_of(folder, WRITTEN_BEFORE)
-    wanted = {name: [system for system in own if not only or system in {*only, plan.baseline}] for name, own in known.items()}
+    wanted = {
+        name: [system for system in own if not only or system in {*only, plan.baseline}]
+        for name, own in known.items()
+    }
     for dataset in opened.values():
         earlier(folder, dataset)  # what cannot be used is said now, not after minutes
     beside = _beside(folder, opened, plan)
@@ -71,7 +76,10 @@ def benchmark(
     told = dict[str, Filled]()
     if client is not None:
         ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
-        shared = [(dataset, {system: ours[name][system] for system in wanted[name]}) for name, dataset in opened.items()]
+        shared = [
+            (dataset, {system: ours[name][system] for system in wanted[name]})
+            for name, dataset in opened.items()
+        ]
         told = fill_by_workers(client, folder, shared, plan, progress)
     for name, dataset in opened.items() if client is None else ():
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
@@ -83,7 +91,9 @@ def benchmark(
 
 
 def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
-    """Some systems on the 780 passages that four published systems searched, eight deep, beside the rankings these published."""
+    """Some systems on the 780 passages that four published systems searched, eight deep, beside the rankings
+    these published.
+    """
     PUBLISHED.write_down(folder / PLAN)
     dataset = load_dataset("2wiki-780")
     for (size, system), rankings in published().items():
@@ -92,14 +102,19 @@ def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
             unknown = Latency(float("nan"), float("nan"))
             said = "published by circlemind-ai/fast-graphrag, eight deep"
             path = receipt(folder, dataset, system)
-            save_receipt(Run(system, said, dataset.name, _DEEP, hits, unknown, {}, fingerprints(dataset)), path)
+            save_receipt(
+                Run(system, said, dataset.name, _DEEP, hits, unknown, {}, fingerprints(dataset)), path
+            )
     made = systems(dataset, embedder)
     fill(folder, dataset, {system: made[system] for system in BESIDE_PUBLISHED}, PUBLISHED, keep=_DEEP)
     return derive(folder, load_dataset)
 
 
-def indexing(name: str, embedder: Embedder, *, progress: BenchmarkProgress = lambda done, total, what: None) -> list[dict[str, Json]]:
-    """What it takes to build each system for a data set from nothing but the vectors: seconds, and megabytes kept.
+def indexing(
+    name: str, embedder: Embedder, *, progress: BenchmarkProgress = lambda done, total, what: None
+) -> list[dict[str, Json]]:
+    """What it takes to build each system for a data set from nothing but the vectors: seconds, and megabytes
+    kept.
 
     Systems share parts, so the sum over systems is more than all of them take together.
     """
@@ -117,11 +132,14 @@ def indexing(name: str, embedder: Embedder, *, progress: BenchmarkProgress = lam
         stage = build()
         seconds = time.perf_counter() - start
         size = held_bytes(stage, (dataset, remembered)) / 1e6
-        rows.append({"dataset": name, "system": system, "seconds": round(seconds, 3), "megabytes": round(size, 1)})
+        rows.append(
+            {"dataset": name, "system": system, "seconds": round(seconds, 3), "megabytes": round(size, 1)}
+        )
     return [{"circumstances": circumstances()}, *rows]
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
@@ -129,13 +147,16 @@ def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
     for name in dict.fromkeys(names):
         whole = opened_data(name)
         if whole.name in opened:
-            raise BadInput(f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other")
+            raise BadInput(
+                f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other"
+            )
         opened[whole.name] = checked_data(whole.develop if develop else whole)
     return opened
 
 
 def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dataset]:
-    """The other data sets whose receipts a folder holds, that of the baseline among them: a report without them would take their place.
+    """The other data sets whose receipts a folder holds, that of the baseline among them: a report without
+    them would take their place.
 
     Raises BadInput for one that cannot be found by its name.
     """
@@ -148,7 +169,9 @@ def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dat
             dataset = load_dataset(made.dataset).only(made.hits)
         except LabError:
             held = f"{folder} also holds runs on {made.dataset}, which the report would lose"
-            raise BadInput(f"{held}: name the folder of those data too, or take another folder with --folder DIR") from None
+            raise BadInput(
+                f"{held}: name the folder of those data too, or take another folder with --folder DIR"
+            ) from None
         earlier(folder, dataset)
         found.append(dataset)
     return found

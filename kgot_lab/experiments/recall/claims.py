@@ -15,7 +15,9 @@ REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
 
 @dataclass(frozen=True)
 class PublishedClaim:
-    """One claim that can be tested: a system that should find more than another. `said` is what the document reports for the two."""
+    """One claim that can be tested: a system that should find more than another. `said` is what the document
+    reports for the two.
+    """
 
     text: str
     better: str
@@ -28,13 +30,26 @@ PUBLISHED_CLAIMS = (
     PublishedClaim("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
     PublishedClaim("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
     PublishedClaim("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
-    PublishedClaim("embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"),
-    PublishedClaim("a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"),
-    PublishedClaim("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
-    PublishedClaim("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
-    PublishedClaim("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
     PublishedClaim(
-        "weighted hybrid beats RRF over many, paths", "kg-os hybrid", "rrf of six, paths", ".885 and .667 (with path retrieval)"
+        "embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"
+    ),
+    PublishedClaim(
+        "a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"
+    ),
+    PublishedClaim(
+        "few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"
+    ),
+    PublishedClaim(
+        "few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"
+    ),
+    PublishedClaim(
+        "weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"
+    ),
+    PublishedClaim(
+        "weighted hybrid beats RRF over many, paths",
+        "kg-os hybrid",
+        "rrf of six, paths",
+        ".885 and .667 (with path retrieval)",
     ),
 )
 WAITING = {
@@ -47,7 +62,9 @@ WAITING = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim on one data set: the mean paired difference, its p-value corrected over all verdicts, and what follows."""
+    """A claim on one data set: the mean paired difference, its p-value corrected over all verdicts, and what
+    follows.
+    """
 
     claim: PublishedClaim
     dataset: str
@@ -57,7 +74,9 @@ class Verdict:
 
     @property
     def said(self) -> str:
-        """Replicates where the difference is above 0, does not where it is below, both beyond chance; else it cannot be decided."""
+        """Replicates where the difference is above 0, does not where it is below, both beyond chance; else it
+        cannot be decided.
+        """
         if self.p_holm >= 0.05 or self.difference.low <= 0 <= self.difference.high:
             return UNDECIDED
         return REPLICATES if self.difference.mean > 0 else DOES_NOT
@@ -77,16 +96,40 @@ class Verdicts:
         lines = []
         for row in self.rows:
             gap = row.difference
-            cells = (row.dataset, str(gap.n), signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", decimal(row.p_holm))
+            cells = (
+                row.dataset,
+                str(gap.n),
+                signed(gap.mean),
+                f"{signed(gap.low)} to {signed(gap.high)}",
+                decimal(row.p_holm),
+            )
             known = row.said != UNDECIDED
-            lines.append((Cell(row.claim.text), *map(Cell, cells), Cell(decimal(row.detectable)), Cell(row.said, known)))
-        columns = ("claim", "data", "n", f"{self.measure}, difference", "95 %", "p Holm", "detectable", "verdict")
+            lines.append(
+                (
+                    Cell(row.claim.text),
+                    *map(Cell, cells),
+                    Cell(decimal(row.detectable)),
+                    Cell(row.said, known),
+                )
+            )
+        columns = (
+            "claim",
+            "data",
+            "n",
+            f"{self.measure}, difference",
+            "95 %",
+            "p Holm",
+            "detectable",
+            "verdict",
+        )
         return Grid("Claims of the KG-OS document", columns, tuple(lines))
 
     def markdown(self) -> str:
         """The table and the claims that wait, in Markdown."""
         waiting = "\n".join(f"- {claim}: {reason}." for claim, reason in self.waiting.items())
-        return f"{self.grid.markdown}\n" + (f"\nWaiting for a curated graph:\n\n{waiting}\n" if waiting else "")
+        return f"{self.grid.markdown}\n" + (
+            f"\nWaiting for a curated graph:\n\n{waiting}\n" if waiting else ""
+        )
 
     def __repr__(self) -> str:
         waiting = [f"  {claim}: {why}" for claim, why in self.waiting.items()]
@@ -96,11 +139,14 @@ class Verdicts:
         return self.markdown()
 
 
-def verdicts(reports: Sequence[Report], measure: str = "recall@5", claims: Sequence[PublishedClaim] = PUBLISHED_CLAIMS) -> Verdicts:
-    """Test each claim on every data set, and on all together, question by question; raises BadInput without reports.
+def verdicts(
+    reports: Sequence[Report], measure: str = "recall@5", claims: Sequence[PublishedClaim] = PUBLISHED_CLAIMS
+) -> Verdicts:
+    """Test each claim on every data set, and on all together, question by question; raises BadInput without
+    reports.
 
-    Paired randomisation and BCa intervals as in the reports; Holm's family is the whole table. The document's own figures are from ten
-    queries.
+    Paired randomisation and BCa intervals as in the reports; Holm's family is the whole table. The document's
+    own figures are from ten queries.
     """
     if not reports:
         raise BadInput("verdicts() takes the reports of the benchmark")

@@ -18,12 +18,14 @@ from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
 
 def load_dataset(name: str) -> Dataset:
-    """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and qrels, as "beir/scifact".
+    """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and
+    qrels, as "beir/scifact".
 
-    Of a bundled one, "musique-498-untitled" has the passages without their titles, "musique-498-mixed" all bundled passages to search.
+    Of a bundled one, "musique-498-untitled" has the passages without their titles, "musique-498-mixed" all
+    bundled passages to search.
 
-    Raises UnknownName, which lists what there is; NotInstalled("bench"); BadInput where the files cannot be fetched, which says what to
-    put where.
+    Raises UnknownName, which lists what there is; NotInstalled("bench"); BadInput where the files cannot be
+    fetched, which says what to put where.
     """
     require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
@@ -42,22 +44,29 @@ def load_dataset(name: str) -> Dataset:
 
 
 def opened_data(data: object) -> Dataset:
-    """A data set as it is, by its name, or from a folder as BEIR has them; a bundled name is that set even beside a folder of that name.
+    """A data set as it is, by its name, or from a folder as BEIR has them; a bundled name is that set even
+    beside a folder of that name.
 
-    Raises BadInput for anything else, such as the path of a folder that is not there, and what load_dataset raises.
+    Raises BadInput for anything else, such as the path of a folder that is not there, and what load_dataset
+    raises.
     """
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, str | Path):
-        raise BadInput(f"data is a Dataset, the name of one, or a folder as BEIR has them, not a {type(data).__name__}")
+        raise BadInput(
+            f"data is a Dataset, the name of one, or a folder as BEIR has them, not a {type(data).__name__}"
+        )
     if str(data) not in BUNDLED and Path(data).is_dir():
         return from_beir(Path(data))
     if isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/"):
-        raise BadInput(f"there is no folder {shortly(str(data))}; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv")
+        raise BadInput(
+            f"there is no folder {shortly(str(data))}; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+        )
     return load_dataset(str(data))
 
 
-# --- bundled ----------------------------------------------------------------------------------------------------------
+# --- bundled
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _hotpotqa() -> Dataset:
@@ -74,18 +83,30 @@ def _twowiki() -> Dataset:
 
 
 def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
-    """The part of 2wiki that the published systems searched: the passages and questions that carry these marks."""
+    """The part of 2wiki that the published systems searched: the passages and questions that carry these
+    marks.
+    """
     whole = _twowiki()
     ids = _new_ids("2wiki-fastgraphrag-101")
     kept = {ids[row["_id"]] for row in _rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
-    asked = [row["_id"] for row in _rows("2wiki-fastgraphrag-101/queries.jsonl.gz") if row.get(questions, True)]
-    part = replace(whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)).only(asked)
+    asked = [
+        row["_id"] for row in _rows("2wiki-fastgraphrag-101/queries.jsonl.gz") if row.get(questions, True)
+    ]
+    part = replace(
+        whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)
+    ).only(asked)
     return replace(part, types={id: part.types[id] for id in asked}, locked=whole.locked.intersection(asked))
 
 
 def _twowiki_thousand() -> Dataset:
     """The standard questions of 2WikiMultiHopQA, all but eleven, over the passages of 2wiki."""
-    whole = _read("2wiki-1000", "2wiki-1000", lambda row: row["type"].replace("_", " "), "2wiki-fastgraphrag-101", "search locked")
+    whole = _read(
+        "2wiki-1000",
+        "2wiki-1000",
+        lambda row: row["type"].replace("_", " "),
+        "2wiki-fastgraphrag-101",
+        "search locked",
+    )
     return replace(whole, groups=linked_by(whole.qrels))
 
 
@@ -94,7 +115,9 @@ def _musique_dev() -> Dataset:
 
 
 def _musique_dev_steps() -> Dataset:
-    """The single questions that those of musique-498 were composed of, each once, with the answers of earlier steps filled in."""
+    """The single questions that those of musique-498 were composed of, each once, with the answers of earlier
+    steps filled in.
+    """
     whole, ids = _musique_dev(), _new_ids("musique-498")
     queries: dict[str, Query] = {}
     qrels: dict[str, dict[str, int]] = {}
@@ -105,7 +128,15 @@ def _musique_dev_steps() -> Dataset:
             qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
             groups[step] = whole.groups[row["_id"]]
     locked = frozenset(step for row in whole.locked for step in musique_steps(row))
-    return replace(whole, name="musique-498-steps", queries=tuple(queries.values()), qrels=qrels, locked=locked, types={}, groups=groups)
+    return replace(
+        whole,
+        name="musique-498-steps",
+        queries=tuple(queries.values()),
+        qrels=qrels,
+        locked=locked,
+        types={},
+        groups=groups,
+    )
 
 
 def untitled(dataset: Dataset) -> Dataset:
@@ -115,8 +146,14 @@ def untitled(dataset: Dataset) -> Dataset:
 
 
 def among_all(dataset: Dataset) -> Dataset:
-    """The questions of a data set over the passages of all four bundled collections together, each passage once."""
-    whole = {document.id: document for name in ("hotpotqa", "musique", "2wiki", "musique-498") for document in load_dataset(name).documents}
+    """The questions of a data set over the passages of all four bundled collections together, each passage
+    once.
+    """
+    whole = {
+        document.id: document
+        for name in ("hotpotqa", "musique", "2wiki", "musique-498")
+        for document in load_dataset(name).documents
+    }
     return replace(dataset, name=f"{dataset.name}{MIXED}", documents=tuple(whole[id] for id in sorted(whole)))
 
 
@@ -129,8 +166,14 @@ def _musique_steps() -> Dataset:
     return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
 
 
-UNTITLED, MIXED = "-untitled", "-mixed"  # behind the name of a data set: its passages without titles, or all bundled ones
-_NO_NAMES = (f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name", "your own folder as BEIR has them")
+UNTITLED, MIXED = (
+    "-untitled",
+    "-mixed",
+)  # behind the name of a data set: its passages without titles, or all bundled ones
+_NO_NAMES = (
+    f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name",
+    "your own folder as BEIR has them",
+)
 BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "musique": _musique,
     "musique-steps": _musique_steps,
@@ -142,15 +185,21 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "2wiki-780": lambda: _searched_by_others("in_101", "in_101", "2wiki-780"),  # all 101 questions
     "2wiki-421": lambda: _searched_by_others("in_51", "in_51", "2wiki-421"),  # the first 51
 }
-SYSTEMS = {"vdb": "vector database", "lightrag": "LightRAG", "nano": "nano-graphrag", "graph": "fast-graphrag"}
+SYSTEMS = {
+    "vdb": "vector database",
+    "lightrag": "LightRAG",
+    "nano": "nano-graphrag",
+    "graph": "fast-graphrag",
+}
 
 
 def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:
-    """What four published systems found, at most eight deep, for the 51 questions of "2wiki-421" and the 101 of "2wiki-780".
+    """What four published systems found, at most eight deep, for the 51 questions of "2wiki-421" and the 101
+    of "2wiki-780".
 
-    Keys are (51 or 101, one of SYSTEMS' names). A title the system garbled, or named twice, keeps its rank with an id that is no
-    passage's, so that what stood behind it does not move up. Three hits of LightRAG are passages of "2wiki" that it did not search.
-    Source: the results in the fast-graphrag repository.
+    Keys are (51 or 101, one of SYSTEMS' names). A title the system garbled, or named twice, keeps its rank
+    with an id that is no passage's, so that what stood behind it does not move up. Three hits of LightRAG are
+    passages of "2wiki" that it did not search. Source: the results in the fast-graphrag repository.
     """
     ids = _new_ids("2wiki-fastgraphrag-101")
     queries = {query.id: query for query in _twowiki().queries}
@@ -163,19 +212,30 @@ def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:
 
 
 def published_thousand() -> Mapping[str, tuple[Hit, ...]]:
-    """The five passages that Psi-RAG found for each question of "2wiki-1000", best first, as its repository published them.
+    """The five passages that Psi-RAG found for each question of "2wiki-1000", best first, as its repository
+    published them.
 
     Psi-RAG: a tree of summaries, qwen3-embedding, BM25, RRF, then Qwen3-Reranker-8B; one retrieval.
     """
     ids = _new_ids("2wiki-fastgraphrag-101")
     rows = _rows("2wiki-1000/published_runs.jsonl.gz")
-    return {row["query_id"]: tuple(Hit(ids[old], 1 / rank) for rank, old in enumerate(row["ranking"], 1)) for row in rows}
+    return {
+        row["query_id"]: tuple(Hit(ids[old], 1 / rank) for rank, old in enumerate(row["ranking"], 1))
+        for row in rows
+    }
 
 
 def hops_by_hand() -> dict[str, tuple[str, ...]]:
-    """The hops of "musique" and "musique-498" by the id of the question, as MuSiQue was composed; #1 stands for an earlier answer."""
-    rows = [row for folder in ("musique-train-100", "musique-498") for row in _rows(f"{folder}/queries.jsonl.gz")]
-    return {row["_id"]: tuple(hop["question"].replace(">>", "").strip() for hop in row["decomposition"]) for row in rows}
+    """The hops of "musique" and "musique-498" by the id of the question, as MuSiQue was composed; #1 stands
+    for an earlier answer.
+    """
+    rows = [
+        row for folder in ("musique-train-100", "musique-498") for row in _rows(f"{folder}/queries.jsonl.gz")
+    ]
+    return {
+        row["_id"]: tuple(hop["question"].replace(">>", "").strip() for hop in row["decomposition"])
+        for row in rows
+    }
 
 
 def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
@@ -185,12 +245,19 @@ def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
     return f"repeated title at rank {rank}" if old in found[: rank - 1] else ids[old]
 
 
-def _read(name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked") -> Dataset:
-    """A folder's questions over its passages, or over those of another folder; `locked` is a key of its split.json."""
+def _read(
+    name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked"
+) -> Dataset:
+    """A folder's questions over its passages, or over those of another folder; `locked` is a key of its
+    split.json.
+    """
     passages = passages or folder
     rows = {row["_id"]: row for row in _rows(f"{passages}/corpus.jsonl.gz")}
     ids = _new_ids(passages)
-    documents = sorted((Document(ids[old], row["text"], row["title"]) for old, row in rows.items()), key=lambda document: document.id)
+    documents = sorted(
+        (Document(ids[old], row["text"], row["title"]) for old, row in rows.items()),
+        key=lambda document: document.id,
+    )
     questions = list(_rows(f"{folder}/queries.jsonl.gz"))
     triples: dict[str, tuple[Triple, ...]] = {}
     if folder == "musique-train-100":
@@ -204,18 +271,25 @@ def _read(name: str, folder: str, type_of: Callable[[Json], str], passages: str 
         {row["_id"]: type_of(row) for row in questions},
         triples,
         frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
-        groups=linked_by({row["_id"]: musique_steps(row["_id"]) for row in questions}) if name == "musique-498" else {},
+        groups=linked_by({row["_id"]: musique_steps(row["_id"]) for row in questions})
+        if name == "musique-498"
+        else {},
     )
 
 
 def _new_ids(folder: str) -> dict[str, str]:
-    """Ids from a hash of the content: the files number the passages in the order of the questions, which would tell a tie where to look."""
+    """Ids from a hash of the content: the files number the passages in the order of the questions, which
+    would tell a tie where to look.
+    """
     return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
 
 
 def _delta_edges(path: str) -> tuple[Edge, ...]:
     _, *rows = _rows(path)  # the first line says how they were made
-    return tuple(Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")}) for row in rows)
+    return tuple(
+        Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")})
+        for row in rows
+    )
 
 
 def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:

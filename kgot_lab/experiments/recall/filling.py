@@ -23,7 +23,9 @@ WAITED_FOR = " (another process is at work on it and is waited for)"
 
 @dataclass(frozen=True)
 class Filled:
-    """What is to be told of the systems on a data set, each with why: those left out, as the data are too little, and those run again."""
+    """What is to be told of the systems on a data set, each with why: those left out, as the data are too
+    little, and those run again.
+    """
 
     left_out: dict[str, str] = field(default_factory=dict)
     again: dict[str, str] = field(default_factory=dict)
@@ -39,12 +41,14 @@ def fill(
     also: Callable[[str, str], object] = lambda name, more: None,
     keep: int = KEEP,
 ) -> Filled:
-    """Run each system on a data set into its receipt, by run_to, and tell its name before; what has a receipt of it is not run.
+    """Run each system on a data set into its receipt, by run_to, and tell its name before; what has a receipt
+    of it is not run.
 
-    `also` is told the name of one with what more there is to say of it: that another process is at it, or why it is run again.
+    `also` is told the name of one with what more there is to say of it: that another process is at it, or why
+    it is run again.
 
-    Systems are left out where the data are too little to build them from; for the plan's baseline that is raised instead. Hits are kept
-    as deep as the deepest measure of the plan looks, and `keep` at least.
+    Systems are left out where the data are too little to build them from; for the plan's baseline that is
+    raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
     """
     keep, told = kept_depth(plan, keep), Filled()
     for name, system in systems.items():
@@ -54,7 +58,15 @@ def fill(
             told.again[name] = why
             also(name, said_again(why))
         try:
-            run_to(path, planned, dataset, name=name, keep=keep, ties=plan.ties, waits=partial(also, name, WAITED_FOR))
+            run_to(
+                path,
+                planned,
+                dataset,
+                name=name,
+                keep=keep,
+                ties=plan.ties,
+                waits=partial(also, name, WAITED_FOR),
+            )
         except TooLittle as error:
             if name == plan.baseline:
                 raise
@@ -69,7 +81,9 @@ def said_again(why: str) -> str:
 
 
 def kept_depth(plan: Plan, keep: int = KEEP) -> int:
-    """How many hits of a query are kept: as many as the deepest measure of a plan looks at, and so many at least."""
+    """How many hits of a query are kept: as many as the deepest measure of a plan looks at, and so many at
+    least.
+    """
     return max(keep, *map(depth, plan.measures))
 
 
@@ -89,13 +103,17 @@ def file_name(name: str) -> str:
 
 
 def earlier(folder: Path, dataset: Dataset) -> list[Run]:
-    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other queries, documents or qrels."""
+    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other
+    queries, documents or qrels.
+    """
     now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
     for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
         made = load_receipt(path)
         other = [what for what, digest in now.items() if made.about.get(what) != digest]
         if other or set(made.hits) != asked:
             was = f"{path} was made on other {', '.join(other) or 'questions'} than {dataset.name} has now"
-            raise BadInput(f"{was}; name another folder, or delete the receipts there, whose figures are of the data before")
+            raise BadInput(
+                f"{was}; name another folder, or delete the receipts there, whose figures are of the data before"
+            )
         runs.append(made)
     return runs

@@ -51,7 +51,10 @@ LANES: Mapping[str, Callable[[Dataset], Stage]] = {
     "weighted": lambda dataset: weighted((0.5, _bm25(dataset)), (0.5, _meaning(dataset))),
     "rrf": lambda dataset: rrf(_bm25(dataset), _meaning(dataset)),
     "title pagerank": lambda dataset: (
-        _bm25(dataset) % _KEPT >> pagerank(title_graph(dataset.documents), first_hits(5), titles_in_question(Titles(dataset.documents)))
+        _bm25(dataset) % _KEPT
+        >> pagerank(
+            title_graph(dataset.documents), first_hits(5), titles_in_question(Titles(dataset.documents))
+        )
     ),
 }
 
@@ -67,12 +70,13 @@ def measure_growth(
 ) -> list[GrowthRow]:
     """One row per lane and number of passages: what indexing and searching synthetic passages took.
 
-    A row holds lane, passages, queries (measured within `seconds`, at least five), index_s, peak_mb (the most memory over that of
-    the passages, while indexing and searching), index_mb (what the lane keeps), median_ms, p95_ms and cpu_ms a query (wall time,
-    and the median processor time, which other programs move less; one thread; the query's synthetic vector, some .2 ms, included),
-    and recall@10 of the planted answers. A lane that fails has `error` instead. Rows go to `file`, a JSON line each; those already
-    there are not measured again, failed ones are. `progress` is told how many of how many are done, and what comes next.
-    Raises UnknownName for a lane and BadInput for a file that is not of this kind.
+    A row holds lane, passages, queries (measured within `seconds`, at least five), index_s, peak_mb (the most
+    memory over that of the passages, while indexing and searching), index_mb (what the lane keeps),
+    median_ms, p95_ms and cpu_ms a query (wall time, and the median processor time, which other programs move
+    less; one thread; the query's synthetic vector, some .2 ms, included), and recall@10 of the planted
+    answers. A lane that fails has `error` instead. Rows go to `file`, a JSON line each; those already there
+    are not measured again, failed ones are. `progress` is told how many of how many are done, and what comes
+    next. Raises UnknownName for a lane and BadInput for a file that is not of this kind.
     """
     for lane in lanes:
         if lane not in LANES:
@@ -100,7 +104,9 @@ def _rows(file: Path) -> Iterator[GrowthRow]:
             row = json.loads(line)
             row["lane"], row["passages"], row["asked"]
         except (ValueError, KeyError, TypeError):
-            raise BadInput(f"{file}, line {number} is not a row of this benchmark; give another file, or delete the line") from None
+            raise BadInput(
+                f"{file}, line {number} is not a row of this benchmark; give another file, or delete the line"
+            ) from None
         yield row
 
 
@@ -113,8 +119,12 @@ def _append(file: Path, row: GrowthRow) -> None:
 def _in_a_process(lane: str, size: int, queries: int, seconds: float) -> GrowthRow:
     code = "import sys; from kgot_lab.experiments.recall.growth import _answer; _answer(sys.argv[1:])"
     command = [sys.executable, "-c", code, lane, str(size), str(queries), str(seconds)]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **threads})
+    threads = dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+    )
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **threads}
+    )
     if ended.returncode == 0:
         return dict(json.loads(ended.stdout.splitlines()[-1]))
     last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
@@ -127,7 +137,8 @@ def _answer(arguments: Sequence[str]) -> None:
     sys.stdout.write(json.dumps(measured(lane, int(size), int(queries), float(seconds))) + "\n")
 
 
-# --- one measurement, in the process it has to itself -----------------------------------------------------------------
+# --- one measurement, in the process it has to itself
+# -----------------------------------------------------------------
 
 
 def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> GrowthRow:
@@ -171,10 +182,16 @@ def _searched(stage: Stage, dataset: Dataset, seconds: float) -> tuple[list[floa
 
 
 def _memory(what: str) -> float:
-    """VmRSS or VmHWM of this process in MB. On Linux as the kernel says, since getrusage's peak there counts that of the parent too."""
+    """VmRSS or VmHWM of this process in MB. On Linux as the kernel says, since getrusage's peak there counts
+    that of the parent too.
+    """
     status = Path("/proc/self/status")
     if status.exists():
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(what)) * 1024 / 1e6
+        return (
+            next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(what))
+            * 1024
+            / 1e6
+        )
     try:
         import resource
     except ImportError:
@@ -190,7 +207,8 @@ def _forget_peak() -> None:
 
 
 def held_bytes(value: object, apart_from: object = ()) -> int:
-    """How many bytes are reachable from a value: arrays, texts, containers, what functions close over, SQLite databases in memory.
+    """How many bytes are reachable from a value: arrays, texts, containers, what functions close over, SQLite
+    databases in memory.
 
     What `apart_from` reaches counts for nothing, nor do modules and types.
     """
@@ -218,5 +236,7 @@ def _parts(each: object) -> Iterable[object]:
 
 def _size(each: Any) -> int:
     if isinstance(each, sqlite3.Connection):
-        return int(each.execute("PRAGMA page_count").fetchone()[0] * each.execute("PRAGMA page_size").fetchone()[0])
+        return int(
+            each.execute("PRAGMA page_count").fetchone()[0] * each.execute("PRAGMA page_size").fetchone()[0]
+        )
     return sys.getsizeof(each)  # of an array with its numbers, where they are its own

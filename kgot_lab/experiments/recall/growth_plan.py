@@ -1,4 +1,6 @@
-"""What an index of more passages than were measured would take: the measured growth, carried on as a power of the number of passages."""
+"""What an index of more passages than were measured would take: the measured growth, carried on as a power of
+the number of passages.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,23 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.experiments.recall.growth import GrowthRow
 
-CARRIED_ON = {"index_s": "index, s", "peak_mb": "peak, GB", "index_mb": "index, GB", "median_ms": "median, ms"}
+CARRIED_ON = {
+    "index_s": "index, s",
+    "peak_mb": "peak, GB",
+    "index_mb": "index, GB",
+    "median_ms": "median, ms",
+}
 _IN_GB = ("peak_mb", "index_mb")
 _NUMBERS = 384  # of a vector of MiniLM
 
 
 @dataclass(frozen=True)
 class Extrapolated:
-    """What a lane would take: the least and the most that two fits say, and the exponent of the fit to the last three sizes.
+    """What a lane would take: the least and the most that two fits say, and the exponent of the fit to the
+    last three sizes.
 
-    Both fits are c * passages ** exponent, by least squares in logarithms: to the last two sizes measured, and to the last three.
+    Both fits are c * passages ** exponent, by least squares in logarithms: to the last two sizes measured,
+    and to the last three.
     """
 
     lane: str
@@ -32,7 +41,9 @@ class Extrapolated:
 
 
 def extrapolated(rows: Iterable[GrowthRow], passages: int) -> list[Extrapolated]:
-    """What each lane would take for so many passages, from the rows of measure_growth; raises BadInput for less than three sizes."""
+    """What each lane would take for so many passages, from the rows of measure_growth; raises BadInput for
+    less than three sizes.
+    """
     require_count(passages, 1, "passages", "an index is planned for so many")
     lanes: dict[str, list[GrowthRow]] = {}
     for row in rows:
@@ -42,7 +53,9 @@ def extrapolated(rows: Iterable[GrowthRow], passages: int) -> list[Extrapolated]
     for lane, measured in lanes.items():
         sizes = sorted(measured, key=lambda row: int(row["passages"]))[-3:]
         if len({row["passages"] for row in sizes}) < 3:
-            raise BadInput(f"the growth of {lane} was measured at {len(sizes)} sizes; planning takes three, see `kgot-lab bench --scale`")
+            raise BadInput(
+                f"the growth of {lane} was measured at {len(sizes)} sizes; planning takes three, see `kgot-lab bench --scale`"
+            )
         for what in CARRIED_ON:
             fits = [_fit(sizes[-last:], what) for last in (2, 3)]
             said = sorted(float(factor * passages**exponent) for exponent, factor in fits)
@@ -59,7 +72,9 @@ def growth_plan_grid(plan: Sequence[Extrapolated]) -> Grid:
         own = {each.what: each for each in plan if each.lane == lane}
         lines.append((Cell(lane), *(Cell(_shown(own[what])) for what in CARRIED_ON)))
     passages = plan[0].passages
-    title = f"{passages:,} passages, carried on from what was measured up to a million; in brackets the exponent"
+    title = (
+        f"{passages:,} passages, carried on from what was measured up to a million; in brackets the exponent"
+    )
     return Grid(title, ("lane", *CARRIED_ON.values()), tuple(lines))
 
 
@@ -77,7 +92,9 @@ def _fit(rows: Sequence[GrowthRow], what: str) -> tuple[float, float]:
 
 
 def _shown(each: Extrapolated) -> str:
-    low, high = (_two_digits(value / 1000 if each.what in _IN_GB else value) for value in (each.low, each.high))
+    low, high = (
+        _two_digits(value / 1000 if each.what in _IN_GB else value) for value in (each.low, each.high)
+    )
     return f"{low if low == high else f'{low} to {high}'} ({each.exponent:.2f})"
 
 

@@ -1,4 +1,6 @@
-"""How fast pairs of similar vectors are found, as a share of the rate at which this computer multiplies matrices."""
+"""How fast pairs of similar vectors are found, as a share of the rate at which this computer multiplies
+matrices.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,22 @@ _K = 10
 
 
 def _clocks() -> NDArray[np.floating[Any]]:
-    """The time on the wall, and the time that this process has computed: on one thread of an idle computer they go together."""
+    """The time on the wall, and the time that this process has computed: on one thread of an idle computer
+    they go together.
+    """
     return np.array([time.perf_counter(), time.process_time()])
 
 
 class _Calibration:
-    """Multiplies two blocks of the join's shape between the blocks of a join, twice a second, and says at what rate."""
+    """Multiplies two blocks of the join's shape between the blocks of a join, twice a second, and says at
+    what rate.
+    """
 
     def __init__(self, dimension: int) -> None:
         chance = np.random.default_rng(9)
-        self.left, self.right = (chance.standard_normal((SIDE, dimension), dtype=np.float32) for _ in range(2))
+        self.left, self.right = (
+            chance.standard_normal((SIDE, dimension), dtype=np.float32) for _ in range(2)
+        )
         self.room = np.empty((SIDE, SIDE), np.float32)
         self.rounds: list[NDArray[np.floating[Any]]] = []
         self.spent, self.due = np.zeros(2), 0.0
@@ -60,14 +68,20 @@ class _Calibration:
 
     @property
     def rates(self) -> NDArray[np.floating[Any]]:
-        """Pairs a second by both clocks: of the mean of the rounds, as the join lives through good and bad moments too."""
+        """Pairs a second by both clocks: of the mean of the rounds, as the join lives through good and bad
+        moments too.
+        """
         return np.asarray(SIDE * SIDE / np.mean(self.rounds, axis=0))
 
 
-def _measured(join: Callable[..., Any], pairs: int, dimension: int, repeats: int, products: int = 1) -> dict[str, Any]:
-    """Seconds, pairs a second and share of the calibrated rate: medians over some runs. `products`: matrices that are multiplied whole.
+def _measured(
+    join: Callable[..., Any], pairs: int, dimension: int, repeats: int, products: int = 1
+) -> dict[str, Any]:
+    """Seconds, pairs a second and share of the calibrated rate: medians over some runs. `products`: matrices
+    that are multiplied whole.
 
-    `share` goes by the wall; `cpu_share` by the time computed, which a computer that does other work at the same time disturbs less.
+    `share` goes by the wall; `cpu_share` by the time computed, which a computer that does other work at the
+    same time disturbs less.
     """
     runs = []
     for _ in range(repeats):
@@ -88,12 +102,18 @@ def _measured(join: Callable[..., Any], pairs: int, dimension: int, repeats: int
         "pairs_per_s": round(pairs / wall),
         "calibrated_pairs_per_s": round(rate),
     }
-    row |= {"share": round(share, 4), "cpu_share": round(cpu_share, 4), "shares": [round(run[0], 4) for run in runs]}
+    row |= {
+        "share": round(share, 4),
+        "cpu_share": round(cpu_share, 4),
+        "shares": [round(run[0], 4) for run in runs],
+    }
     return {**row, "products": products, "found": len(found), "dropped": found.dropped}
 
 
 def _peak_megabytes(name: str, count: int, options: dict[str, Any]) -> tuple[float, float]:
-    """What a join takes in a fresh process beyond its vectors and the BLAS's own buffers: as Python traces it, and as the process grows."""
+    """What a join takes in a fresh process beyond its vectors and the BLAS's own buffers: as Python traces
+    it, and as the process grows.
+    """
     join, _ = _lane(name, count)
     seconds_a_product(1)
     ctypes.CDLL(None).malloc_trim(0)  # so that nothing freed before is used again unseen
@@ -101,7 +121,9 @@ def _peak_megabytes(name: str, count: int, options: dict[str, Any]) -> tuple[flo
     before = _resident("VmRSS")
     tracemalloc.start()
     join(**options)
-    return round(tracemalloc.get_traced_memory()[1] / 2**20, 1), round((_resident("VmHWM") - before) / 1024, 1)
+    return round(tracemalloc.get_traced_memory()[1] / 2**20, 1), round(
+        (_resident("VmHWM") - before) / 1024, 1
+    )
 
 
 def _resident(what: str) -> int:
@@ -124,13 +146,20 @@ def _lane(name: str, count: int, dimension: int = 384) -> tuple[Callable[..., An
     return lambda **options: delta_pairs(texts, alike, thresholds, **options), 2 if name == "dense" else 1
 
 
-def join_scale(sizes: dict[int, int], names: tuple[str, ...], say: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
+def join_scale(
+    sizes: dict[int, int], names: tuple[str, ...], say: Callable[[dict[str, Any]], None]
+) -> list[dict[str, Any]]:
     """Each join on each number of vectors, so many times."""
     rows = []
     for count, repeats in sizes.items():
         for name in names:
             join, products = _lane(name, count)
-            row = {"join": name, "n": count, "d": 384, **_measured(join, count * (count - 1) // 2, 384, repeats, products)}
+            row = {
+                "join": name,
+                "n": count,
+                "d": 384,
+                **_measured(join, count * (count - 1) // 2, 384, repeats, products),
+            }
             rows.append(row)
             say(row)
     return rows
@@ -142,22 +171,46 @@ def join_dimensions(count: int) -> list[dict[str, Any]]:
     for dimension in (256, 3072):
         for name in ("similar", "nearest", "delta", "dense"):
             join, products = _lane(name, count, dimension)
-            rows.append({"join": name, "n": count, "d": dimension, **_measured(join, count * (count - 1) // 2, dimension, 3, products)})
+            rows.append(
+                {
+                    "join": name,
+                    "n": count,
+                    "d": dimension,
+                    **_measured(join, count * (count - 1) // 2, dimension, 3, products),
+                }
+            )
     return rows
 
 
 def join_memory(count: int) -> list[dict[str, Any]]:
-    """How far the resident memory grows against the bound, each in a process of its own; also where all pairs pass."""
+    """How far the resident memory grows against the bound, each in a process of its own; also where all pairs
+    pass.
+    """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     rows = []
     for megabytes in (128, 256, 512):
-        for name, size in (("similar", count), ("nearest", count), ("dense", count), ("all", min(count, 10_000))):
-            options = {"effort": Effort(megabytes << 20, threads=1)} | ({} if name == "nearest" else {"most": 100_000})
+        for name, size in (
+            ("similar", count),
+            ("nearest", count),
+            ("dense", count),
+            ("all", min(count, 10_000)),
+        ):
+            options = {"effort": Effort(megabytes << 20, threads=1)} | (
+                {} if name == "nearest" else {"most": 100_000}
+            )
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
                 traced, grown = fresh.submit(_peak_megabytes, name, size, options).result()
-            rows.append({"join": name, "n": size, "bound_mb": megabytes, "traced_peak_mb": traced, "process_grew_mb": grown})
+            rows.append(
+                {
+                    "join": name,
+                    "n": size,
+                    "bound_mb": megabytes,
+                    "traced_peak_mb": traced,
+                    "process_grew_mb": grown,
+                }
+            )
     return rows
 
 
@@ -167,14 +220,21 @@ def join_on_dask(count: int) -> list[dict[str, Any]]:
 
     rows = []
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         for name in ("similar", "nearest", "dense"):
             join, _ = _lane(name, count)
-            (alone, one), (shared, two) = _timed(join, effort=Effort(threads=1)), _timed(join, effort=Effort(client=client))
+            (alone, one), (shared, two) = (
+                _timed(join, effort=Effort(threads=1)),
+                _timed(join, effort=Effort(client=client)),
+            )
             same = all(np.array_equal(getattr(one, column), getattr(two, column)) for column in vars(one))
-            rows.append({"join": name, "n": count, "one_process_s": alone, "two_workers_s": shared, "same": same})
+            rows.append(
+                {"join": name, "n": count, "one_process_s": alone, "two_workers_s": shared, "same": same}
+            )
     return rows
 
 
@@ -183,9 +243,27 @@ def join_approximately(count: int) -> list[dict[str, Any]]:
     texts, alike, rows = clustered(count, 384, 0), skeleton_vectors(count, 384, False), []
     for effort in (64, 128):
         seconds, found = _timed(approximate, texts, _K, effort=IndexEffort(effort))
-        rows.append({"join": "nearest", "n": count, "k": _K, "effort": effort, "seconds": seconds, "recall": round(found.recall, 4)})
+        rows.append(
+            {
+                "join": "nearest",
+                "n": count,
+                "k": _K,
+                "effort": effort,
+                "seconds": seconds,
+                "recall": round(found.recall, 4),
+            }
+        )
     seconds, found = _timed(approximate_delta, texts, alike, Thresholds(0.6, 0.08), k=20)
-    rows.append({"join": "delta", "n": count, "k": 20, "effort": 64, "seconds": seconds, "recall": round(found.recall, 4)})
+    rows.append(
+        {
+            "join": "delta",
+            "n": count,
+            "k": 20,
+            "effort": 64,
+            "seconds": seconds,
+            "recall": round(found.recall, 4),
+        }
+    )
     return rows
 
 
@@ -198,22 +276,45 @@ def _timed(work: Callable[..., Any], *given: Any, **options: Any) -> tuple[float
 def join_machine() -> dict[str, Any]:
     """What the numbers were measured on."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
-    blas = [f"{library['internal_api']} {library['version']} {library.get('architecture', '')}" for library in threadpool_info()]
+    model = next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
+    blas = [
+        f"{library['internal_api']} {library['version']} {library.get('architecture', '')}"
+        for library in threadpool_info()
+    ]
     rates = {
-        f"{threads} threads, {rows} x {columns}": round(rows * columns / seconds_a_product(threads, 384, rows, columns) / 1e6, 1)
+        f"{threads} threads, {rows} x {columns}": round(
+            rows * columns / seconds_a_product(threads, 384, rows, columns) / 1e6, 1
+        )
         for threads in sorted({1, os.cpu_count() or 1})
         for rows, columns in _SHAPES
     }
-    facts = {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__, "blas": blas[:1]}
-    return {**facts, "threads_chosen": best_threads(), "million_pairs_per_s_of_sgemm_at_384": rates, "date": date.today().isoformat()}
+    facts = {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas": blas[:1],
+    }
+    return {
+        **facts,
+        "threads_chosen": best_threads(),
+        "million_pairs_per_s_of_sgemm_at_384": rates,
+        "date": date.today().isoformat(),
+    }
 
 
 def join_bars(rows: list[dict[str, Any]]) -> dict[str, bool]:
     """Which of the bars are reached."""
     large = {row["join"]: row for row in rows if row["n"] == 100_000}
-    reached = {f"share of {row['join']} at {row['n']:,} >= {_BARS['share']}": row["share"] >= _BARS["share"] for row in rows}
+    reached = {
+        f"share of {row['join']} at {row['n']:,} >= {_BARS['share']}": row["share"] >= _BARS["share"]
+        for row in rows
+    }
     if large:
         reached["similar at 100,000 under 45 s"] = large["similar"]["seconds"] < _BARS["similar_s"]
-        reached["delta at 100,000 under 90 s"] = max(large["delta"]["seconds"], large["dense"]["seconds"]) < _BARS["delta_s"]
+        reached["delta at 100,000 under 90 s"] = (
+            max(large["delta"]["seconds"], large["dense"]["seconds"]) < _BARS["delta_s"]
+        )
     return reached

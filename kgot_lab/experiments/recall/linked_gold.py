@@ -1,4 +1,6 @@
-"""How strongly a link from passage to passage hints at gold in a data set: what a walk along links can hope for."""
+"""How strongly a link from passage to passage hints at gold in a data set: what a walk along links can hope
+for.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from kgot_lab.types import Json
 
 @dataclass(frozen=True)
 class LinkedGold:
-    """Shares of pairs of passages that are gold of one question, and how many names and links a gold passage has, on average."""
+    """Shares of pairs of passages that are gold of one question, and how many names and links a gold passage
+    has, on average.
+    """
 
     of_all: float  # of all pairs of passages
     of_linked: float  # of the pairs of which one mentions the other's title
@@ -41,18 +45,25 @@ class LinkedGold:
 
 
 def linked_gold(data: Dataset) -> LinkedGold:
-    """What links by title say of gold in a data set; raises BadInput where nothing is linked to a gold passage of a question with two."""
+    """What links by title say of gold in a data set; raises BadInput where nothing is linked to a gold
+    passage of a question with two.
+    """
     linked = {frozenset((edge.source, edge.target)) for edge in title_graph(data.documents).edges}
     together = {frozenset(pair) for gold in data.qrels.values() for pair in combinations(gold, 2)}
     needed = {id for pair in together for id in pair}
     touching = [pair for pair in linked if pair & needed]
     if not touching:
-        raise BadInput(f"{data.name} has no link at a gold passage of a question with two: nothing can be said of links there")
+        raise BadInput(
+            f"{data.name} has no link at a gold passage of a question with two: nothing can be said of links there"
+        )
     both = len(linked & together)
     return LinkedGold(
         of_all=len(together) / comb(len(data.documents), 2),
         of_linked=both / len(linked),
         of_touching=both / len(touching),
-        names=sum(len(set(capitalised(document.text))) for document in data.documents if document.id in needed) / len(needed),
+        names=sum(
+            len(set(capitalised(document.text))) for document in data.documents if document.id in needed
+        )
+        / len(needed),
         links=len(touching) / len(needed),
     )

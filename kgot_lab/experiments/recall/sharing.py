@@ -1,7 +1,8 @@
-"""The systems of a benchmark shared out among the workers of a Dask client; the receipts are written here, as one process writes them.
+"""The systems of a benchmark shared out among the workers of a Dask client; the receipts are written here, as
+one process writes them.
 
-Workers are sent the data, and the vectors of texts as they lack them: those are computed in one place, here, so that none is computed
-twice and no receipt depends on which worker did what.
+Workers are sent the data, and the vectors of texts as they lack them: those are computed in one place, here,
+so that none is computed twice and no receipt depends on which worker did what.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from kgot_lab.evaluation.receipts import CODE_HASH, additions, fingerprints
 from kgot_lab.evaluation.running import kept_run, question_put, replace_receipt, run_whole, why_again
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.source import embedders_in, source_digest
-from kgot_lab.experiments.recall.filling import WAITED_FOR, Contender, Filled, by_plan, kept_depth, receipt, said_again
+from kgot_lab.experiments.recall.filling import (
+    WAITED_FOR,
+    Contender,
+    Filled,
+    by_plan,
+    kept_depth,
+    receipt,
+    said_again,
+)
 from kgot_lab.experiments.recall.systems import Stages, systems
 from kgot_lab.locking import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
@@ -58,7 +67,9 @@ class VectorLot:
 
 @dataclass(frozen=True)
 class TextsLacking:
-    """What a worker answers that needs the vectors of some texts first, or whose data are too little, or whose code is another."""
+    """What a worker answers that needs the vectors of some texts first, or whose data are too little, or
+    whose code is another.
+    """
 
     texts: tuple[str, ...] = ()
     too_little: str = ""
@@ -72,11 +83,12 @@ def fill_by_workers(
     plan: Plan,
     progress: SharingProgress = lambda done, total, what: None,
 ) -> dict[str, Filled]:
-    """Do what fill does for some data sets, each system on each by a worker of a Dask client; what it tells is told by data set.
+    """Do what fill does for some data sets, each system on each by a worker of a Dask client; what it tells
+    is told by data set.
 
-    Receipts are those of one process but for their last line, which says how long it took there. A system that was stopped begins anew.
-    Ours travel by their names; any other is pickled. Raises BadInput for one that cannot be, and LabError for another error of a worker,
-    or one that has other code than runs here.
+    Receipts are those of one process but for their last line, which says how long it took there. A system
+    that was stopped begins anew. Ours travel by their names; any other is pickled. Raises BadInput for one
+    that cannot be, and LabError for another error of a worker, or one that has other code than runs here.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
     told = {dataset.name: Filled() for dataset, _ in wanted}
@@ -94,7 +106,11 @@ def fill_by_workers(
                 raise TooLittle(made)
             else:
                 told[job.dataset.name].left_out[job.name] = made
-            progress(done, len(jobs), f"{job.name} on {job.dataset.name}{said_again(job.again) if job.again else ''}")
+            progress(
+                done,
+                len(jobs),
+                f"{job.name} on {job.dataset.name}{said_again(job.again) if job.again else ''}",
+            )
     return told
 
 
@@ -111,15 +127,23 @@ class _Job:
     again: str = ""  # why, of one that has a receipt
 
 
-def _left(held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progress: SharingProgress) -> list[_Job]:
-    """The jobs whose receipts are not there, their locks held; they are taken in one order, or two processes could wait for each other."""
+def _left(
+    held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progress: SharingProgress
+) -> list[_Job]:
+    """The jobs whose receipts are not there, their locks held; they are taken in one order, or two processes
+    could wait for each other.
+    """
     left, ours = [], dict[str, Stages]()
     for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
         path, system = receipt(folder, job.dataset, job.name), by_plan(job.system, plan)
         wanted = question_put(job.dataset, job.name, kept_depth(plan)) | {CODE_HASH: source_digest(system)}
         if kept_run(path, system, job.dataset, wanted) is not None:
             continue
-        held.enter_context(one_at_a_time(path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITED_FOR}")))
+        held.enter_context(
+            one_at_a_time(
+                path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITED_FOR}")
+            )
+        )
         if kept_run(path, system, job.dataset, wanted) is None:
             job.again = why_again(path, system, job.dataset)
             job.errand = Errand(job.name, str(wanted[CODE_HASH]), kept_depth(plan), plan)
@@ -127,14 +151,22 @@ def _left(held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progr
             if by_name is not None and source_digest(by_plan(by_name, plan)) == job.errand.code:
                 job.embedder = cast(Embedder, next(iter(embedders_in(system)), _Lent("", "", 0)))
             left.append(job)
-    return [_ready(job, left) for job in sorted(left, key=jobs.index)]  # those of one data set together, whose parts a worker keeps
+    return [
+        _ready(job, left) for job in sorted(left, key=jobs.index)
+    ]  # those of one data set together, whose parts a worker keeps
 
 
 def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
     """A job with what is sent of it; raises BadInput for a system that cannot be sent."""
     if job.embedder is not None:
-        embedders = [each.embedder for each in others if each.dataset is job.dataset and each.embedder and each.embedder.digest]
-        given = job.embedder if job.embedder.digest else next(iter(embedders), job.embedder)  # who needs none shares parts with the others
+        embedders = [
+            each.embedder
+            for each in others
+            if each.dataset is job.dataset and each.embedder and each.embedder.digest
+        ]
+        given = (
+            job.embedder if job.embedder.digest else next(iter(embedders), job.embedder)
+        )  # who needs none shares parts with the others
         job.embedder = given
         job.errand = replace(job.errand, embedder=(given.name, given.digest, given.dimension))
         return job
@@ -145,7 +177,9 @@ def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
         job.errand = replace(job.errand, packed=packed.dumps(by_plan(job.system, job.errand.plan)))
     except Exception as error:
         why = f"{job.name!r} cannot be sent to other processes ({type(error).__name__}: {str(error)[:120]})"
-        raise BadInput(f"{why}; let a function build it there, with the files or connections it needs, or run it without workers") from None
+        raise BadInput(
+            f"{why}; let a function build it there, with the files or connections it needs, or run it without workers"
+        ) from None
     return job
 
 
@@ -153,11 +187,14 @@ def _digest_of(job: _Job) -> str:
     return job.embedder.digest if job.embedder else ""
 
 
-# --- here -------------------------------------------------------------------------------------------------------------
+# --- here
+# -------------------------------------------------------------------------------------------------------------
 
 
 def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
-    """What workers make of each job, as they finish: a run, or why the data are too little; lacking vectors are computed and sent."""
+    """What workers make of each job, as they finish: a run, or why the data are too little; lacking vectors
+    are computed and sent.
+    """
     import distributed
 
     as_completed: Any = distributed.as_completed
@@ -174,7 +211,9 @@ def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
             send(job)
         for future in coming:
             job = sent.pop(future)
-            if future.status in ("lost", "cancelled") and job.lost < _RETRIES:  # what it needed went with a worker
+            if (
+                future.status in ("lost", "cancelled") and job.lost < _RETRIES
+            ):  # what it needed went with a worker
                 job.lost += 1
                 cloud.forget()
                 send(job)
@@ -219,7 +258,9 @@ class _Sent:
         return [self._at((*_whose(job), number), lot) for number, lot in enumerate(known.values())]
 
     def embed(self, job: _Job, texts: tuple[str, ...]) -> None:
-        """Compute the vectors of some texts, if that was not done for another worker, by the call that one process makes."""
+        """Compute the vectors of some texts, if that was not done for another worker, by the call that one
+        process makes.
+        """
         known = self._lots.setdefault(_whose(job), {})
         if texts not in known and job.embedder is not None:
             keys = tuple(text_key(job.embedder.digest, text) for text in texts)
@@ -239,11 +280,14 @@ def _whose(job: _Job) -> tuple[str, str]:
     return job.dataset.name, _digest_of(job)
 
 
-# --- there ------------------------------------------------------------------------------------------------------------
+# --- there
+# ------------------------------------------------------------------------------------------------------------
 
 
 class _NotSent(LabError):
-    """A worker was not sent the vectors of some texts; one of our errors, so that it is not taken for one of the system's own code."""
+    """A worker was not sent the vectors of some texts; one of our errors, so that it is not taken for one of
+    the system's own code.
+    """
 
 
 class _Lent:
@@ -262,17 +306,25 @@ class _Lent:
 
 
 _ALONE = threading.Lock()  # one system at a time in a process, for it is timed
-_HELD: dict[object, tuple[Stages, _Lent]] = {}  # of the data that were searched last: what its systems share is built once
+_HELD: dict[
+    object, tuple[Stages, _Lent]
+] = {}  # of the data that were searched last: what its systems share is built once
 
 
 def run_there(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | TextsLacking:
     """A Dask task: run a system on a data set, or say which texts lack a vector."""
     with _ALONE:
         try:
-            system = _unpacked(errand) if errand.embedder is None else by_plan(_ours(errand, dataset, lots), errand.plan)
+            system = (
+                _unpacked(errand)
+                if errand.embedder is None
+                else by_plan(_ours(errand, dataset, lots), errand.plan)
+            )
             if errand.embedder is not None and source_digest(system) != errand.code:
                 return TextsLacking(other_code=source_digest(system))
-            return run_whole(system, dataset, code=errand.code, name=errand.system, keep=errand.keep, ties=errand.plan.ties)
+            return run_whole(
+                system, dataset, code=errand.code, name=errand.system, keep=errand.keep, ties=errand.plan.ties
+            )
         except _NotSent as lacking:
             return TextsLacking(lacking.args[0])
         except TooLittle as error:

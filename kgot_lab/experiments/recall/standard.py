@@ -1,4 +1,6 @@
-"""The standard sets: questions that others have answered too, beside what they published, by kind of question, and without titles."""
+"""The standard sets: questions that others have answered too, beside what they published, by kind of
+question, and without titles.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,16 @@ STANDARD = (
     *("musique-498", "musique-498-untitled", "musique-498-mixed", "musique-498-steps"),
     *("hotpotqa", "hotpotqa-untitled", "musique", "musique-untitled"),
 )
-STANDARD_SYSTEMS = ("bm25", "embeddings", BASELINE, "pagerank, titles", "follow, names only", "follow, sentences", TRAIL, NO_LINKS)
+STANDARD_SYSTEMS = (
+    "bm25",
+    "embeddings",
+    BASELINE,
+    "pagerank, titles",
+    "follow, names only",
+    "follow, sentences",
+    TRAIL,
+    NO_LINKS,
+)
 STANDARD_PLAN = Plan(BASELINE, measures=("recall@1", "recall@2", "recall@5", "all@5"), expected=TRAIL)
 _DEEP = 10  # hits kept
 _LOCKED = "locked"
@@ -46,7 +57,8 @@ class PublishedFigure:
     over: str  # which passages
 
 
-# HippoRAG 2 (Gutiérrez et al. 2025) with its baselines, PropRAG and BridgeRAG as these report them for the same thousand questions.
+# HippoRAG 2 (Gutiérrez et al. 2025) with its baselines, PropRAG and BridgeRAG as these report them for the
+# same thousand questions.
 FIGURES = (
     PublishedFigure("2wiki-1000", "BM25", 0.653, "none", "6,119"),
     PublishedFigure("2wiki-1000", "NV-Embed-v2", 0.765, "7B embedder", "6,119"),
@@ -62,9 +74,13 @@ FIGURES = (
 
 
 def measure_standard(
-    folder: Path, embedder: Embedder, progress: BenchmarkProgress = lambda done, total, what: None, names: Sequence[str] = STANDARD
+    folder: Path,
+    embedder: Embedder,
+    progress: BenchmarkProgress = lambda done, total, what: None,
+    names: Sequence[str] = STANDARD,
 ) -> list[Report]:
-    """Run STANDARD_SYSTEMS on the standard sets into receipts, with the published rival beside them, and report what the folder holds.
+    """Run STANDARD_SYSTEMS on the standard sets into receipts, with the published rival beside them, and
+    report what the folder holds.
 
     `progress(done, total, what)` counts systems. Raises what `fill` raises.
     """
@@ -85,8 +101,11 @@ def measure_standard(
     return derive(folder, load_dataset)
 
 
-def standard_tables(reports: Sequence[Report], crossed: Mapping[str, Mapping[str, float]] | None = None) -> list[Grid]:
-    """The tables: recall of each system by set, by kind of question, paired differences, and published figures.
+def standard_tables(
+    reports: Sequence[Report], crossed: Mapping[str, Mapping[str, float]] | None = None
+) -> list[Grid]:
+    """The tables: recall of each system by set, by kind of question, paired differences, and published
+    figures.
 
     `crossed`: recall@5 of develop questions by scorers that were not learnt on them, by data set.
     """
@@ -95,17 +114,28 @@ def standard_tables(reports: Sequence[Report], crossed: Mapping[str, Mapping[str
     if crossed and "2wiki-1000" in by_name:
         grids.append(_beside_rival(by_name["2wiki-1000"], crossed["2wiki-1000"]))
     grids += [_by_kind(by_name[name]) for name in ("2wiki-1000", "musique-498") if name in by_name]
-    return [*grids, _beside(by_name), _given_away([by_name[name].dataset for name in WITH_TITLES if name in by_name])]
+    return [
+        *grids,
+        _beside(by_name),
+        _given_away([by_name[name].dataset for name in WITH_TITLES if name in by_name]),
+    ]
 
 
 def _reached(reports: Mapping[str, Report], part: str) -> Grid:
     rows = []
     for name, report in reports.items():
-        cells = [Cell(name), Cell(str(report.row(BASELINE, part=part).n)), Cell(f"{len(report.dataset.documents):,}")]
+        cells = [
+            Cell(name),
+            Cell(str(report.row(BASELINE, part=part).n)),
+            Cell(f"{len(report.dataset.documents):,}"),
+        ]
         means = {system: report.row(system, part=part).mean for system in STANDARD_SYSTEMS}
         cells += [Cell(decimal(mean), mean == max(means.values())) for mean in means.values()]
         row = report.row(TRAIL, part=part)
-        cells += [Cell(f"{decimal(row.low)} to {decimal(row.high)}"), Cell(decimal(report.row(TRAIL, "all@5", part).mean))]
+        cells += [
+            Cell(f"{decimal(row.low)} to {decimal(row.high)}"),
+            Cell(decimal(report.row(TRAIL, "all@5", part).mean)),
+        ]
         rows.append(tuple(cells))
     what = "questions that nothing was tuned or learnt on" if part == _LOCKED else f"{part} questions"
     columns = ("set", "questions", "passages", *STANDARD_SYSTEMS, f"95 % of {TRAIL}", f"{TRAIL}, all@5")
@@ -126,8 +156,12 @@ def _differences(reports: Mapping[str, Report]) -> Grid:
     return Grid(f"{TRAIL} minus others, locked questions", columns, tuple(rows))
 
 
-def paired(report: Report, system: str, other: str, measure: str, part: str) -> tuple[Estimate, float, tuple[int, int, int]]:
-    """The mean paired difference of two systems, with its interval over groups, p, and wins, ties and losses; p is not corrected."""
+def paired(
+    report: Report, system: str, other: str, measure: str, part: str
+) -> tuple[Estimate, float, tuple[int, int, int]]:
+    """The mean paired difference of two systems, with its interval over groups, p, and wins, ties and losses;
+    p is not corrected.
+    """
     ids = query_parts(report.dataset)[part]
     scores = {name: report.scores[name].only(ids) for name in (other, system)}
     row = compare(scores, other, measure, groups=report.dataset.groups)[system]
@@ -135,7 +169,9 @@ def paired(report: Report, system: str, other: str, measure: str, part: str) -> 
 
 
 def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
-    """The paired difference to the published rival on locked questions, on develop questions crossed, and on both, also by kind."""
+    """The paired difference to the published rival on locked questions, on develop questions crossed, and on
+    both, also by kind.
+    """
     rival = report.scores[RIVAL].per_query("recall@5")
     reached = report.scores[TRAIL].per_query("recall@5")
     locked = {query: reached[query] for query in query_parts(report.dataset)[_LOCKED]}
@@ -143,14 +179,29 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
     for what, own in (("locked", locked), ("develop, crossed", crossed), ("both", {**locked, **crossed})):
         kinds = {report.dataset.types[query] for query in own} if what == "both" else set()
         for kind in ("", *sorted(kinds)):
-            some = [query.id for query in report.dataset.queries if query.id in own and kind in ("", report.dataset.types[query.id])]
-            gaps, groups = [own[query] - rival[query] for query in some], [report.dataset.groups.get(query, query) for query in some]
+            some = [
+                query.id
+                for query in report.dataset.queries
+                if query.id in own and kind in ("", report.dataset.types[query.id])
+            ]
+            gaps, groups = (
+                [own[query] - rival[query] for query in some],
+                [report.dataset.groups.get(query, query) for query in some],
+            )
             gap = grouped_interval(gaps, groups)
             means = (decimal(float(np.mean([values[query] for query in some]))) for values in (own, rival))
-            spans = (signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", told_p(grouped_p(gaps, groups)))
+            spans = (
+                signed(gap.mean),
+                f"{signed(gap.low)} to {signed(gap.high)}",
+                told_p(grouped_p(gaps, groups)),
+            )
             rows.append(tuple(map(Cell, (what + f": {kind}" * bool(kind), str(len(some)), *means, *spans))))
     columns = ("questions", "number", TRAIL, RIVAL, "difference", "95 %", "p")
-    return Grid(f"{TRAIL} minus {RIVAL} on 2wiki-1000, recall@5; crossed: learnt on one half, measured on the other", columns, tuple(rows))
+    return Grid(
+        f"{TRAIL} minus {RIVAL} on 2wiki-1000, recall@5; crossed: learnt on one half, measured on the other",
+        columns,
+        tuple(rows),
+    )
 
 
 def _by_kind(report: Report) -> Grid:
@@ -169,7 +220,17 @@ def _by_kind(report: Report) -> Grid:
 
 
 def _beside(reports: Mapping[str, Report]) -> Grid:
-    rows = [(figure.dataset, f"{figure.system} (published)", decimal(figure.recall), "", figure.models, figure.over) for figure in FIGURES]
+    rows = [
+        (
+            figure.dataset,
+            f"{figure.system} (published)",
+            decimal(figure.recall),
+            "",
+            figure.models,
+            figure.over,
+        )
+        for figure in FIGURES
+    ]
     for name in ("2wiki-1000", "musique-498"):
         for system in (BASELINE, "follow, sentences", TRAIL, RIVAL):
             if name in reports and system in reports[name].scores:
@@ -177,21 +238,44 @@ def _beside(reports: Mapping[str, Report]) -> Grid:
                 whose = "their run, our scoring" if system == RIVAL else "ours"
                 models = "7B embedder, 70B model, 8B reranker" if system == RIVAL else "22M embedder"
                 span = f"{decimal(row.low)} to {decimal(row.high)}"
-                rows.append((name, f"{system} ({whose})", decimal(row.mean), span, models, f"{len(reports[name].dataset.documents):,}"))
+                rows.append(
+                    (
+                        name,
+                        f"{system} ({whose})",
+                        decimal(row.mean),
+                        span,
+                        models,
+                        f"{len(reports[name].dataset.documents):,}",
+                    )
+                )
     rows.sort(key=lambda row: (row[0], row[2]))
     columns = ("set", "system", "recall@5", "95 %", "models", "passages")
-    return Grid("recall@5 beside published figures, all questions", columns, tuple(tuple(map(Cell, row)) for row in rows))
+    return Grid(
+        "recall@5 beside published figures, all questions",
+        columns,
+        tuple(tuple(map(Cell, row)) for row in rows),
+    )
 
 
 def _given_away(datasets: Sequence[Dataset]) -> Grid:
-    """How much the making of a set gives away: gold passages and the others that no other mentions by its title and that mention none."""
+    """How much the making of a set gives away: gold passages and the others that no other mentions by its
+    title and that mention none.
+    """
     rows = []
     for dataset in datasets:
         graph = title_graph(dataset.documents)
-        linked = {graph.ids[row] for row in np.unique(np.concatenate([graph.sources, graph.targets])).tolist()}
+        linked = {
+            graph.ids[row] for row in np.unique(np.concatenate([graph.sources, graph.targets])).tolist()
+        }
         gold = {id for grades in dataset.qrels.values() for id, grade in grades.items() if grade > 0}
         others = [document.id for document in dataset.documents if document.id not in gold]
         isolated = [sum(id not in linked for id in some) / len(some) for some in (sorted(gold), others)]
-        rows.append((dataset.name, f"{len(gold):,}", f"{isolated[0]:.0%}", f"{len(others):,}", f"{isolated[1]:.0%}"))
+        rows.append(
+            (dataset.name, f"{len(gold):,}", f"{isolated[0]:.0%}", f"{len(others):,}", f"{isolated[1]:.0%}")
+        )
     columns = ("set", "gold passages", "isolated", "other passages", "isolated")
-    return Grid("passages that name no other by its title and are named by none", columns, tuple(tuple(map(Cell, row)) for row in rows))
+    return Grid(
+        "passages that name no other by its title and are named by none",
+        columns,
+        tuple(tuple(map(Cell, row)) for row in rows),
+    )

@@ -1,4 +1,6 @@
-"""Synthetic passages of any number, with answers planted in them: to see how time and memory grow, not how well a lane finds."""
+"""Synthetic passages of any number, with answers planted in them: to see how time and memory grow, not how
+well a lane finds.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.types import Document, Query
 
-_SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"]  # no e and no s: no stop word, no ending to stem
+_SYLLABLES = [
+    consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"
+]  # no e and no s: no stop word, no ending to stem
 _VOCABULARY = 50_000  # words that passages are filled with
 _WORDS = 32  # of them in a passage
 _RARE = 2  # words of a query that only its first passage has together
@@ -21,15 +25,21 @@ _CHUNK = 10_000  # passages made at a time: what is held besides the passages th
 
 
 def synthetic(n: int, queries: int = 50, seed: int = 0) -> Dataset:
-    """n passages whose words follow Zipf's law, some of which name the title of another, and queries with two relevant passages each.
+    """n passages whose words follow Zipf's law, some of which name the title of another, and queries with two
+    relevant passages each.
 
-    The first shares both rare words of the query (two other passages have one of them each); the second shares no rare word, but the
-    first names its title. The same numbers give the same data. Raises BadInput for fewer than four passages a query.
+    The first shares both rare words of the query (two other passages have one of them each); the second
+    shares no rare word, but the first names its title. The same numbers give the same data. Raises BadInput
+    for fewer than four passages a query.
     """
     if queries < 1 or n < 4 * queries:
-        raise BadInput(f"synthetic() takes at least one query and four passages a query; {queries} and {n} were asked for")
+        raise BadInput(
+            f"synthetic() takes at least one query and four passages a query; {queries} and {n} were asked for"
+        )
     chance = np.random.default_rng(seed)
-    planted = chance.choice(n, size=(queries, 4), replace=False).tolist()  # first, second, and two with one rare word each
+    planted = chance.choice(
+        n, size=(queries, 4), replace=False
+    ).tolist()  # first, second, and two with one rare word each
     extra: dict[int, list[str]] = {}
     asked = []
     for number, (first, second, one, other) in enumerate(planted):
@@ -38,17 +48,28 @@ def synthetic(n: int, queries: int = 50, seed: int = 0) -> Dataset:
         common = " ".join(word(int(rank)) for rank in chance.integers(20, 2_000, size=4))
         asked.append(Query(f"{' '.join(rare)} {common}", f"q{number}"))
     words = np.array([word(rank) for rank in range(_VOCABULARY)], object)
-    documents = tuple(chain.from_iterable(_passages(n, start, chance, words, extra) for start in range(0, n, _CHUNK)))
-    qrels = {query.id: {_id(first): 1, _id(second): 1} for query, (first, second, _, _) in zip(asked, planted, strict=True)}
+    documents = tuple(
+        chain.from_iterable(_passages(n, start, chance, words, extra) for start in range(0, n, _CHUNK))
+    )
+    qrels = {
+        query.id: {_id(first): 1, _id(second): 1}
+        for query, (first, second, _, _) in zip(asked, planted, strict=True)
+    }
     return Dataset(f"synthetic-{n}", documents, tuple(asked), qrels)
 
 
 def _passages(
-    n: int, start: int, chance: np.random.Generator, words: NDArray[np.object_], extra: Mapping[int, list[str]]
+    n: int,
+    start: int,
+    chance: np.random.Generator,
+    words: NDArray[np.object_],
+    extra: Mapping[int, list[str]],
 ) -> Iterator[Document]:
     size = min(_CHUNK, n - start)
     texts = words[zipf(chance, (size, _WORDS))].tolist()
-    named = (n * chance.random(size) ** 2).astype(np.int64).tolist()  # squared: the first titles are named most, as hubs are
+    named = (
+        (n * chance.random(size) ** 2).astype(np.int64).tolist()
+    )  # squared: the first titles are named most, as hubs are
     for row, (text, other) in enumerate(zip(texts, named, strict=True)):
         number = start + row
         ours = [title(other)] if other != number else []
@@ -69,7 +90,9 @@ def word(number: int) -> str:
 
 
 def title(number: int) -> str:
-    """The title of a passage: a given name that some share and a family name that up to a thousand share, together its own."""
+    """The title of a passage: a given name that some share and a family name that up to a thousand share,
+    together its own.
+    """
     given, family = number % 1_000, number // 1_000
     return f"{word(given).capitalize()}na {word(family).capitalize()}ro"
 
@@ -79,9 +102,11 @@ def _id(number: int) -> str:
 
 
 class SyntheticVectors:
-    """Vectors by feature hashing (Weinberger et al. 2009): every word adds or takes 1 at a few places that its SHA-256 names.
+    """Vectors by feature hashing (Weinberger et al. 2009): every word adds or takes 1 at a few places that
+    its SHA-256 names.
 
-    They stand in for an embedder's where only size matters: texts with words in common lie close, nothing more is meant.
+    They stand in for an embedder's where only size matters: texts with words in common lie close, nothing
+    more is meant.
     """
 
     def __init__(self, dimension: int = 384) -> None:

@@ -44,7 +44,9 @@ TURNS_DELTA = replace(TURNS, computed=(DELTA,))
 
 @dataclass(frozen=True, eq=False)
 class ByPlan:
-    """A system that is tuned by the plan of a benchmark: for its primary measure, with its margin; without a plan by ours."""
+    """A system that is tuned by the plan of a benchmark: for its primary measure, with its margin; without a
+    plan by ours.
+    """
 
     build: Callable[[Plan], Stage]
 
@@ -53,14 +55,16 @@ class ByPlan:
 
 
 def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -> Stages:
-    """What builds each system for a data set, by a short name; parts that several of them share are built once.
+    """What builds each system for a data set, by a short name; parts that several of them share are built
+    once.
 
-    `vectors` is by default MiniLM, and may be a name that embedder_named() takes; those of the queries are computed when the first part
-    that needs it is built, so that no search waits for them. `data` may be a name or a folder too. Raises what embedder_named() does, and
-    BadInput for what is no data set or no embedder.
-    Every lane has real input: there is no dimension filter and no intent lane, since no bundled data set has dimensions or intents, and
-    the graph of a language model only where the data hold its triples, and delta edges only where the data hold them. What is tuned is
-    tuned on develop queries, in two halves crossed.
+    `vectors` is by default MiniLM, and may be a name that embedder_named() takes; those of the queries are
+    computed when the first part that needs it is built, so that no search waits for them. `data` may be a
+    name or a folder too. Raises what embedder_named() does, and BadInput for what is no data set or no
+    embedder. Every lane has real input: there is no dimension filter and no intent lane, since no bundled
+    data set has dimensions or intents, and the graph of a language model only where the data hold its
+    triples, and delta edges only where the data hold them. What is tuned is tuned on develop queries, in two
+    halves crossed.
     """
     dataset = opened_data(data)
     given = embedder_named(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
@@ -71,9 +75,15 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "fts5": lambda: parts.fts5,
         "bm25": lambda: parts.words,
         "embeddings": lambda: parts.meaning,
-        "static vectors": lambda: meaning(dataset.documents, embedder("wordllama"), name="embeddings(wordllama)"),
-        "lsa": lambda: meaning(dataset.documents, embedder("lsa", documents=dataset.documents), name="embeddings(lsa)"),
-        "infonce": lambda: meaning(dataset.documents, embedder("infonce", documents=dataset.documents), name="embeddings(infonce)"),
+        "static vectors": lambda: meaning(
+            dataset.documents, embedder("wordllama"), name="embeddings(wordllama)"
+        ),
+        "lsa": lambda: meaning(
+            dataset.documents, embedder("lsa", documents=dataset.documents), name="embeddings(lsa)"
+        ),
+        "infonce": lambda: meaning(
+            dataset.documents, embedder("infonce", documents=dataset.documents), name="embeddings(infonce)"
+        ),
         "sentences": lambda: parts.sentences,
         "graph boost only": lambda: parts.around,
         "jaccard": lambda: parts.jaccard,
@@ -90,14 +100,20 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "pass-through": lambda: traverse(parts.names, parts.convex, walk=Walk(rest=True)),
         "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=TURNS),
         "pagerank, titles": lambda: parts.pagerank,
-        "pagerank, names": lambda: parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.called)),
+        "pagerank, names": lambda: (
+            parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.called))
+        ),
         "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.words),
         "pagerank + bm25, convex": lambda: weighted((0.7, parts.pagerank), (0.3, parts.words)),
         "follow": lambda: parts.convex >> parts.follow,
         "follow, sentences": lambda: parts.with_sentences >> parts.follow,
-        "control: titles shuffled": lambda: parts.convex >> pagerank(shuffled(parts.titles), first_hits(5), parts.seeds),
+        "control: titles shuffled": lambda: (
+            parts.convex >> pagerank(shuffled(parts.titles), first_hits(5), parts.seeds)
+        ),
         "control: names shuffled": lambda: parts.convex >> follow(*parts.own, graph=shuffled(parts.names)),
-        "control: no links": lambda: parts.convex >> follow(*parts.own, Reach(title=0, shared=0, repeated=0), graph=parts.names),
+        "control: no links": lambda: (
+            parts.convex >> follow(*parts.own, Reach(title=0, shared=0, repeated=0), graph=parts.names)
+        ),
         "trail": lambda: trail(*parts.own),
         "control: trail, no links": lambda: trail(*parts.own, learnt_scorer(WITHOUT_LINKS)),
         "follow, titles only": lambda: parts.convex >> follow(*parts.own, Reach(shared=0), graph=parts.names),
@@ -108,17 +124,29 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         made["gate"] = ByPlan(lambda plan: parts.gated(_equal, plan, "gate"))
         made["gate, rrf"] = ByPlan(lambda plan: parts.gated(_by_rank, plan, "gate with rrf"))
     if dataset.triples:
-        made["pagerank, triples"] = lambda: parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
-        made["follow, triples"] = lambda: parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
+        made["pagerank, triples"] = lambda: (
+            parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
+        )
+        made["follow, triples"] = lambda: (
+            parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
+        )
     if dataset.isomorphic:
-        made["neighbours, turns + delta"] = lambda: traverse(parts.delta, parts.convex, walk=TURNS_DELTA, through_hubs=False)
-        made["pagerank, titles + delta"] = lambda: parts.convex >> pagerank(parts.delta, first_hits(5), parts.seeds)
-        made["control: delta shuffled"] = lambda: traverse(parts.delta_shuffled, parts.convex, walk=TURNS_DELTA, through_hubs=False)
+        made["neighbours, turns + delta"] = lambda: traverse(
+            parts.delta, parts.convex, walk=TURNS_DELTA, through_hubs=False
+        )
+        made["pagerank, titles + delta"] = lambda: (
+            parts.convex >> pagerank(parts.delta, first_hits(5), parts.seeds)
+        )
+        made["control: delta shuffled"] = lambda: traverse(
+            parts.delta_shuffled, parts.convex, walk=TURNS_DELTA, through_hubs=False
+        )
     return made
 
 
 def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEFORE) -> list[Json]:
-    """What the gate of each fusion admits by a plan when it is tuned on either half of the develop queries, and on all of them."""
+    """What the gate of each fusion admits by a plan when it is tuned on either half of the develop queries,
+    and on all of them.
+    """
     parts = _Parts(dataset, vectors)
     first, second = halves(dataset)
     tuned_on = {"one half": first, "the other half": second, "both": dataset.develop}
@@ -127,19 +155,26 @@ def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEF
         for name, part in tuned_on.items():
             admission = admitted(parts.lanes, fuse, part, plan.margin, plan.primary)
             trials = [asdict(trial) for trial in admission.trials]
-            decided.append({"fusion": fusion, "tuned on": name, "admitted": admission.admitted, "trials": trials})
+            decided.append(
+                {"fusion": fusion, "tuned on": name, "admitted": admission.admitted, "trials": trials}
+            )
     return decided
 
 
 def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
-    """A control: the same nodes and edge types, each edge with the target of another one of its type, so that all degrees stay."""
+    """A control: the same nodes and edge types, each edge with the target of another one of its type, so that
+    all degrees stay.
+    """
     targets: dict[str, list[str]] = {}
     for edge in graph.edges:
         targets.setdefault(edge.type, []).append(edge.target)
     chance = random.Random(seed)
     for some in targets.values():
         chance.shuffle(some)
-    edges = [Edge(edge.source, edge.type, targets[edge.type].pop(), key=str(number)) for number, edge in enumerate(graph.edges)]
+    edges = [
+        Edge(edge.source, edge.type, targets[edge.type].pop(), key=str(number))
+        for number, edge in enumerate(graph.edges)
+    ]
     return PropertyGraph.of(graph.nodes, edges)
 
 
@@ -227,7 +262,8 @@ class _Parts:
     def named_by_triples(self) -> PropertyGraph:
         triples = self._dataset.triples
         held = {
-            id: {compared_name(end) for triple in some for end in (triple.subject, triple.object)} - {""} for id, some in triples.items()
+            id: {compared_name(end) for triple in some for end in (triple.subject, triple.object)} - {""}
+            for id, some in triples.items()
         }
         return name_graph(self._documents, lambda document: held.get(document.id, ()))
 
@@ -241,7 +277,9 @@ class _Parts:
 
     @cached_property
     def near(self) -> Seeds:
-        return nearest_triples([triple for some in self._dataset.triples.values() for triple in some], self._minilm)
+        return nearest_triples(
+            [triple for some in self._dataset.triples.values() for triple in some], self._minilm
+        )
 
     # fusions and walks
 
@@ -267,15 +305,25 @@ class _Parts:
 
     def tuned(self, plan: Plan) -> Stage:
         """The convex fusion of both lanes with the weights that do best by the plan."""
-        return cross_fitted(self._dataset, lambda part: best_weight(self.meaning, self.words, part, plan.primary), "tuned convex")
+        return cross_fitted(
+            self._dataset,
+            lambda part: best_weight(self.meaning, self.words, part, plan.primary),
+            "tuned convex",
+        )
 
     def gated(self, fuse: Callable[[Sequence[Stage]], Stage], plan: Plan, name: str) -> Stage:
         """The lanes that the gate admits by the plan, fused."""
-        return cross_fitted(self._dataset, lambda part: admitted(self.lanes, fuse, part, plan.margin, plan.primary).stage, name)
+        return cross_fitted(
+            self._dataset,
+            lambda part: admitted(self.lanes, fuse, part, plan.margin, plan.primary).stage,
+            name,
+        )
 
     @cached_property
     def six(self) -> dict[str, Stage]:
-        """The seven mechanisms of KG-OS without the dimension filter, for which these data have no input (decision C-O16)."""
+        """The seven mechanisms of KG-OS without the dimension filter, for which these data have no input
+        (decision C-O16).
+        """
         return {
             "like": self.like,
             "fts5": self.fts5,

@@ -22,13 +22,16 @@ _GRID = tuple(step / 10 for step in range(11))  # the weights tried; at 0 and 1 
 
 
 def cross_fitted(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
-    """A stage that is fitted, for each half of the develop queries, on the other half, and for every other query on all of them.
+    """A stage that is fitted, for each half of the develop queries, on the other half, and for every other
+    query on all of them.
 
     The halves go by the hash of the query's id. Raises BadInput for fewer than four develop queries.
     """
     first, second = halves(dataset)
     for_first, for_second, for_others = fit(second), fit(first), fit(dataset.develop)
-    fitted = {query.id: for_first for query in first.queries} | {query.id: for_second for query in second.queries}
+    fitted = {query.id: for_first for query in first.queries} | {
+        query.id: for_second for query in second.queries
+    }
     said = "; ".join(dict.fromkeys(stage.name for stage in (for_first, for_second, for_others)))
 
     def step(ranking: Ranking) -> Ranking:
@@ -40,9 +43,14 @@ def cross_fitted(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -
 def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
     """The develop queries in two halves by the hash of their ids; raises BadInput for fewer than four."""
     develop = dataset.develop
-    ids = sorted((query.id for query in develop.queries), key=lambda id: hashlib.sha256(f"half {id}".encode()).hexdigest())
+    ids = sorted(
+        (query.id for query in develop.queries),
+        key=lambda id: hashlib.sha256(f"half {id}".encode()).hexdigest(),
+    )
     if len(ids) < FEWEST:
-        raise BadInput(f"{dataset.name} has {len(ids)} develop queries; tuning in two halves takes at least {FEWEST}")
+        raise BadInput(
+            f"{dataset.name} has {len(ids)} develop queries; tuning in two halves takes at least {FEWEST}"
+        )
     return develop.only(ids[: len(ids) // 2]), develop.only(ids[len(ids) // 2 :])
 
 
@@ -58,18 +66,28 @@ def mean_score(part: Dataset, measure: str) -> Callable[[Stage], float]:
 
 
 def best_weight(first: Stage, second: Stage, part: Dataset, measure: str = _PRIMARY) -> Stage:
-    """The convex fusion of two lanes with the weight that does best on a data set; of equal ones the one nearest to a half."""
+    """The convex fusion of two lanes with the weight that does best on a data set; of equal ones the one
+    nearest to a half.
+    """
     known = _remembering({"first": first, "second": second})
     reached = mean_score(part, measure)
-    found = {weight: reached(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID}
+    found = {
+        weight: reached(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID
+    }
     weight = max(found, key=lambda weight: (found[weight], -abs(weight - 0.5)))
     return weighted((weight, first), (round(1 - weight, 1), second))
 
 
 def admitted(
-    lanes: Mapping[str, Stage], fuse: Callable[[Sequence[Stage]], Stage], part: Dataset, margin: float = MARGIN, measure: str = _PRIMARY
+    lanes: Mapping[str, Stage],
+    fuse: Callable[[Sequence[Stage]], Stage],
+    part: Dataset,
+    margin: float = MARGIN,
+    measure: str = _PRIMARY,
 ) -> Admission:
-    """What the gate lets into a fusion on the queries of a data set; the pipeline is made of the lanes themselves."""
+    """What the gate lets into a fusion on the queries of a data set; the pipeline is made of the lanes
+    themselves.
+    """
     decided = gate(_remembering(lanes), fuse, mean_score(part, measure), margin=margin)
     chosen = [lanes[name] for name in decided.admitted]
     return Admission(chosen[0] if len(chosen) == 1 else fuse(chosen), decided.trials, decided.margin)

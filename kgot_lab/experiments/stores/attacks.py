@@ -1,7 +1,7 @@
 """Attacks on a store by statements, in its own language, the way a hostile or confused model would.
 
-Every attack must be refused, or have no effect: the graph is as it was, nothing of the host is in the rows, nobody connected to the
-host's server, and the next statement is right.
+Every attack must be refused, or have no effect: the graph is as it was, nothing of the host is in the rows,
+nobody connected to the host's server, and the next statement is right.
 """
 
 from __future__ import annotations
@@ -30,8 +30,15 @@ _SECONDS = 1.0  # an attack may take
 _AMPLE = 120.0  # and the statement after it, which must succeed on a busy computer too
 PATIENCE = 12.0  # seconds until a runaway must be over, a new worker or connection included
 _GRAPH = Diff(
-    added_nodes=(Node("Ada", ("Person",), {"age": 36}), Node("London", ("City",)), *(Node(f"n{n}") for n in range(60))),
-    added_edges=(Edge("Ada", "livesIn", "London"), *(Edge(f"n{n}", "next", f"n{m}") for n in range(60) for m in range(n + 1, 60, 3))),
+    added_nodes=(
+        Node("Ada", ("Person",), {"age": 36}),
+        Node("London", ("City",)),
+        *(Node(f"n{n}") for n in range(60)),
+    ),
+    added_edges=(
+        Edge("Ada", "livesIn", "London"),
+        *(Edge(f"n{n}", "next", f"n{m}") for n in range(60) for m in range(n + 1, 60, 3)),
+    ),
 )
 ATTACKS = {
     "cypher_embedded": HOSTILE_CYPHER,
@@ -51,7 +58,9 @@ _NEXT = {
 
 @contextmanager
 def host() -> Iterator[tuple[dict[str, str], list[object]]]:
-    """Places that an attack should not reach: a file with a secret, one that is not there yet, and a server that counts who comes."""
+    """Places that an attack should not reach: a file with a secret, one that is not there yet, and a server
+    that counts who comes.
+    """
     connected: list[object] = []
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -67,7 +76,14 @@ def host() -> Iterator[tuple[dict[str, str], list[object]]]:
         threading.Thread(target=count, daemon=True).start()
         secret, out = Path(folder) / "secret.csv", Path(folder) / "out"
         secret.write_text(f"{SECRET},1\n")
-        yield {"SECRET_FILE": str(secret), "OUT_FILE": str(out), "HOST_URL": f"http://127.0.0.1:{server.getsockname()[1]}/x"}, connected
+        yield (
+            {
+                "SECRET_FILE": str(secret),
+                "OUT_FILE": str(out),
+                "HOST_URL": f"http://127.0.0.1:{server.getsockname()[1]}/x",
+            },
+            connected,
+        )
         server.shutdown(socket.SHUT_RDWR)
 
 

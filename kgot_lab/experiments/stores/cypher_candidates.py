@@ -1,4 +1,6 @@
-"""The embedded Cypher engines on trial, each behind the same few calls, used as its own package means it to be used."""
+"""The embedded Cypher engines on trial, each behind the same few calls, used as its own package means it to
+be used.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class CypherCandidate(Protocol):
     attacks: ClassVar[Mapping[str, str]]  # what a reader should not be able to do; PATH stands for a file
 
     def __init__(self, path: Path, *, reading: bool = False) -> None: ...
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]: ...
+    def run(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False
+    ) -> list[_Row]: ...
     def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None: ...
     def close(self) -> None: ...
 
@@ -44,15 +48,22 @@ class ArcadeCandidate:
     def __init__(self, path: Path, *, reading: bool = False) -> None:
         import arcadedb_embedded as arcadedb
 
-        options = {"heap_size": "1g", "jvm_args": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -XX:ErrorFile=/dev/null"}
+        options = {
+            "heap_size": "1g",
+            "jvm_args": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -XX:ErrorFile=/dev/null",
+        }
         factory = arcadedb.DatabaseFactory(str(path / "arcadedb"), jvm_kwargs=options)
         self._db = factory.open() if factory.exists() else factory.create()
         self._reading = reading
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
+    def run(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False
+    ) -> list[_Row]:
         arguments = [dict(parameters)] if parameters else []
         if reading or self._reading:
-            return [tuple(row.values()) for row in self._db.query("opencypher", statement, *arguments).to_list()]
+            return [
+                tuple(row.values()) for row in self._db.query("opencypher", statement, *arguments).to_list()
+            ]
         with self._db.transaction():
             found = self._db.command("opencypher", statement, *arguments)
             return [tuple(row.values()) for row in found.to_list()] if found is not None else []
@@ -66,7 +77,9 @@ class ArcadeCandidate:
             rids = batch.create_vertices(label, [{"id": id, **properties} for id, properties in nodes])
             at = dict(zip((id for id, _ in nodes), rids, strict=True))
             for relation, pairs in links.items():
-                batch.new_edges([at[source] for source, _ in pairs], relation, [at[target] for _, target in pairs])
+                batch.new_edges(
+                    [at[source] for source, _ in pairs], relation, [at[target] for _, target in pairs]
+                )
         schema.create_property(label, "id", "STRING")
         schema.create_index(label, ["id"])
 
@@ -79,7 +92,9 @@ class KGLite:
 
     package: ClassVar[str] = "kglite"
     folders: ClassVar[tuple[str, ...]] = ("kglite",)
-    note: ClassVar[str] = "in memory with a write-ahead log; every node gets a title, name and type; the first label cannot be changed"
+    note: ClassVar[str] = (
+        "in memory with a write-ahead log; every node gets a title, name and type; the first label cannot be changed"
+    )
     attacks: ClassVar[Mapping[str, str]] = _ATTACKS
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
@@ -89,16 +104,22 @@ class KGLite:
         if reading:
             self._graph.read_only(True)
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
+    def run(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False
+    ) -> list[_Row]:
         found = self._graph.cypher(statement, params=dict(parameters or {}))
         return [tuple(row.values()) for row in found.to_list()]
 
     def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None:
         import pandas as pd
 
-        self._graph.add_nodes(pd.DataFrame([{"id": id, **properties} for id, properties in nodes]), label, "id")
+        self._graph.add_nodes(
+            pd.DataFrame([{"id": id, **properties} for id, properties in nodes]), label, "id"
+        )
         for relation, pairs in links.items():
-            self._graph.add_relationships(pd.DataFrame(pairs, columns=["s", "t"]), relation, label, "s", label, "t")
+            self._graph.add_relationships(
+                pd.DataFrame(pairs, columns=["s", "t"]), relation, label, "s", label, "t"
+            )
 
     def close(self) -> None:
         self._graph.close()
@@ -127,28 +148,46 @@ class Ladybug:
         for statement in (("CREATE GRAPH g ANY",) if fresh else ()) + ("USE GRAPH g",):
             self._connection.execute(statement)
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
-        found = self._connection.execute(re.sub(r"\bid\b(?=[:,) =<}\]]|$)", "name", statement), dict(parameters or {}))
+    def run(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False
+    ) -> list[_Row]:
+        found = self._connection.execute(
+            re.sub(r"\bid\b(?=[:,) =<}\]]|$)", "name", statement), dict(parameters or {})
+        )
         rows = []
         while found.has_next():
             rows.append(tuple(found.get_next()))
         return rows
 
     def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None:
-        """Into declared tables, since the other mode has no bulk load; the statements of the speed trial follow there."""
+        """Into declared tables, since the other mode has no bulk load; the statements of the speed trial
+        follow there.
+        """
         import pandas as pd
 
         ladybug = import_module("ladybug")
 
         self._connection = ladybug.Connection(self._database)
-        frame = pd.DataFrame([{"name": id, **{f"p_{name}": value for name, value in properties.items()}} for id, properties in nodes])
-        columns = "".join(f", {name} {'INT64' if frame[name].dtype.kind == 'i' else 'STRING'}" for name in frame.columns[1:])
+        frame = pd.DataFrame(
+            [
+                {"name": id, **{f"p_{name}": value for name, value in properties.items()}}
+                for id, properties in nodes
+            ]
+        )
+        columns = "".join(
+            f", {name} {'INT64' if frame[name].dtype.kind == 'i' else 'STRING'}" for name in frame.columns[1:]
+        )
         self._connection.execute(f"CREATE NODE TABLE {label}(name STRING PRIMARY KEY{columns})")
         self._connection.execute(f"COPY {label} FROM $rows", {"rows": frame})
         for relation, pairs in links.items():
             self._connection.execute(f"CREATE REL TABLE {relation}(FROM {label} TO {label})")
-            self._connection.execute(f"COPY {relation} FROM $rows", {"rows": pd.DataFrame(pairs, columns=["s", "t"])})
-        for table in ("NODE TABLE Person(name STRING PRIMARY KEY)", "NODE TABLE Town(name STRING PRIMARY KEY)"):
+            self._connection.execute(
+                f"COPY {relation} FROM $rows", {"rows": pd.DataFrame(pairs, columns=["s", "t"])}
+            )
+        for table in (
+            "NODE TABLE Person(name STRING PRIMARY KEY)",
+            "NODE TABLE Town(name STRING PRIMARY KEY)",
+        ):
             self._connection.execute(f"CREATE {table}")
         self._connection.execute("CREATE REL TABLE BORN_IN(FROM Person TO Town, year INT64)")
 
@@ -171,11 +210,15 @@ class _Kept:
 
 
 class InOurSandbox:
-    """What the package made of the engine it chose: ArcadeDB in the sandbox worker, the truth in this process."""
+    """What the package made of the engine it chose: ArcadeDB in the sandbox worker, the truth in this
+    process.
+    """
 
     package: ClassVar[str] = "arcadedb-embedded"
     folders: ClassVar[tuple[str, ...]] = ArcadeCandidate.folders
-    note: ClassVar[str] = "the store cypher_embedded: every statement in bubblewrap, checked and undone there, kept here"
+    note: ClassVar[str] = (
+        "the store cypher_embedded: every statement in bubblewrap, checked and undone there, kept here"
+    )
     attacks: ClassVar[Mapping[str, str]] = ArcadeCandidate.attacks
 
     _worker: ClassVar[Any] = None
@@ -187,7 +230,9 @@ class InOurSandbox:
         InOurSandbox._worker = InOurSandbox._worker or open_sandbox(language="cypher", seconds=30)
         self._store, self._reading = CypherEmbedded(_Kept(self._worker), path=path / "graph.jsonl"), reading
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
+    def run(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False
+    ) -> list[_Row]:
         from kgot_lab.stores.cypher.dialect import cypher_literal
 
         for name, value in (parameters or {}).items():
@@ -200,7 +245,9 @@ class InOurSandbox:
     def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None:
         from kgot_lab.types import Diff, Edge, Node
 
-        edges = dict.fromkeys((source, relation, target) for relation, pairs in links.items() for source, target in pairs)
+        edges = dict.fromkeys(
+            (source, relation, target) for relation, pairs in links.items() for source, target in pairs
+        )
         self._store.apply(
             Diff(
                 added_nodes=tuple(Node(id, (label,), properties) for id, properties in nodes),

@@ -1,4 +1,6 @@
-"""What is tried of one Cypher engine, each part in a process of its own, since some can crash: run as a program it is such a process."""
+"""What is tried of one Cypher engine, each part in a process of its own, since some can crash: run as a
+program it is such a process.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,22 @@ def _wrong(engine: type[CypherCandidate], folder: Path, shape: Shape) -> str:
             candidate.run(statement)
         if shape.look:
             candidate.run(shape.statement, shape.parameters)
-        rows = candidate.run(shape.look, reading=True) if shape.look else candidate.run(shape.statement, shape.parameters, reading=True)
+        rows = (
+            candidate.run(shape.look, reading=True)
+            if shape.look
+            else candidate.run(shape.statement, shape.parameters, reading=True)
+        )
     except Exception as error:
         return f"error: {str(error).strip()[:160]}"
     finally:
         with suppress(Exception):
             candidate.close()
     got, wanted = (list(map(_spelled, each)) for each in (rows, shape.rows))
-    return "" if (got == wanted if shape.ordered else sorted(got) == sorted(wanted)) else f"value: {rows!r}"[:160]
+    return (
+        ""
+        if (got == wanted if shape.ordered else sorted(got) == sorted(wanted))
+        else f"value: {rows!r}"[:160]
+    )
 
 
 def _spelled(row: tuple[Any, ...]) -> str:
@@ -51,13 +61,17 @@ def _opened(engine: type[CypherCandidate], folder: Path, *, reading: bool = Fals
 
 
 def _speed(engine: type[CypherCandidate], folder: Path, rounds: int) -> Iterator[dict[str, Any]]:
-    """Seconds until the first answer, and median milliseconds of a small write and a small read beside 10,000 nodes."""
+    """Seconds until the first answer, and median milliseconds of a small write and a small read beside 10,000
+    nodes.
+    """
     began = time.perf_counter()
     candidate = _opened(engine, folder)
     candidate.run("RETURN 1 AS n", reading=True)
     yield {"start_s": time.perf_counter() - began}
     nodes: Batch = [(f"n{number}", {"rank": number}) for number in range(10_000)]
-    links: LinksByRelation = {"NEXT": [(f"n{number}", f"n{(number * 7 + 1) % 10_000}") for number in range(10_000)]}
+    links: LinksByRelation = {
+        "NEXT": [(f"n{number}", f"n{(number * 7 + 1) % 10_000}") for number in range(10_000)]
+    }
     candidate.load("Thing", nodes, links)
     yield {"write_ms": _median(rounds, lambda at: candidate.run(_fact(at)))}
     hop = 'MATCH (a:Thing {{id: "n{}"}})-[r]-(b) RETURN b.id'
@@ -83,7 +97,9 @@ def _load(engine: type[CypherCandidate], folder: Path, _: int) -> Iterator[dict[
     graph = wordnet()
     nodes: Batch = [(node.id, dict(node.properties)) for node in graph.nodes]
     links: LinksByRelation = {}
-    for source, relation, target in dict.fromkeys((edge.source, "_" + edge.type.replace(" ", "_"), edge.target) for edge in graph.edges):
+    for source, relation, target in dict.fromkeys(
+        (edge.source, "_" + edge.type.replace(" ", "_"), edge.target) for edge in graph.edges
+    ):
         links.setdefault(relation, []).append((source, target))
     candidate = _opened(engine, folder)
     began = time.perf_counter()
@@ -96,7 +112,11 @@ def _load(engine: type[CypherCandidate], folder: Path, _: int) -> Iterator[dict[
 def _writing(engine: type[CypherCandidate], folder: Path, number: int) -> Iterator[dict[str, Any]]:
     """Write numbers without an end, saying before and after each; first say which were there."""
     candidate = _opened(engine, folder)
-    yield {"found": sorted(int(row[0]) for row in candidate.run("MATCH (n:Number) RETURN n.value AS v", reading=True))}
+    yield {
+        "found": sorted(
+            int(row[0]) for row in candidate.run("MATCH (n:Number) RETURN n.value AS v", reading=True)
+        )
+    }
     while True:
         yield {"begins": number}
         candidate.run(f'CREATE (n:Number {{id: "n{number}", value: {number}}})')

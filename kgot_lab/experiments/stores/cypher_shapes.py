@@ -1,7 +1,8 @@
 """Forty Cypher statements of the kinds that models write: derived from what the recorded runs wrote and read.
 
-Those runs add facts with properties (a source, a sentence), several in one statement; they update a value, correct a type, list what is
-around a name, follow two hops, count, and compare years. Each shape says what must hold afterwards, so that "it ran" is not enough.
+Those runs add facts with properties (a source, a sentence), several in one statement; they update a value,
+correct a type, list what is around a name, follow two hops, count, and compare years. Each shape says what
+must hold afterwards, so that "it ran" is not enough.
 """
 
 from __future__ import annotations

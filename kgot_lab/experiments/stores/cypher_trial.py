@@ -1,4 +1,6 @@
-"""The trial of embedded Cypher engines: what each gets right of the statements models write, how fast it is, and how safe."""
+"""The trial of embedded Cypher engines: what each gets right of the statements models write, how fast it is,
+and how safe.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,26 @@ def _told(engine: str, part: str, folder: Path, number: int = 0) -> list[dict[st
 
 
 def _start(engine: str, part: str, folder: Path, number: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "kgot_lab.experiments.stores.cypher_parts", engine, part, str(folder), str(number)]
+    command = [
+        sys.executable,
+        "-m",
+        "kgot_lab.experiments.stores.cypher_parts",
+        engine,
+        part,
+        str(folder),
+        str(number),
+    ]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{part}.errors").open("w") as errors:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder.parent)  # engines write logs
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder.parent
+        )  # engines write logs
 
 
 def _right_shapes(engine: str, folder: Path) -> dict[str, str]:
-    """What is wrong with each shape, "" for nothing; an engine that crashes goes on after the shape that crashed it."""
+    """What is wrong with each shape, "" for nothing; an engine that crashes goes on after the shape that
+    crashed it.
+    """
     wrong: dict[str, str] = {}
     first = 0
     while first < len(CYPHER_SHAPES):
@@ -61,7 +75,9 @@ def _right_shapes(engine: str, folder: Path) -> dict[str, str]:
 
 
 def _kills(engine: str, folder: Path, times: int) -> dict[str, Any]:
-    """Kill a writer so many times: how many writes it had told of, how many of those were lost, and how many kills met an open write."""
+    """Kill a writer so many times: how many writes it had told of, how many of those were lost, and how many
+    kills met an open write.
+    """
     said: set[int] = set()
     counts: dict[str, Any] = {"kills": 0, "lost": 0, "inside": 0, "unopened": []}
     chance = random.Random(0)
@@ -90,8 +106,15 @@ def _megabytes(folders: tuple[str, ...]) -> float:
     spec = find_spec(folders[0])
     assert spec is not None and spec.origin is not None
     packages = Path(spec.origin).parent.parent
-    files = [file for name in folders for found in packages.glob(name) for file in (found.rglob("*") if found.is_dir() else [found])]
-    return sum(file.stat().st_size for file in files if file.is_file() and "__pycache__" not in file.parts) / 1e6
+    files = [
+        file
+        for name in folders
+        for found in packages.glob(name)
+        for file in (found.rglob("*") if found.is_dir() else [found])
+    ]
+    return (
+        sum(file.stat().st_size for file in files if file.is_file() and "__pycache__" not in file.parts) / 1e6
+    )
 
 
 def cypher_trial(engine: str, *, rounds: int, times: int) -> dict[str, Any]:
@@ -100,8 +123,14 @@ def cypher_trial(engine: str, *, rounds: int, times: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="cypher-trial-"))
     try:
         wrong = _right_shapes(engine, folder / "shapes")
-        measured = {name: value for line in _told(engine, "speed", folder / "speed", rounds) for name, value in line.items()}
-        measured |= {name: value for line in _told(engine, "load", folder / "load") for name, value in line.items()}
+        measured = {
+            name: value
+            for line in _told(engine, "speed", folder / "speed", rounds)
+            for name, value in line.items()
+        }
+        measured |= {
+            name: value for line in _told(engine, "load", folder / "load") for name, value in line.items()
+        }
         passed = [line["passed"] for line in _told(engine, "reader", folder / "reader")]
         durable = _kills(engine, folder / "kills", times)
     finally:
@@ -125,10 +154,10 @@ def trial_table(trials: list[dict[str, Any]]) -> str:
 
     def durable(each: dict[str, Any]) -> str:
         counts = each["durability"]
-        opened = "file opens" if not counts["unopened"] else f"file did not open {len(counts['unopened'])} times"
-        return (
-            f"{counts['told'] - counts['lost']} of {counts['told']} writes, {counts['inside']} of {counts['kills']} kills inside, {opened}"
+        opened = (
+            "file opens" if not counts["unopened"] else f"file did not open {len(counts['unopened'])} times"
         )
+        return f"{counts['told'] - counts['lost']} of {counts['told']} writes, {counts['inside']} of {counts['kills']} kills inside, {opened}"
 
     lines: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
         ("version", lambda each: each["version"]),
@@ -141,7 +170,10 @@ def trial_table(trials: list[dict[str, Any]]) -> str:
         ("one hop beside 10k nodes, ms", number("read_ms", "{:.2f}")),
         ("installed, MB", number("megabytes", "{:.0f}")),
         ("after kill -9", durable),
-        ("read-only lets through", lambda each: ", ".join(each["passed_readonly"]) or "nothing of what was tried"),
+        (
+            "read-only lets through",
+            lambda each: ", ".join(each["passed_readonly"]) or "nothing of what was tried",
+        ),
         ("licence", lambda each: each["licence"]),
         ("last release; upkeep", lambda each: each["upkeep"]),
         ("note", lambda each: each["note"]),

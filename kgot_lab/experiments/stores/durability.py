@@ -1,4 +1,6 @@
-"""Kill a writing process many times and look at what its store holds afterwards; run as a program, this is the writer."""
+"""Kill a writing process many times and look at what its store holds afterwards; run as a program, this is
+the writer.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,15 @@ from kgot_lab.types import Diff, Edge, Node
 
 _FACTS = 6  # edges in one write, so that a half-made write would be seen
 _WRITES = 30  # at most this many before the kill
-SPREAD_OF_KILLS = {"in_memory": 0.015, "cypher_embedded": 0.03, "sparql_embedded": 0.02, "sqlite": 0.004, "postgres": 0.004}
-# seconds over which the moment of the kill is spread: about the length of a write, so that kills land in every part of it
+SPREAD_OF_KILLS = {
+    "in_memory": 0.015,
+    "cypher_embedded": 0.03,
+    "sparql_embedded": 0.02,
+    "sqlite": 0.004,
+    "postgres": 0.004,
+}
+# seconds over which the moment of the kill is spread: about the length of a write, so that kills land in
+# every part of it
 _PYTHON = 'add("n{n}", "next", "n{m}", n={n})'
 _CYPHER = 'MERGE (a {{id: "n{n}"}}) MERGE (b {{id: "n{m}"}}) MERGE (a)-[r:next]->(b) SET r.n = {n}'
 _SPARQL = "INSERT DATA {{ :n{n} :next :n{m} . [] a rdf:Statement ; rdf:subject :n{n} ; rdf:predicate :next ; rdf:object :n{m} ; :n {n} }}"
@@ -50,20 +59,25 @@ class Survival:
         )
 
 
-SURVIVAL_HEAD = (
-    f"{'store':18} {'kills':>6} {'inside':>7} {'kept whole':>11} {'acknowledged':>13} {'lost':>5} {'invented':>9} {'unopened':>9}"
-)
+SURVIVAL_HEAD = f"{'store':18} {'kills':>6} {'inside':>7} {'kept whole':>11} {'acknowledged':>13} {'lost':>5} {'invented':>9} {'unopened':>9}"
 
 
 def _write(store: Store, kind: str, n: int) -> None:
-    """Write number n: by a statement where the store has a language for models, else as a diff; always one transaction."""
+    """Write number n: by a statement where the store has a language for models, else as a diff; always one
+    transaction.
+    """
     if kind in _STATEMENTS:
         lines = [_STATEMENTS[kind].format(n=n, m=f"{n}_{part}") for part in range(_FACTS)]
         joint = {"in_memory": "\n", "sparql_embedded": " ;\n"}.get(kind)
         store.write(joint.join(lines) if joint else _cypher(n))
         return
     ends = [Node(f"n{n}_{part}") for part in range(_FACTS)]
-    store.apply(Diff(added_nodes=(Node(f"n{n}"), *ends), added_edges=tuple(Edge(f"n{n}", "next", end.id, {"n": n}) for end in ends)))
+    store.apply(
+        Diff(
+            added_nodes=(Node(f"n{n}"), *ends),
+            added_edges=tuple(Edge(f"n{n}", "next", end.id, {"n": n}) for end in ends),
+        )
+    )
 
 
 def _cypher(n: int) -> str:
@@ -74,7 +88,13 @@ def _cypher(n: int) -> str:
 def _child(kind: str, where: dict[str, str], first: int) -> None:
     """Write until killed, the first write having this number, saying what was begun and what was done."""
     with closing(open_store(kind, **where)) as store:
-        store.read({"in_memory": "result = [1]", "cypher_embedded": "RETURN 1 AS n", "sparql_embedded": "ASK {}"}.get(kind, "SELECT 1"))
+        store.read(
+            {
+                "in_memory": "result = [1]",
+                "cypher_embedded": "RETURN 1 AS n",
+                "sparql_embedded": "ASK {}",
+            }.get(kind, "SELECT 1")
+        )
         for n in range(first, first + 10 * _WRITES):
             os.write(1, b"begin %d\n" % n)
             _write(store, kind, n)
@@ -91,12 +111,18 @@ def _held(store: Store) -> set[int]:
     return set(facts)
 
 
-def kill_during_writes(kind: str, where: dict[str, str], chance: random.Random, first: int = 1) -> tuple[set[int], set[int]]:
-    """Run a child that writes from this number on, and kill it; returns what it began and what it said was done."""
+def kill_during_writes(
+    kind: str, where: dict[str, str], chance: random.Random, first: int = 1
+) -> tuple[set[int], set[int]]:
+    """Run a child that writes from this number on, and kill it; returns what it began and what it said was
+    done.
+    """
     begun: set[int] = set()
     done: set[int] = set()
     stop = chance.randint(1, _WRITES)
-    with subprocess.Popen([sys.executable, "-m", __name__, kind, json.dumps(where), str(first)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", __name__, kind, json.dumps(where), str(first)], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:  # to its end: the child still says what it can before it dies
             word, n = line.split()
@@ -110,8 +136,8 @@ def kill_during_writes(kind: str, where: dict[str, str], chance: random.Random, 
 def survival(kind: str, where: dict[str, str], kills: int) -> Survival:
     """Kill a writer of one store many times, each time going on with what it left.
 
-    A server may still finish what a dead client sent it, after the store was looked at: that write is found the next time, is not
-    invented, and has a number that no later writer takes.
+    A server may still finish what a dead client sent it, after the store was looked at: that write is found
+    the next time, is not invented, and has a number that no later writer takes.
     """
     chance = random.Random(0)
     counts = dict.fromkeys(("inside", "kept_whole", "acknowledged", "lost", "invented", "unopened"), 0)

@@ -17,18 +17,26 @@ _SYLLABLES = tuple(map("".join, itertools.product("bdfgklmnprstvz", "aeiou")))
 
 
 def power_law_graph(edges: int, seed: int = 0) -> Diff:
-    """The diff that makes, of nothing, a graph of so many edges: degrees follow a power law, each node has a name and a short text.
+    """The diff that makes, of nothing, a graph of so many edges: degrees follow a power law, each node has a
+    name and a short text.
 
-    Each node is tied to an earlier one when it comes, an end of a random edge (preferential attachment), and so are the other edges.
+    Each node is tied to an earlier one when it comes, an end of a random edge (preferential attachment), and
+    so are the other edges.
     """
     chance = np.random.default_rng(seed)
     count = max(2, round(edges / _EDGES_PER_NODE))
     words = list(map("".join, itertools.product(_SYLLABLES, repeat=2)))
     chance.shuffle(words)
-    told = [words[at] for at in (len(words) * chance.random(10 * count) ** 3).astype(int).tolist()]  # a few are everywhere, most are rare
+    told = [
+        words[at] for at in (len(words) * chance.random(10 * count) ** 3).astype(int).tolist()
+    ]  # a few are everywhere, most are rare
     labels = [_LABELS[at] for at in chance.integers(len(_LABELS), size=count).tolist()]
     nodes = (
-        Node(f"n{n}", (label,), {"name": " ".join(told[10 * n : 10 * n + 2]), "text": " ".join(told[10 * n + 2 : 10 * n + 10])})
+        Node(
+            f"n{n}",
+            (label,),
+            {"name": " ".join(told[10 * n : 10 * n + 2]), "text": " ".join(told[10 * n + 2 : 10 * n + 10])},
+        )
         for n, label in enumerate(labels)
     )
     made: dict[tuple[int, str, int], None] = {}
@@ -45,7 +53,10 @@ def power_law_graph(edges: int, seed: int = 0) -> Diff:
             ends += (edge[0], edge[2])
         if len(made) == edges:
             break
-    return Diff(added_nodes=tuple(nodes), added_edges=tuple(Edge(f"n{s}", relation, f"n{t}") for s, relation, t in made))
+    return Diff(
+        added_nodes=tuple(nodes),
+        added_edges=tuple(Edge(f"n{s}", relation, f"n{t}") for s, relation, t in made),
+    )
 
 
 def graph_diff(graph: str) -> Diff:

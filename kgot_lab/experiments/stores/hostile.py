@@ -9,7 +9,9 @@ SECRET = "the-secret-of-the-host"  # what an attack should not bring home
 
 @dataclass(frozen=True)
 class HostileStatement:
-    """A statement, given as a read or a write; SECRET_FILE, OUT_FILE and HOST_URL stand for places on the host."""
+    """A statement, given as a read or a write; SECRET_FILE, OUT_FILE and HOST_URL stand for places on the
+    host.
+    """
 
     kind: str
     name: str
@@ -19,8 +21,21 @@ class HostileStatement:
 
 def several(kind: str, do: str = "read", **statements: str) -> list[HostileStatement]:
     """Attacks of one kind, each by its name."""
-    return [HostileStatement(kind, name.replace("_", " "), statement, do) for name, statement in statements.items()]
+    return [
+        HostileStatement(kind, name.replace("_", " "), statement, do)
+        for name, statement in statements.items()
+    ]
 
 
-HIDDEN_WRITES, CALLS, HOST_PLACES, NESTED = "writes hidden in a read", "procedures", "files and network", "nested updates"
-SCHEMA_CHANGES, RUNAWAY, TWO, TRICKS = "schema changes", "runaways", "several statements", "comments and unicode"
+HIDDEN_WRITES, CALLS, HOST_PLACES, NESTED = (
+    "writes hidden in a read",
+    "procedures",
+    "files and network",
+    "nested updates",
+)
+SCHEMA_CHANGES, RUNAWAY, TWO, TRICKS = (
+    "schema changes",
+    "runaways",
+    "several statements",
+    "comments and unicode",
+)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class HostileCode:
-    """Code, how it is run, and a pattern for what it must get. NAMES in capitals stand for places on the host."""
+    """Code, how it is run, and a pattern for what it must get. NAMES in capitals stand for places on the
+    host.
+    """
 
     kind: str
     name: str
@@ -33,79 +35,203 @@ def forged(name: str, text: str, gets: str, do: str = "write") -> HostileCode:
 _FILES = [
     HostileCode("files", "read /etc/passwd", "result = open('/etc/passwd').read()", "No such file"),
     HostileCode("files", "read a file of the host", "result = open('SECRET_FILE').read()", "No such file"),
-    HostileCode("files", "read the project", "result = open('PROJECT/pyproject.toml').read()", "No such file"),
-    HostileCode("files", "list the home folder", "import os\nresult = set(os.listdir('HOME')) - {*PYTHON}", r"No such file|returned \(\)"),
+    HostileCode(
+        "files", "read the project", "result = open('PROJECT/pyproject.toml').read()", "No such file"
+    ),
+    HostileCode(
+        "files",
+        "list the home folder",
+        "import os\nresult = set(os.listdir('HOME')) - {*PYTHON}",
+        r"No such file|returned \(\)",
+    ),
     HostileCode("files", "list processes", "import os\nresult = os.listdir('/proc')", "No such file"),
     HostileCode("files", "open a device", "result = open('/dev/mem', 'rb').read(1)", "No such file"),
-    HostileCode("files", "read the environment", "import os\nresult = [v for v in os.environ.values() if 'secret' in v]", r"returned \(\)"),
+    HostileCode(
+        "files",
+        "read the environment",
+        "import os\nresult = [v for v in os.environ.values() if 'secret' in v]",
+        r"returned \(\)",
+    ),
     HostileCode("files", "write to /tmp", "open('/tmp/x', 'w')", "No such file|Read-only"),
-    HostileCode("files", "write beside the interpreter", "import os\nopen(os.__file__ + '.x', 'w')", "Read-only"),
+    HostileCode(
+        "files", "write beside the interpreter", "import os\nopen(os.__file__ + '.x', 'w')", "Read-only"
+    ),
     HostileCode("files", "write to the root", "open('/x', 'w')", "Read-only"),
     HostileCode("files", "write to shared memory", "open('/dev/shm/x', 'w')", "No such file|Read-only"),
     HostileCode("files", "make a folder", "import os\nos.mkdir('/d')", DENIED),
     HostileCode(
-        "files", "symbolic link to the host", "import os\nos.symlink('SECRET_FILE', '/link')\nresult = open('/link').read()", DENIED
+        "files",
+        "symbolic link to the host",
+        "import os\nos.symlink('SECRET_FILE', '/link')\nresult = open('/link').read()",
+        DENIED,
     ),
     HostileCode("files", "leave the root", "import os\nos.chroot('..')", DENIED),
 ]
 _NETWORK = [
-    HostileCode("network", "connect to the host's loopback", "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)", DENIED),
     HostileCode(
-        "network", "ask for a name", "import socket\nresult = socket.getaddrinfo('example.org', 80)", "gaierror|Operation not permitted"
+        "network",
+        "connect to the host's loopback",
+        "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)",
+        DENIED,
+    ),
+    HostileCode(
+        "network",
+        "ask for a name",
+        "import socket\nresult = socket.getaddrinfo('example.org', 80)",
+        "gaierror|Operation not permitted",
     ),
     HostileCode("network", "listen", "import socket\nsocket.socket().bind(('127.0.0.1', 0))", DENIED),
-    HostileCode("network", "unix socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0x')", DENIED),
-    HostileCode("network", "fetch a page", "import urllib.request as u\nresult = u.urlopen('http://127.0.0.1:PORT').read()", DENIED),
+    HostileCode(
+        "network", "unix socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0x')", DENIED
+    ),
+    HostileCode(
+        "network",
+        "fetch a page",
+        "import urllib.request as u\nresult = u.urlopen('http://127.0.0.1:PORT').read()",
+        DENIED,
+    ),
     HostileCode("network", "event loop", "import asyncio\nasyncio.run(asyncio.sleep(0))", DENIED),
 ]
 _PROCESSES = [
     HostileCode("processes", "fork bomb", "import os\nwhile True: os.fork()", DENIED),
-    HostileCode("processes", "thread", "import threading\nthreading.Thread(target=print).start()", "can't start new thread"),
-    HostileCode("processes", "run a program", "import subprocess\nresult = subprocess.run(['/bin/ls'])", DENIED),
-    HostileCode("processes", "become a program", "import os, sys\nos.execv(sys.executable, ['python'])", DENIED),
+    HostileCode(
+        "processes",
+        "thread",
+        "import threading\nthreading.Thread(target=print).start()",
+        "can't start new thread",
+    ),
+    HostileCode(
+        "processes", "run a program", "import subprocess\nresult = subprocess.run(['/bin/ls'])", DENIED
+    ),
+    HostileCode(
+        "processes", "become a program", "import os, sys\nos.execv(sys.executable, ['python'])", DENIED
+    ),
     HostileCode("processes", "spawn", "import os\nos.posix_spawn('/bin/sh', ['sh'], {})", DENIED),
     HostileCode("processes", "shell", "import os\nresult = os.system('id')", r"returned \((-1|32512),\)"),
-    HostileCode("processes", "multiprocessing", "import multiprocessing as m\nm.get_context('fork').Process(target=print).start()", DENIED),
+    HostileCode(
+        "processes",
+        "multiprocessing",
+        "import multiprocessing as m\nm.get_context('fork').Process(target=print).start()",
+        DENIED,
+    ),
 ]
 _RESOURCES = [
     HostileCode("resources", "memory bomb", "x = bytearray(10**10)", "MemoryError"),
-    HostileCode("resources", "memory bomb, slowly", "x = []\nwhile True: x.append(bytearray(10**6))", "MemoryError|took longer"),
-    HostileCode("resources", "map 1 TB", "import mmap\nmmap.mmap(-1, 1 << 40)", "Cannot allocate|MemoryError"),
+    HostileCode(
+        "resources",
+        "memory bomb, slowly",
+        "x = []\nwhile True: x.append(bytearray(10**6))",
+        "MemoryError|took longer",
+    ),
+    HostileCode(
+        "resources", "map 1 TB", "import mmap\nmmap.mmap(-1, 1 << 40)", "Cannot allocate|MemoryError"
+    ),
     HostileCode("resources", "endless loop", "while True: pass", "took longer"),
-    HostileCode("resources", "endless loop that swallows errors", "while True:\n try: 1/0\n except BaseException: pass", "took longer"),
+    HostileCode(
+        "resources",
+        "endless loop that swallows errors",
+        "while True:\n try: 1/0\n except BaseException: pass",
+        "took longer",
+    ),
     HostileCode("resources", "one long C call", "result = 9 ** 9 ** 9", BROKEN),
-    HostileCode("resources", "catastrophic pattern", "import re\nresult = re.match('(a+)+$', 'a' * 60 + 'b')", "took longer"),
+    HostileCode(
+        "resources",
+        "catastrophic pattern",
+        "import re\nresult = re.match('(a+)+$', 'a' * 60 + 'b')",
+        "took longer",
+    ),
     HostileCode("resources", "sleep", "import time\ntime.sleep(1000)", "took longer"),
-    HostileCode("resources", "endless rows", "import itertools\nresult = itertools.count()", "more than 100,000 items|took longer"),
+    HostileCode(
+        "resources",
+        "endless rows",
+        "import itertools\nresult = itertools.count()",
+        "more than 100,000 items|took longer",
+    ),
     HostileCode("resources", "endless nested rows", "x = []\nx.append(x)\nresult = x", "levels deep"),
     HostileCode("resources", "huge row", "result = 'x' * 5_000_000", "more than 1,000,000 bytes"),
-    HostileCode("resources", "endless printing", "while True: print('x' * 1000)", "printed more than", "compute"),
+    HostileCode(
+        "resources", "endless printing", "while True: print('x' * 1000)", "printed more than", "compute"
+    ),
     HostileCode("resources", "huge computed text", "'x' * 50_000_000", r"returned 'x+", "compute"),
-    HostileCode("resources", "huge change", "for i in range(60): G.add_node(i, x='y' * 400_000)", "more than 16,000,000 bytes", "write"),
-    HostileCode("resources", "flood the result pipe", "import os\nwhile True: os.write(3, b'x' * 65536)", "more than 1,000,000 bytes"),
+    HostileCode(
+        "resources",
+        "huge change",
+        "for i in range(60): G.add_node(i, x='y' * 400_000)",
+        "more than 16,000,000 bytes",
+        "write",
+    ),
+    HostileCode(
+        "resources",
+        "flood the result pipe",
+        "import os\nwhile True: os.write(3, b'x' * 65536)",
+        "more than 1,000,000 bytes",
+    ),
     HostileCode("resources", "recursion", "def f(): return f()\nf()", "RecursionError"),
     HostileCode(
-        "resources", "recursion in C", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [*map(lambda _: f(), [1])]\nf()", BROKEN
+        "resources",
+        "recursion in C",
+        "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [*map(lambda _: f(), [1])]\nf()",
+        BROKEN,
     ),
-    HostileCode("resources", "deep source", "result = " + "(" * 500 + ")" * 500, "SyntaxError|crashed|MemoryError|RecursionError"),
-    HostileCode("resources", "use up descriptors", "import os\nx = [os.open('/', 0) for _ in range(5000)]", "Too many open files"),
+    HostileCode(
+        "resources",
+        "deep source",
+        "result = " + "(" * 500 + ")" * 500,
+        "SyntaxError|crashed|MemoryError|RecursionError",
+    ),
+    HostileCode(
+        "resources",
+        "use up descriptors",
+        "import os\nx = [os.open('/', 0) for _ in range(5000)]",
+        "Too many open files",
+    ),
 ]
 _WORKER = [
     HostileCode("the worker", "kill it", "import os\nos.kill(os.getppid(), 9)", DENIED),
     HostileCode("the worker", "kill everything", "import os\nos.kill(-1, 9)", DENIED),
-    HostileCode("the worker", "open its memory", "import os\nresult = open(f'/proc/{os.getppid()}/mem', 'r+b')", "No such file"),
-    HostileCode("the worker", "signal it by pidfd", "import os\nos.pidfd_open(os.getppid())", DENIED),
-    HostileCode("the worker", "take its limits away", "import os, resource as r\nr.prlimit(os.getppid(), r.RLIMIT_CPU, (1, 1))", DENIED),
-    HostileCode("the worker", "slow it down", "import os\nos.setpriority(os.PRIO_PROCESS, os.getppid(), 19)", DENIED),
-    HostileCode("the worker", "own its signals", "import fcntl, os\nfcntl.fcntl(3, fcntl.F_SETOWN, os.getppid())", DENIED),
-    HostileCode("the worker", "choose the signal", "import fcntl\nfcntl.fcntl(3, fcntl.F_SETSIG, 9)", DENIED),
-    HostileCode("the worker", "stop myself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", DENIED),
-    HostileCode("the worker", "close the result and stay", "import os, time\nos.close(3)\ntime.sleep(1000)", "took longer"),
     HostileCode(
-        "the worker", "answer and stay", "import os, time\nos.write(3, b'{\"rows\": []}')\nos.close(3)\ntime.sleep(1000)", "took longer"
+        "the worker",
+        "open its memory",
+        "import os\nresult = open(f'/proc/{os.getppid()}/mem', 'r+b')",
+        "No such file",
+    ),
+    HostileCode("the worker", "signal it by pidfd", "import os\nos.pidfd_open(os.getppid())", DENIED),
+    HostileCode(
+        "the worker",
+        "take its limits away",
+        "import os, resource as r\nr.prlimit(os.getppid(), r.RLIMIT_CPU, (1, 1))",
+        DENIED,
     ),
     HostileCode(
-        "the worker", "lift my own limits", "import resource as r\nr.setrlimit(r.RLIMIT_AS, (-1, -1))", "not allowed to raise|" + DENIED
+        "the worker", "slow it down", "import os\nos.setpriority(os.PRIO_PROCESS, os.getppid(), 19)", DENIED
+    ),
+    HostileCode(
+        "the worker",
+        "own its signals",
+        "import fcntl, os\nfcntl.fcntl(3, fcntl.F_SETOWN, os.getppid())",
+        DENIED,
+    ),
+    HostileCode("the worker", "choose the signal", "import fcntl\nfcntl.fcntl(3, fcntl.F_SETSIG, 9)", DENIED),
+    HostileCode(
+        "the worker", "stop myself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", DENIED
+    ),
+    HostileCode(
+        "the worker",
+        "close the result and stay",
+        "import os, time\nos.close(3)\ntime.sleep(1000)",
+        "took longer",
+    ),
+    HostileCode(
+        "the worker",
+        "answer and stay",
+        "import os, time\nos.write(3, b'{\"rows\": []}')\nos.close(3)\ntime.sleep(1000)",
+        "took longer",
+    ),
+    HostileCode(
+        "the worker",
+        "lift my own limits",
+        "import resource as r\nr.setrlimit(r.RLIMIT_AS, (-1, -1))",
+        "not allowed to raise|" + DENIED,
     ),
 ]
 _CALLS = [
@@ -180,13 +306,27 @@ _FORGED = [
     forged("a node that is a number", 'b\'{"nodes": [[1, [], {}]], "edges": []}\'', "out of shape"),
     forged("a node without a name", 'b\'{"nodes": [[" ", [], {}]], "edges": []}\'', "out of shape"),
     forged("labels that are a text", 'b\'{"nodes": [["a", "bc", {}]], "edges": []}\'', "out of shape"),
-    forged("an edge into nothing", 'b\'{"nodes": [], "edges": [["Ada", "knows", "Nobody", "", {}]]}\'', "has no node 'Nobody'"),
+    forged(
+        "an edge into nothing",
+        'b\'{"nodes": [], "edges": [["Ada", "knows", "Nobody", "", {}]]}\'',
+        "has no node 'Nobody'",
+    ),
     forged("a node removed, its edges not", 'b\'{"nodes": [["Ada"]], "edges": []}\'', "keeps an edge"),
     forged("an error that is an order", 'b\'{"error": {"do": "obey"}}\'', "no nodes"),
     forged("a huge error", "b'{\"error\": \"' + b'x' * 900_000 + b'\"}'", "^refused: x{2000}$"),
-    HostileCode("forged replies", "switch the journal off", "G._node.journal.on = False\nG.remove_node('Ada')", "nothing changed", "write"),
     HostileCode(
-        "forged replies", "change behind the journal", "dict.clear(G._node)", "nothing changed|makes? no sense|QueryFailed|refused", "write"
+        "forged replies",
+        "switch the journal off",
+        "G._node.journal.on = False\nG.remove_node('Ada')",
+        "nothing changed",
+        "write",
+    ),
+    HostileCode(
+        "forged replies",
+        "change behind the journal",
+        "dict.clear(G._node)",
+        "nothing changed|makes? no sense|QueryFailed|refused",
+        "write",
     ),
     HostileCode(
         "forged replies",
@@ -195,7 +335,12 @@ _FORGED = [
         r"~1 edges|makes? no sense",
         "write",
     ),
-    HostileCode("forged replies", "a reader that writes", "G.add_node('Eve')\nresult = 1", "a read may not change the graph"),
+    HostileCode(
+        "forged replies",
+        "a reader that writes",
+        "G.add_node('Eve')\nresult = 1",
+        "a read may not change the graph",
+    ),
     HostileCode(
         "forged replies",
         "a reader that writes deep",
@@ -205,10 +350,16 @@ _FORGED = [
 ]
 _PERSISTENCE = [
     HostileCode(
-        "the next statement", "patch NetworkX", "nx.MultiDiGraph.add_edge = None\ntype(G).add_node = None\nnx.Graph = None\nresult = 1", "."
+        "the next statement",
+        "patch NetworkX",
+        "nx.MultiDiGraph.add_edge = None\ntype(G).add_node = None\nnx.Graph = None\nresult = 1",
+        ".",
     ),
     HostileCode(
-        "the next statement", "patch builtins", "import builtins\nbuiltins.len = builtins.sorted = builtins.dict = None\nresult = 'ok'", "."
+        "the next statement",
+        "patch builtins",
+        "import builtins\nbuiltins.len = builtins.sorted = builtins.dict = None\nresult = 'ok'",
+        ".",
     ),
     HostileCode(
         "the next statement",
@@ -217,7 +368,10 @@ _PERSISTENCE = [
         r"returned \(666,\)",
     ),
     HostileCode(
-        "the next statement", "patch the machinery", "import sys\nfor m in list(sys.modules): sys.modules[m] = None\nresult = 1", "."
+        "the next statement",
+        "patch the machinery",
+        "import sys\nfor m in list(sys.modules): sys.modules[m] = None\nresult = 1",
+        ".",
     ),
     HostileCode(
         "the next statement",
@@ -227,13 +381,26 @@ _PERSISTENCE = [
     ),
     HostileCode("the next statement", "find what was left", "result = left", "NameError"),
     HostileCode(
-        "the next statement", "change folder and environment", "import os\nos.environ['LEFT'] = '1'\nos.umask(0)\nresult = 1", "returned"
+        "the next statement",
+        "change folder and environment",
+        "import os\nos.environ['LEFT'] = '1'\nos.umask(0)\nresult = 1",
+        "returned",
     ),
     HostileCode(
-        "the next statement", "find the environment", "import os\nresult = os.environ.get('LEFT', 'none')", r"returned \('none',\)"
+        "the next statement",
+        "find the environment",
+        "import os\nresult = os.environ.get('LEFT', 'none')",
+        r"returned \('none',\)",
     ),
-    HostileCode("the next statement", "clear the graph", "G.clear()\nresult = 1", "a read may not change the graph"),
-    HostileCode("the next statement", "clear behind the journal", "for d in (G._node, G._succ, G._pred): dict.clear(d)\nresult = 1", "."),
+    HostileCode(
+        "the next statement", "clear the graph", "G.clear()\nresult = 1", "a read may not change the graph"
+    ),
+    HostileCode(
+        "the next statement",
+        "clear behind the journal",
+        "for d in (G._node, G._succ, G._pred): dict.clear(d)\nresult = 1",
+        ".",
+    ),
     HostileCode(
         "the next statement",
         "tamper with every object",
@@ -248,19 +415,40 @@ _INTERPRETER = [
     HostileCode("the interpreter", "abort", "import os\nos.abort()", "crashed"),
     HostileCode("the interpreter", "crash", "import ctypes\nctypes.string_at(0)", "crashed.*SIGSEGV"),
     HostileCode(
-        "the interpreter", "alarm", "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(1)", "crashed.*SIGALRM"
-    ),
-    HostileCode("the interpreter", "handlers at exit", "import atexit\natexit.register(lambda: 1/0)\nresult = 1", r"returned \(1,\)"),
-    HostileCode("the interpreter", "trace our code", "import sys\nsys.settrace(lambda *a: 1/0)\nresult = 1", "."),
-    HostileCode("the interpreter", "huge message", "raise ValueError('x' * 10**7)", "^refused: ValueError: x{600} "),
-    HostileCode(
-        "the interpreter", "error that cannot be shown", "class E(Exception):\n def __str__(self): raise E\nraise E", "cannot be shown"
+        "the interpreter",
+        "alarm",
+        "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(1)",
+        "crashed.*SIGALRM",
     ),
     HostileCode(
-        "the interpreter", "error that never ends", "class E(Exception):\n def __str__(self):\n  while True: pass\nraise E", "took longer"
+        "the interpreter",
+        "handlers at exit",
+        "import atexit\natexit.register(lambda: 1/0)\nresult = 1",
+        r"returned \(1,\)",
     ),
     HostileCode(
-        "the interpreter", "error that shows nonsense", "class E(Exception):\n def __str__(self): return 5\nraise E", "cannot be shown"
+        "the interpreter", "trace our code", "import sys\nsys.settrace(lambda *a: 1/0)\nresult = 1", "."
+    ),
+    HostileCode(
+        "the interpreter", "huge message", "raise ValueError('x' * 10**7)", "^refused: ValueError: x{600} "
+    ),
+    HostileCode(
+        "the interpreter",
+        "error that cannot be shown",
+        "class E(Exception):\n def __str__(self): raise E\nraise E",
+        "cannot be shown",
+    ),
+    HostileCode(
+        "the interpreter",
+        "error that never ends",
+        "class E(Exception):\n def __str__(self):\n  while True: pass\nraise E",
+        "took longer",
+    ),
+    HostileCode(
+        "the interpreter",
+        "error that shows nonsense",
+        "class E(Exception):\n def __str__(self): return 5\nraise E",
+        "cannot be shown",
     ),
     HostileCode("the interpreter", "class that lies", "class L:\n __class__ = dict\nresult = L()", "."),
     HostileCode(
@@ -270,10 +458,23 @@ _INTERPRETER = [
         "'true'",
     ),
     HostileCode(
-        "the interpreter", "keys no JSON has", "result = {(1, 2): 3, frozenset([1]): 4}", r"returned \(\[\[1, 2\], 3\], \[\[1\], 4\]\)"
+        "the interpreter",
+        "keys no JSON has",
+        "result = {(1, 2): 3, frozenset([1]): 4}",
+        r"returned \(\[\[1, 2\], 3\], \[\[1\], 4\]\)",
     ),
-    HostileCode("the interpreter", "mixed keys", "result = {1: 'a', None: 'b'}", r"returned \(\{'1': 'a', 'None': 'b'\},\)"),
-    HostileCode("the interpreter", "not a number", "result = [float('nan'), float('inf')]", r"returned \('nan', 'inf'\)"),
+    HostileCode(
+        "the interpreter",
+        "mixed keys",
+        "result = {1: 'a', None: 'b'}",
+        r"returned \(\{'1': 'a', 'None': 'b'\},\)",
+    ),
+    HostileCode(
+        "the interpreter",
+        "not a number",
+        "result = [float('nan'), float('inf')]",
+        r"returned \('nan', 'inf'\)",
+    ),
     HostileCode(
         "the interpreter",
         "iterator that never ends",
@@ -287,7 +488,20 @@ _INTERPRETER = [
         "took longer|MemoryError|items",
     ),
     HostileCode(
-        "the interpreter", "finaliser that never ends", "class D:\n def __del__(self):\n  while True: pass\nD()\nresult = 1", "took longer"
+        "the interpreter",
+        "finaliser that never ends",
+        "class D:\n def __del__(self):\n  while True: pass\nD()\nresult = 1",
+        "took longer",
     ),
 ]
-CODE_ATTACKS = [*_FILES, *_NETWORK, *_PROCESSES, *_RESOURCES, *_WORKER, *_CALLS, *_FORGED, *_PERSISTENCE, *_INTERPRETER]
+CODE_ATTACKS = [
+    *_FILES,
+    *_NETWORK,
+    *_PROCESSES,
+    *_RESOURCES,
+    *_WORKER,
+    *_CALLS,
+    *_FORGED,
+    *_PERSISTENCE,
+    *_INTERPRETER,
+]

@@ -1,6 +1,15 @@
 """What a hostile or confused model could write in SPARQL."""
 
-from kgot_lab.experiments.stores.hostile import HIDDEN_WRITES, HOST_PLACES, NESTED, RUNAWAY, SCHEMA_CHANGES, TRICKS, TWO, several
+from kgot_lab.experiments.stores.hostile import (
+    HIDDEN_WRITES,
+    HOST_PLACES,
+    NESTED,
+    RUNAWAY,
+    SCHEMA_CHANGES,
+    TRICKS,
+    TWO,
+    several,
+)
 
 HOSTILE_SPARQL = [
     *several(

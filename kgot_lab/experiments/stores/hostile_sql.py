@@ -1,6 +1,16 @@
 """What a hostile or confused model could write in SQL: to both stores, to SQLite, to PostgreSQL."""
 
-from kgot_lab.experiments.stores.hostile import CALLS, HIDDEN_WRITES, HOST_PLACES, NESTED, RUNAWAY, SCHEMA_CHANGES, TRICKS, TWO, several
+from kgot_lab.experiments.stores.hostile import (
+    CALLS,
+    HIDDEN_WRITES,
+    HOST_PLACES,
+    NESTED,
+    RUNAWAY,
+    SCHEMA_CHANGES,
+    TRICKS,
+    TWO,
+    several,
+)
 
 _BOTH = [
     *several(

@@ -1,6 +1,8 @@
-"""What the benchmark of stores measures of one store, or of the raw driver beside it, over one graph: runs in a process of its own.
+"""What the benchmark of stores measures of one store, or of the raw driver beside it, over one graph: runs in
+a process of its own.
 
-Each measure is a line of JSON in a file as soon as it is known, so that a process that is stopped has told what it had.
+Each measure is a line of JSON in a file as soon as it is known, so that a process that is stopped has told
+what it had.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _READS = {
 }
 
 
-# --- what is asked ----------------------------------------------------------------------------------------------------
+# --- what is asked
+# ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,9 @@ class Ours:
         return self.store.write(self.store.dialect.add([(Triple(source, relation, target), {})]))
 
     def apply(self, source: str, relation: str, target: str) -> object:
-        return self.store.apply(Diff(added_nodes=(Node(target, ("Thing",)),), added_edges=(Edge(source, relation, target),)))
+        return self.store.apply(
+            Diff(added_nodes=(Node(target, ("Thing",)),), added_edges=(Edge(source, relation, target),))
+        )
 
     def everything(self) -> object:
         return self.store.graph()
@@ -122,14 +127,19 @@ class Ours:
         return self.store.close()
 
 
-# --- measuring --------------------------------------------------------------------------------------------------------
+# --- measuring
+# --------------------------------------------------------------------------------------------------------
 
 
-def measures(subject: Subject, diff: Diff, seconds: float) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+def measures(
+    subject: Subject, diff: Diff, seconds: float
+) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """The name of each measure, cheap ones first, and what gives its figures."""
     task = Task.about(diff)
 
-    def many(act: Callable[..., object], questions: Iterable[tuple[Any, ...]]) -> Callable[[], dict[str, Any]]:
+    def many(
+        act: Callable[..., object], questions: Iterable[tuple[Any, ...]]
+    ) -> Callable[[], dict[str, Any]]:
         return lambda: repeated(act, questions, seconds)
 
     one = [(id,) for id in task.ids]
@@ -146,7 +156,10 @@ def measures(subject: Subject, diff: Diff, seconds: float) -> Iterator[tuple[str
     yield "read", many(subject.read, one)
     yield "path", many(subject.path, task.pairs)
     if isinstance(subject, Ours):
-        yield "apply", many(subject.apply, [(id, relation, f"other{target}") for id, relation, target in fresh])
+        yield (
+            "apply",
+            many(subject.apply, [(id, relation, f"other{target}") for id, relation, target in fresh]),
+        )
     yield "write", many(subject.write, fresh)
     yield "memory", lambda: {"process_mb": peak_mb("self"), "others_mb": others_mb(children("self"))}
     yield "graph", lambda: once(subject.everything)
@@ -159,8 +172,12 @@ def once(act: Callable[[], object]) -> dict[str, Any]:
     return {"s": _short(time.perf_counter() - began)}
 
 
-def repeated(act: Callable[..., object], questions: Iterable[tuple[Any, ...]], seconds: float) -> dict[str, Any]:
-    """Milliseconds of an act over some questions, until they or, after the first, so many seconds are used up."""
+def repeated(
+    act: Callable[..., object], questions: Iterable[tuple[Any, ...]], seconds: float
+) -> dict[str, Any]:
+    """Milliseconds of an act over some questions, until they or, after the first, so many seconds are used
+    up.
+    """
     taken: list[float] = []
     until = None
     for question in questions:
@@ -179,7 +196,8 @@ def _short(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-# --- memory -----------------------------------------------------------------------------------------------------------
+# --- memory
+# -----------------------------------------------------------------------------------------------------------
 
 
 def peak_mb(process: int | str) -> float:
@@ -192,12 +210,18 @@ def peak_mb(process: int | str) -> float:
 
 def children(process: int | str) -> list[int]:
     """The processes that a process started, and those that these did."""
-    found = [int(id) for task in Path(f"/proc/{process}/task").glob("*/children") for id in task.read_text().split()]
+    found = [
+        int(id)
+        for task in Path(f"/proc/{process}/task").glob("*/children")
+        for id in task.read_text().split()
+    ]
     return [each for child in found for each in (child, *children(child))]
 
 
 def others_mb(processes: Iterable[int]) -> float | None:
-    """The most memory that some processes had together, what they share counted once; None where the system does not tell."""
+    """The most memory that some processes had together, what they share counted once; None where the system
+    does not tell.
+    """
     total, shared = 0.0, 0.0
     for process in processes:
         try:
@@ -215,11 +239,16 @@ def _status(process: int | str, name: str) -> int:
     return 0
 
 
-# --- the process ------------------------------------------------------------------------------------------------------
+# --- the process
+# ------------------------------------------------------------------------------------------------------
 
 
-def measured_alone(who: str, kind: str, graph: str, *, where: dict[str, Any], into: Path, seconds: float) -> None:
-    """Measure "ours" or "raw" of a kind and write a line for each measure, `doing` when it begins; a measure that fails says why."""
+def measured_alone(
+    who: str, kind: str, graph: str, *, where: dict[str, Any], into: Path, seconds: float
+) -> None:
+    """Measure "ours" or "raw" of a kind and write a line for each measure, `doing` when it begins; a measure
+    that fails says why.
+    """
     gc.disable()  # the collector would look through a growing graph again and again
     diff = graph_diff(graph)
     gc.enable()

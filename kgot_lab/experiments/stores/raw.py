@@ -1,4 +1,6 @@
-"""The drivers that are measured beside our stores, with the least code: no diffs, no checks, no sandbox, no namespaces."""
+"""The drivers that are measured beside our stores, with the least code: no diffs, no checks, no sandbox, no
+namespaces.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kgot_lab.experiments.stores.measured import Subject
-from kgot_lab.experiments.stores.raw_languages import ArcadeDB, DriverPlace, Httpx, Neo4jDriver, Pyoxigraph, Walks, texts_of
+from kgot_lab.experiments.stores.raw_languages import (
+    ArcadeDB,
+    DriverPlace,
+    Httpx,
+    Neo4jDriver,
+    Pyoxigraph,
+    Walks,
+    texts_of,
+)
 from kgot_lab.stores.walks import reached
 from kgot_lab.types import Diff
 
@@ -23,11 +33,18 @@ class NetworkX:
         self.graph: Any = networkx.MultiDiGraph()
 
     def load(self, diff: Diff) -> object:
-        self.graph.add_nodes_from((node.id, {"label": node.labels[0], **node.properties}) for node in diff.added_nodes)
-        return self.graph.add_edges_from((edge.source, edge.target, edge.type, dict(edge.properties)) for edge in diff.added_edges)
+        self.graph.add_nodes_from(
+            (node.id, {"label": node.labels[0], **node.properties}) for node in diff.added_nodes
+        )
+        return self.graph.add_edges_from(
+            (edge.source, edge.target, edge.type, dict(edge.properties)) for edge in diff.added_edges
+        )
 
     def neighbours(self, id: str) -> object:
-        return [*self.graph.out_edges(id, keys=True, data=True), *self.graph.in_edges(id, keys=True, data=True)]
+        return [
+            *self.graph.out_edges(id, keys=True, data=True),
+            *self.graph.in_edges(id, keys=True, data=True),
+        ]
 
     def within(self, id: str, hops: int) -> object:
         return reached(id, hops, lambda each: self.nx.all_neighbors(self.graph, each))
@@ -39,7 +56,9 @@ class NetworkX:
             return []
 
     def search(self, words: Sequence[str]) -> object:
-        return [id for id, data in self.graph.nodes(data=True) if any(word in texts_of(data) for word in words)][:10]
+        return [
+            id for id, data in self.graph.nodes(data=True) if any(word in texts_of(data) for word in words)
+        ][:10]
 
     def read(self, id: str) -> object:
         return list(self.graph.out_edges(id, keys=True)) if id in self.graph else []
@@ -70,13 +89,22 @@ class Sqlite3(Walks):
         nodes = [(node.id, json.dumps(node.labels), json.dumps(node.properties)) for node in diff.added_nodes]
         self.db.execute("BEGIN")
         self.db.executemany("INSERT INTO nodes VALUES (?, ?, ?)", nodes)
-        self.db.executemany("INSERT INTO words VALUES (?, ?)", ((node.id, texts_of(node.properties)) for node in diff.added_nodes))
-        edges = ((edge.source, edge.type, edge.target, json.dumps(edge.properties)) for edge in diff.added_edges)
+        self.db.executemany(
+            "INSERT INTO words VALUES (?, ?)",
+            ((node.id, texts_of(node.properties)) for node in diff.added_nodes),
+        )
+        edges = (
+            (edge.source, edge.type, edge.target, json.dumps(edge.properties)) for edge in diff.added_edges
+        )
         self.db.executemany("INSERT INTO edges VALUES (?, ?, ?, ?)", edges)
         return self.db.execute("COMMIT")
 
     def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        return list(self.db.execute("SELECT source, type, target FROM edges WHERE source = ?1 OR target = ?1", (id,)).fetchall())
+        return list(
+            self.db.execute(
+                "SELECT source, type, target FROM edges WHERE source = ?1 OR target = ?1", (id,)
+            ).fetchall()
+        )
 
     def neighbours(self, id: str) -> object:
         return self.db.execute("SELECT * FROM edges WHERE source = ?1 OR target = ?1", (id,)).fetchall()
@@ -91,7 +119,9 @@ class Sqlite3(Walks):
 
     def search(self, words: Sequence[str]) -> object:
         asked = " OR ".join(f'"{word}"' for word in words)
-        return self.db.execute("SELECT id FROM words WHERE words MATCH ? ORDER BY rank LIMIT 10", (asked,)).fetchall()
+        return self.db.execute(
+            "SELECT id FROM words WHERE words MATCH ? ORDER BY rank LIMIT 10", (asked,)
+        ).fetchall()
 
     def read(self, id: str) -> object:
         return self.db.execute("SELECT type, target FROM edges WHERE source = ?", (id,)).fetchall()
@@ -104,7 +134,9 @@ class Sqlite3(Walks):
         return self.db.execute("COMMIT")
 
     def everything(self) -> object:
-        return self.db.execute("SELECT * FROM nodes").fetchall(), self.db.execute("SELECT * FROM edges").fetchall()
+        return self.db.execute("SELECT * FROM nodes").fetchall(), self.db.execute(
+            "SELECT * FROM edges"
+        ).fetchall()
 
     def close(self) -> object:
         return self.db.close()
@@ -127,16 +159,31 @@ class Psycopg(Walks):
         with self.db.transaction(), self.db.cursor() as cursor:
             with cursor.copy("COPY nodes FROM STDIN") as copy:
                 for node in diff.added_nodes:
-                    copy.write_row((node.id, json.dumps(node.labels), json.dumps(node.properties), texts_of(node.properties)))
+                    copy.write_row(
+                        (
+                            node.id,
+                            json.dumps(node.labels),
+                            json.dumps(node.properties),
+                            texts_of(node.properties),
+                        )
+                    )
             with cursor.copy("COPY edges FROM STDIN") as copy:
                 for edge in diff.added_edges:
                     copy.write_row((edge.source, edge.type, edge.target, json.dumps(edge.properties)))
-            for index in ("edges (source)", "edges (target)", "nodes USING gin (to_tsvector('english', texts))"):
+            for index in (
+                "edges (source)",
+                "edges (target)",
+                "nodes USING gin (to_tsvector('english', texts))",
+            ):
                 cursor.execute(f"CREATE INDEX ON {index}")
         return self.db.execute("ANALYZE nodes, edges")
 
     def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        return list(self.db.execute("SELECT source, type, target FROM edges WHERE source = %s OR target = %s", (id, id)).fetchall())
+        return list(
+            self.db.execute(
+                "SELECT source, type, target FROM edges WHERE source = %s OR target = %s", (id, id)
+            ).fetchall()
+        )
 
     def neighbours(self, id: str) -> object:
         return self.db.execute("SELECT * FROM edges WHERE source = %s OR target = %s", (id, id)).fetchall()
@@ -165,7 +212,9 @@ class Psycopg(Walks):
             return self.db.execute("INSERT INTO edges VALUES (%s, %s, %s, '{}')", (source, relation, target))
 
     def everything(self) -> object:
-        return self.db.execute("SELECT * FROM nodes").fetchall(), self.db.execute("SELECT * FROM edges").fetchall()
+        return self.db.execute("SELECT * FROM nodes").fetchall(), self.db.execute(
+            "SELECT * FROM edges"
+        ).fetchall()
 
     def close(self) -> object:
         return self.db.close()

@@ -1,4 +1,6 @@
-"""Drivers of graph languages, as they are measured beside our stores: pyoxigraph, a SPARQL server, ArcadeDB and Neo4j's driver."""
+"""Drivers of graph languages, as they are measured beside our stores: pyoxigraph, a SPARQL server, ArcadeDB
+and Neo4j's driver.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +29,36 @@ class Walks:
         raise NotImplementedError
 
     def within(self, id: str, hops: int) -> object:
-        return reached(id, hops, lambda each: (end for source, _, target in self.edges(each) for end in (source, target)))
+        return reached(
+            id, hops, lambda each: (end for source, _, target in self.edges(each) for end in (source, target))
+        )
 
     def path(self, source: str, target: str) -> object:
         return path_between(source, target, HOPS, lambda id: [Edge(*edge) for edge in self.edges(id)])
 
 
-def reached_by_level(id: str, hops: int, after: Callable[[Sequence[str]], Iterable[str]], until: str | None = None) -> dict[str, int]:
-    """Each node within some hops, with one question for each level, up to the level of a node that is looked for."""
+def reached_by_level(
+    id: str, hops: int, after: Callable[[Sequence[str]], Iterable[str]], until: str | None = None
+) -> dict[str, int]:
+    """Each node within some hops, with one question for each level, up to the level of a node that is looked
+    for.
+    """
     depth, frontier = {id: 0}, [id]
     for level in range(1, hops + 1):
         if until in depth or not frontier:
             break
         frontier = [
-            end for start in range(0, len(frontier), TOGETHER) for end in after(frontier[start : start + TOGETHER]) if end not in depth
+            end
+            for start in range(0, len(frontier), TOGETHER)
+            for end in after(frontier[start : start + TOGETHER])
+            if end not in depth
         ]
         depth.update(dict.fromkeys(frontier, level))
     return depth
 
 
-# --- SPARQL -----------------------------------------------------------------------------------------------------------
+# --- SPARQL
+# -----------------------------------------------------------------------------------------------------------
 
 BASE = "urn:raw:"
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -89,7 +101,9 @@ class Pyoxigraph(Walks):
 
     def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
         node, name = self.ox.NamedNode(_iri(id)), self.ox.NamedNode
-        for quad in chain(self.store.quads_for_pattern(node, None, None), self.store.quads_for_pattern(None, None, node)):
+        for quad in chain(
+            self.store.quads_for_pattern(node, None, None), self.store.quads_for_pattern(None, None, node)
+        ):
             if isinstance(quad.object, name) and quad.predicate.value != _TYPE:
                 yield quad.subject.value[len(BASE) :], quad.predicate.value, quad.object.value[len(BASE) :]
 
@@ -115,7 +129,9 @@ def _out(id: str) -> str:
 
 def _find(words: Sequence[str]) -> str:
     said = " || ".join(f"CONTAINS(LCASE(?text), {_literal(word.lower())})" for word in words)
-    return f"SELECT DISTINCT ?node WHERE {{ ?node ?name ?text FILTER(isLiteral(?text) && ({said})) }} LIMIT 10"
+    return (
+        f"SELECT DISTINCT ?node WHERE {{ ?node ?name ?text FILTER(isLiteral(?text) && ({said})) }} LIMIT 10"
+    )
 
 
 class Httpx:
@@ -129,7 +145,9 @@ class Httpx:
 
     def _asked(self, query: str) -> list[dict[str, Any]]:
         told = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
-        answer = self.client.post(self.query_url, content=query, headers=told, params={"default-graph-uri": BASE}).raise_for_status()
+        answer = self.client.post(
+            self.query_url, content=query, headers=told, params={"default-graph-uri": BASE}
+        ).raise_for_status()
         found: list[dict[str, Any]] = answer.json()["results"]["bindings"]
         return found
 
@@ -143,7 +161,9 @@ class Httpx:
 
     def neighbours(self, id: str) -> object:
         node = f"<{_iri(id)}>"
-        return self._asked(f"SELECT ?relation ?end WHERE {{ {{ {node} ?relation ?end }} UNION {{ ?end ?relation {node} }} {LINK} }}")
+        return self._asked(
+            f"SELECT ?relation ?end WHERE {{ {{ {node} ?relation ?end }} UNION {{ ?end ?relation {node} }} {LINK} }}"
+        )
 
     def within(self, id: str, hops: int) -> object:
         return reached_by_level(id, hops, self._next)
@@ -164,8 +184,12 @@ class Httpx:
         return self._asked(_out(id))
 
     def write(self, source: str, relation: str, target: str) -> object:
-        update = f"INSERT DATA {{ GRAPH <{BASE}> {{ <{_iri(source)}> <{_iri(relation)}> <{_iri(target)}> }} }}"
-        return self.client.post(self.update_url, content=update, headers={"Content-Type": "application/sparql-update"}).raise_for_status()
+        update = (
+            f"INSERT DATA {{ GRAPH <{BASE}> {{ <{_iri(source)}> <{_iri(relation)}> <{_iri(target)}> }} }}"
+        )
+        return self.client.post(
+            self.update_url, content=update, headers={"Content-Type": "application/sparql-update"}
+        ).raise_for_status()
 
     def everything(self) -> object:
         return self._asked("SELECT * WHERE { ?s ?p ?o }")
@@ -174,7 +198,8 @@ class Httpx:
         return self.client.close()
 
 
-# --- Cypher -----------------------------------------------------------------------------------------------------------
+# --- Cypher
+# -----------------------------------------------------------------------------------------------------------
 
 OUT = "MATCH (a:Thing {id: $id})-[r]->(b) RETURN type(r) AS relation, b.id AS object"
 BOTH = "MATCH (a:Thing {id: $id})-[r]-(b) RETURN startNode(r).id AS source, type(r) AS type, endNode(r).id AS target"
@@ -204,7 +229,9 @@ class Cypher:
         return self.ask(BOTH, {"id": id})
 
     def within(self, id: str, hops: int) -> object:
-        return reached_by_level(id, hops, lambda ids: (row["id"] for row in self.ask(NEXT, {"ids": list(ids)})))
+        return reached_by_level(
+            id, hops, lambda ids: (row["id"] for row in self.ask(NEXT, {"ids": list(ids)}))
+        )
 
     def path(self, source: str, target: str) -> object:
         return self.ask(SHORTEST, {"a": source, "b": target}) if source != target else []
@@ -235,10 +262,14 @@ class ArcadeDB(Cypher):
             self.db.command("sql", f"CREATE {statement}")
         with self.db.graph_batch(expected_edge_count=len(diff.added_edges)) as batch:
             rows = [{"id": node.id, "text": texts_of(node.properties)} for node in diff.added_nodes]
-            place = dict(zip((node.id for node in diff.added_nodes), batch.create_vertices("Thing", rows), strict=True))
+            place = dict(
+                zip((node.id for node in diff.added_nodes), batch.create_vertices("Thing", rows), strict=True)
+            )
             for type, edges in _by_type(diff.added_edges).items():
                 self.db.command("sql", f"CREATE EDGE TYPE `{type}`")
-                batch.new_edges([place[edge.source] for edge in edges], type, [place[edge.target] for edge in edges])
+                batch.new_edges(
+                    [place[edge.source] for edge in edges], type, [place[edge.target] for edge in edges]
+                )
         return None
 
     def ask(self, statement: str, parameters: DriverPlace) -> list[Any]:
@@ -271,11 +302,16 @@ class Neo4jDriver(Cypher):
         self.ask("CREATE INDEX thing_id FOR (n:Thing) ON (n.id)", {})
         nodes = [{"id": node.id, "text": texts_of(node.properties)} for node in diff.added_nodes]
         for start in range(0, len(nodes), TOGETHER):
-            self.ask("UNWIND $rows AS row CREATE (n:Thing {id: row.id, text: row.text})", {"rows": nodes[start : start + TOGETHER]})
+            self.ask(
+                "UNWIND $rows AS row CREATE (n:Thing {id: row.id, text: row.text})",
+                {"rows": nodes[start : start + TOGETHER]},
+            )
         for type, edges in _by_type(diff.added_edges).items():
             made = f"UNWIND $rows AS row MATCH (a:Thing {{id: row[0]}}), (b:Thing {{id: row[1]}}) CREATE (a)-[:`{type}`]->(b)"
             for start in range(0, len(edges), TOGETHER):
-                self.ask(made, {"rows": [[edge.source, edge.target] for edge in edges[start : start + TOGETHER]]})
+                self.ask(
+                    made, {"rows": [[edge.source, edge.target] for edge in edges[start : start + TOGETHER]]}
+                )
         return None
 
     def close(self) -> object:

@@ -1,4 +1,6 @@
-"""Attacks on the sandbox, the way a hostile statement would: a host worth attacking, and what each attack got there."""
+"""Attacks on the sandbox, the way a hostile statement would: a host worth attacking, and what each attack got
+there.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,21 @@ from kgot_lab.experiments.stores.hostile_code import HostileCode
 from kgot_lab.sandbox import Sandbox
 from kgot_lab.stores import InMemory
 
-ATTACKED_BY_CODE = "add('Ada', 'born in', 'London', subject_label='Person'); add('London', 'part of', 'England')"
+ATTACKED_BY_CODE = (
+    "add('Ada', 'born in', 'London', subject_label='Person'); add('London', 'part of', 'England')"
+)
 
 
 @contextmanager
 def host_of_code(project: Path) -> Iterator[tuple[dict[str, str], list[object]]]:
-    """A host worth attacking: a secret file, a secret in the environment and a listening server; yields the places and who connected."""
+    """A host worth attacking: a secret file, a secret in the environment and a listening server; yields the
+    places and who connected.
+    """
     connected: list[object] = []
-    with socket.create_server(("127.0.0.1", 0)) as server, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        tempfile.NamedTemporaryFile("w", suffix=".txt") as file,
+    ):
         file.write(SECRET)
         file.flush()
         thread = threading.Thread(target=_listen, args=(server, connected), daemon=True)

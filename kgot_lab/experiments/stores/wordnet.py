@@ -18,7 +18,12 @@ def wordnet() -> PropertyGraph:
     folder = bundled("wn18rr-text")
     with gzip.open(folder / "nodes.jsonl.gz", "rt", encoding="utf-8") as lines:
         records = list(map(json.loads, lines))
-    nodes = [Node(record["id"], ("Synset",), {"name": record["name"], "description": record["description"]}) for record in records]
+    nodes = [
+        Node(record["id"], ("Synset",), {"name": record["name"], "description": record["description"]})
+        for record in records
+    ]
     with gzip.open(folder / "triples.tsv.gz", "rt", encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return PropertyGraph.of(nodes, (Edge(row["head"], row["relation"].strip("_").replace("_", " "), row["tail"]) for row in rows))
+    return PropertyGraph.of(
+        nodes, (Edge(row["head"], row["relation"].strip("_").replace("_", " "), row["tail"]) for row in rows)
+    )

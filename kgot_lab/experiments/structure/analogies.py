@@ -20,9 +20,10 @@ LENGTHS = ("S1", "S10", "S30")  # AnaloBench tells each of its situations in abo
 class Choice:
     """A question: which of some texts is analogous to the source?
 
-    `answer` is the place of the right one. `kinds` says of each choice what it is: "target" is the right one, the others depend on the
-    set. `group` names what must not stand on both sides of a split. `far` says whether source and answer come from different fields,
-    where that is known, and `trap` whether the wrong choices are "similar" to the source or "dissimilar", where they were drawn so.
+    `answer` is the place of the right one. `kinds` says of each choice what it is: "target" is the right one,
+    the others depend on the set. `group` names what must not stand on both sides of a split. `far` says
+    whether source and answer come from different fields, where that is known, and `trap` whether the wrong
+    choices are "similar" to the source or "dissimilar", where they were drawn so.
     """
 
     id: str
@@ -36,13 +37,19 @@ class Choice:
 
     def __post_init__(self) -> None:
         if not 0 <= self.answer < len(self.choices):
-            raise BadInput(f"question {self.id!r} has {len(self.choices)} choices, and its answer is number {self.answer}, counted from 0")
+            raise BadInput(
+                f"question {self.id!r} has {len(self.choices)} choices, and its answer is number {self.answer}, counted from 0"
+            )
         if self.kinds and len(self.kinds) != len(self.choices):
-            raise BadInput(f"question {self.id!r} has {len(self.choices)} choices and {len(self.kinds)} kinds; give one for each or none")
+            raise BadInput(
+                f"question {self.id!r} has {len(self.choices)} choices and {len(self.kinds)} kinds; give one for each or none"
+            )
 
     @property
     def cell(self) -> str:
-        """Where the question stands in the design of near or far by similar or dissimilar; empty where it was not drawn for it."""
+        """Where the question stands in the design of near or far by similar or dissimilar; empty where it was
+        not drawn for it.
+        """
         return f"{'far' if self.far else 'near'}-{self.trap}" if self.trap and self.far is not None else ""
 
 
@@ -71,7 +78,9 @@ class Choices:
     @property
     def texts(self) -> tuple[str, ...]:
         """Every text of the questions once, in the order of the alphabet."""
-        return tuple(sorted({text for question in self.questions for text in (question.source, *question.choices)}))
+        return tuple(
+            sorted({text for question in self.questions for text in (question.source, *question.choices)})
+        )
 
     @property
     def cells(self) -> dict[str, tuple[str, ...]]:
@@ -92,8 +101,8 @@ class Choices:
 class Item:
     """A text and one that is analogous to it.
 
-    Items that share one of their `kin` speak of the same thing: neither's analogue is surely wrong for the other. `group` names what
-    must not stand on both sides of a split.
+    Items that share one of their `kin` speak of the same thing: neither's analogue is surely wrong for the
+    other. `group` names what must not stand on both sides of a split.
     """
 
     id: str
@@ -118,15 +127,25 @@ def items(name: str) -> tuple[Item, ...]:
     return ITEMS[name]()
 
 
-# --- questions --------------------------------------------------------------------------------------------------------
+# --- questions
+# --------------------------------------------------------------------------------------------------------
 
 
 def _storyanalogy() -> Choices:
-    """Of the wrong choices, "noun" shares nouns with the source and not its structure, and "random" shares neither."""
+    """Of the wrong choices, "noun" shares nouns with the source and not its structure, and "random" shares
+    neither.
+    """
     rows = jsonl_rows("storyanalogy-mc/mc.jsonl.gz")
     group_of = linked({row["_id"]: _story(row) for row in rows})
     questions = (
-        Choice(row["_id"], row["source"], tuple(row["choices"]), row["answer"], tuple(row["types"]), group=group_of[row["_id"]])
+        Choice(
+            row["_id"],
+            row["source"],
+            tuple(row["choices"]),
+            row["answer"],
+            tuple(row["types"]),
+            group=group_of[row["_id"]],
+        )
         for row in rows
     )
     return Choices("storyanalogy-mc", tuple(questions), locked_in("storyanalogy-mc"))
@@ -135,7 +154,8 @@ def _storyanalogy() -> Choices:
 def _analobench(length: str) -> Choices:
     """Questions are locked by their query; the choices come from all clusters.
 
-    Wrong choices are "other"; in five questions one of them is the query "itself", an accident of the published draw that is kept.
+    Wrong choices are "other"; in five questions one of them is the query "itself", an accident of the
+    published draw that is kept.
     """
     corpus = {row["_id"]: row for row in jsonl_rows("analobench/corpus.jsonl.gz")}
     told, away = length.lower(), locked_in("analobench")
@@ -146,17 +166,27 @@ def _analobench(length: str) -> Choices:
         kinds = ["itself" if option is query else "other" for option in options]
         kinds[row["label"]] = "target"
         texts = tuple(option[told] for option in options)
-        questions.append(Choice(row["_id"], query[told], texts, row["label"], tuple(kinds), group=f"cluster {query['cluster']}"))
+        questions.append(
+            Choice(
+                row["_id"],
+                query[told],
+                texts,
+                row["label"],
+                tuple(kinds),
+                group=f"cluster {query['cluster']}",
+            )
+        )
         if row["query"] in away:
             locked.add(row["_id"])
     return Choices(f"analobench T1 {length}", tuple(questions), frozenset(locked))
 
 
 def _parallelparc(level: str) -> Choices:
-    """Of the wrong choices, "distractor" is the right text with the order of its events broken, and "random" is of another process.
+    """Of the wrong choices, "distractor" is the right text with the order of its events broken, and "random"
+    is of another process.
 
-    The advanced questions also have that random text with its own order broken: "random, broken". That is what is left when the other
-    three are found in the list of human-checked pairs.
+    The advanced questions also have that random text with its own order broken: "random, broken". That is
+    what is left when the other three are found in the list of human-checked pairs.
     """
     pairs = {row["source"]: row for row in jsonl_rows("parallelparc/gold.jsonl.gz")}
     rows, away = jsonl_rows(f"parallelparc/mc_{level}.jsonl.gz"), locked_in("parallelparc")
@@ -166,12 +196,17 @@ def _parallelparc(level: str) -> Choices:
         pair, texts = pairs[row["source"]], tuple(row["candidates"])
         known = {pair["random"]: "random", pair["distractor"]: "distractor", pair["target"]: "target"}
         kinds, far = tuple(known.get(text, rest) for text in texts), row["analogy_type"] == "far"
-        questions.append(Choice(row["_id"], row["source"], texts, row["label"], kinds, group=pair["source_subject"], far=far))
+        questions.append(
+            Choice(
+                row["_id"], row["source"], texts, row["label"], kinds, group=pair["source_subject"], far=far
+            )
+        )
     locked = frozenset(row["_id"] for row in rows if pairs[row["source"]]["_id"] in away)
     return Choices(f"parallelparc {level}", tuple(questions), locked)
 
 
-# --- analogous pairs --------------------------------------------------------------------------------------------------
+# --- analogous pairs
+# --------------------------------------------------------------------------------------------------
 
 
 def _story_items() -> tuple[Item, ...]:
@@ -190,7 +225,9 @@ def _sentence_items() -> tuple[Item, ...]:
         mates = [other for other in rows if other["cluster"] == row["cluster"] and other is not row]
         mate = min(mates, key=lambda other: hashed("mate", row["_id"], other["_id"]))
         cluster = f"cluster {row['cluster']}"
-        found.append(Item(row["_id"], row["s1"], mate["s1"], frozenset({cluster}), cluster, row["_id"] in away))
+        found.append(
+            Item(row["_id"], row["s1"], mate["s1"], frozenset({cluster}), cluster, row["_id"] in away)
+        )
     return tuple(found)
 
 
@@ -210,7 +247,8 @@ def _story(row: Json) -> tuple[str, str]:
 
 
 def linked(texts_of: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The group of each id: ids that share a text, or are linked by others that do, are one group, named after its first id.
+    """The group of each id: ids that share a text, or are linked by others that do, are one group, named
+    after its first id.
 
     Some stories of StoryAnalogy occur twice, the second time with source and right choice exchanged.
     """
@@ -238,7 +276,8 @@ ITEMS: Mapping[str, Callable[[], tuple[Item, ...]]] = {
 }
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files
+# ------------------------------------------------------------------------------------------------------------
 
 
 def jsonl_rows(path: str) -> list[Json]:
@@ -253,5 +292,7 @@ def locked_in(folder: str) -> frozenset[str]:
 
 
 def hashed(*parts: str, seed: int = SEED) -> str:
-    """A number, as text, that some parts and a seed decide: to draw by it is to draw by chance, the same each time."""
+    """A number, as text, that some parts and a seed decide: to draw by it is to draw by chance, the same each
+    time.
+    """
     return hashlib.sha256("\0".join((str(seed), *parts)).encode()).hexdigest()

@@ -18,9 +18,10 @@ IdPair = tuple[str, str]  # the ids of two documents, in order
 class AnalogyPairs:
     """All texts of a set, and the pairs of them that are analogous.
 
-    A pair is judged when one of its `ends` is in this part and it is not `left_out`: pairs left out speak of the same thing without
-    being called analogous by anyone. Every other pair counts as not analogous, which is an assumption, not a judgement.
-    `locked` are the analogous pairs that are opened last, `develop_ends` and `locked_ends` the texts of either part; some are in both.
+    A pair is judged when one of its `ends` is in this part and it is not `left_out`: pairs left out speak of
+    the same thing without being called analogous by anyone. Every other pair counts as not analogous, which
+    is an assumption, not a judgement. `locked` are the analogous pairs that are opened last, `develop_ends`
+    and `locked_ends` the texts of either part; some are in both.
     """
 
     name: str
@@ -34,19 +35,29 @@ class AnalogyPairs:
 
     @property
     def develop(self) -> AnalogyPairs:
-        """The pairs one may look at and tune on: those with an end that is not locked. The other texts stay in the graph."""
+        """The pairs one may look at and tune on: those with an end that is not locked. The other texts stay
+        in the graph.
+        """
         kept = self.analogous - self.locked
-        return replace(self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.develop_ends)
+        return replace(
+            self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.develop_ends
+        )
 
     @property
     def opened(self) -> AnalogyPairs:
         """The pairs with a locked end."""
         kept = self.analogous & self.locked
-        return replace(self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.locked_ends)
+        return replace(
+            self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.locked_ends
+        )
 
     def judges(self, first: str, second: str) -> bool:
         """Is it known, or assumed, whether two texts are analogous?"""
-        return first != second and (first in self.ends or second in self.ends) and pair(first, second) not in self.left_out
+        return (
+            first != second
+            and (first in self.ends or second in self.ends)
+            and pair(first, second) not in self.left_out
+        )
 
     @property
     def judged(self) -> int:
@@ -87,9 +98,14 @@ def _storyanalogy() -> AnalogyPairs:
 
 
 def _parallelparc() -> AnalogyPairs:
-    """Sources and targets of the human-checked pairs; of a pair of the same subject nobody said whether it is analogous."""
+    """Sources and targets of the human-checked pairs; of a pair of the same subject nobody said whether it is
+    analogous.
+    """
     found = items("parallelparc")
-    texts = {part: [text for item in found if item.locked is part for text in (item.source, item.analogue)] for part in (False, True)}
+    texts = {
+        part: [text for item in found if item.locked is part for text in (item.source, item.analogue)]
+        for part in (False, True)
+    }
     return _of_items("parallelparc pairs", found, texts)
 
 
@@ -97,12 +113,20 @@ def _analobench() -> AnalogyPairs:
     """The sentences; those of a cluster are analogous."""
     rows, away = jsonl_rows("analobench/corpus.jsonl.gz"), locked_in("analobench")
     ids = {row["_id"]: _id(row["s1"]) for row in rows}
-    same = [(ids[a["_id"]], ids[b["_id"]], a["_id"] in away) for a, b in combinations(rows, 2) if a["cluster"] == b["cluster"]]
+    same = [
+        (ids[a["_id"]], ids[b["_id"]], a["_id"] in away)
+        for a, b in combinations(rows, 2)
+        if a["cluster"] == b["cluster"]
+    ]
     analogous = frozenset(pair(first, second) for first, second, _ in same)
     locked = frozenset(pair(first, second) for first, second, part in same if part)
     documents = _documents(row["s1"] for row in rows)
-    parts = [frozenset(ids[row["_id"]] for row in rows if (row["_id"] in away) is part) for part in (False, True)]
-    return AnalogyPairs("analobench S1 pairs", documents, analogous, frozenset(), frozenset(ids.values()), locked, *parts)
+    parts = [
+        frozenset(ids[row["_id"]] for row in rows if (row["_id"] in away) is part) for part in (False, True)
+    ]
+    return AnalogyPairs(
+        "analobench S1 pairs", documents, analogous, frozenset(), frozenset(ids.values()), locked, *parts
+    )
 
 
 PAIRS: Mapping[str, Callable[[], AnalogyPairs]] = {

@@ -1,4 +1,6 @@
-"""Analogies to search for: each query is a text, and what it should find is the texts that are analogous to it."""
+"""Analogies to search for: each query is a text, and what it should find is the texts that are analogous to
+it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,12 @@ class Retrieval:
     @property
     def texts(self) -> tuple[str, ...]:
         """Every text of the documents and the queries once, in the order of the alphabet."""
-        return tuple(sorted({document.text for document in self.dataset.documents} | {query.text for query in self.dataset.queries}))
+        return tuple(
+            sorted(
+                {document.text for document in self.dataset.documents}
+                | {query.text for query in self.dataset.queries}
+            )
+        )
 
     def __repr__(self) -> str:
         sizes = {len(pool) for pool in self.pools.values()}
@@ -52,7 +59,9 @@ def retrieval(name: str) -> Retrieval:
 
 
 def _storyanalogy() -> Retrieval:
-    """The distinct choices of all questions, the right one of which is relevant. A source that is a choice elsewhere never finds itself."""
+    """The distinct choices of all questions, the right one of which is relevant. A source that is a choice
+    elsewhere never finds itself.
+    """
     asked = choices("storyanalogy-mc")
     documents = _documents(text for question in asked.questions for text in question.choices)
     ids = [document.id for document in documents]
@@ -63,19 +72,29 @@ def _storyanalogy() -> Retrieval:
 
 
 def _analobench(length: str, *, task: bool) -> Retrieval:
-    """Every item asks for its cluster mates: of the 200 options that the task T2 gives it, or of the whole corpus without itself."""
+    """Every item asks for its cluster mates: of the 200 options that the task T2 gives it, or of the whole
+    corpus without itself.
+    """
     rows = jsonl_rows("analobench/corpus.jsonl.gz")
     texts = {row["_id"]: row[length.lower()] for row in rows}
-    ids = {own: _id(text) for own, text in texts.items()}  # the file stands in the order of the clusters, which would tell a tie
+    ids = {
+        own: _id(text) for own, text in texts.items()
+    }  # the file stands in the order of the clusters, which would tell a tie
     queries = tuple(Query(texts[row["_id"]], row["_id"]) for row in rows)
     if task:
-        asked = {row["query"]: (row["options"], row["relevant"]) for row in jsonl_rows("analobench/t2.jsonl.gz")}
+        asked = {
+            row["query"]: (row["options"], row["relevant"]) for row in jsonl_rows("analobench/t2.jsonl.gz")
+        }
     else:
-        asked = {row["_id"]: _others(row["_id"], {each["_id"]: each["cluster"] for each in rows}) for row in rows}
+        asked = {
+            row["_id"]: _others(row["_id"], {each["_id"]: each["cluster"] for each in rows}) for row in rows
+        }
     pools = {query.id: tuple(sorted(ids[option] for option in asked[query.id][0])) for query in queries}
     qrels = {query.id: {ids[mate]: 1 for mate in asked[query.id][1]} for query in queries}
     name = f"analobench {'T2 ' * task}{length}"
-    return Retrieval(Dataset(name, _documents(texts.values()), queries, qrels, locked=locked_in("analobench")), pools)
+    return Retrieval(
+        Dataset(name, _documents(texts.values()), queries, qrels, locked=locked_in("analobench")), pools
+    )
 
 
 def _others(own: str, cluster_of: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -87,15 +106,18 @@ def _others(own: str, cluster_of: Mapping[str, str]) -> tuple[list[str], list[st
 def _parallelparc() -> Retrieval:
     """The targets of the human-checked pairs and their broken versions; a source should find its own target.
 
-    Texts of other pairs that share a subject with it are out of its pool: people judged each source with its own target alone, so to
-    call those relevant would be a guess, and to call them wrong would be an error as often as not. Its own broken target stays in.
+    Texts of other pairs that share a subject with it are out of its pool: people judged each source with its
+    own target alone, so to call those relevant would be a guess, and to call them wrong would be an error as
+    often as not. Its own broken target stays in.
     """
     rows = jsonl_rows("parallelparc/gold.jsonl.gz")
     documents = _documents(row[side] for row in rows for side in ("target", "distractor"))
     subjects = {row["_id"]: {row["source_subject"], row["target_subject"]} for row in rows}
     pools: dict[str, tuple[str, ...]] = {}
     for row in rows:
-        related = [other for other in rows if other is not row and subjects[other["_id"]] & subjects[row["_id"]]]
+        related = [
+            other for other in rows if other is not row and subjects[other["_id"]] & subjects[row["_id"]]
+        ]
         out = {_id(other[side]) for other in related for side in ("target", "distractor")}
         pools[row["_id"]] = tuple(document.id for document in documents if document.id not in out)
     queries = tuple(Query(row["source"], row["_id"]) for row in rows)

@@ -27,7 +27,9 @@ _QUESTIONS = "choices 1"
 
 @dataclass(frozen=True, repr=False)
 class Answers:
-    """The score a system gave each choice, by question id; higher is more analogous. `set` is the name of the questions."""
+    """The score a system gave each choice, by question id; higher is more analogous. `set` is the name of the
+    questions.
+    """
 
     system: str
     kind: str
@@ -39,10 +41,12 @@ class Answers:
 
 
 def graded(answers: Answers, choices: Choices) -> Scores:
-    """Judge every question: "accuracy" is 1 where the best score is that of the right choice, and 0 elsewhere.
+    """Judge every question: "accuracy" is 1 where the best score is that of the right choice, and 0
+    elsewhere.
 
-    Where m choices share the best score each counts 1/m. Where the choices have kinds, "taken K" is the same for the wrong choices of
-    kind K, so that these and the accuracy sum up to 1. Raises BadInput for a question that was not answered.
+    Where m choices share the best score each counts 1/m. Where the choices have kinds, "taken K" is the same
+    for the wrong choices of kind K, so that these and the accuracy sum up to 1. Raises BadInput for a
+    question that was not answered.
     """
     kinds = sorted({kind for question in choices.questions for kind in question.kinds} - {"target"})
     values: dict[str, dict[str, float]] = {"accuracy": {}, **{f"taken {kind}": {} for kind in kinds}}
@@ -50,13 +54,19 @@ def graded(answers: Answers, choices: Choices) -> Scores:
         shares = _shares(question, answers)
         values["accuracy"][question.id] = shares[question.answer]
         for kind in kinds:
-            wrong = (share for place, share in enumerate(shares) if question.kinds[place] == kind and place != question.answer)
+            wrong = (
+                share
+                for place, share in enumerate(shares)
+                if question.kinds[place] == kind and place != question.answer
+            )
             values[f"taken {kind}"][question.id] = math.fsum(wrong)
     return Scores(answers.system, choices.name, values)
 
 
 def by_group(scores: Scores, choices: Choices) -> Scores:
-    """The means over the questions of each group: for a test that does not take questions of one group for independent of each other."""
+    """The means over the questions of each group: for a test that does not take questions of one group for
+    independent of each other.
+    """
     group_of = {question.id: question.group or question.id for question in choices.questions}
     values: dict[str, dict[str, float]] = {}
     for measure, by in scores.values.items():
@@ -73,19 +83,25 @@ def six(number: float) -> float:
 
 
 def _shares(question: Choice, answers: Answers) -> list[float]:
-    """How much of the answer each choice got: all for the best, or equal parts for those that are equally good."""
+    """How much of the answer each choice got: all for the best, or equal parts for those that are equally
+    good.
+    """
     if len(answers.scores.get(question.id, ())) != len(question.choices):
-        raise BadInput(f"{answers.system} has no score for each choice of question {question.id!r}; it answered other questions")
+        raise BadInput(
+            f"{answers.system} has no score for each choice of question {question.id!r}; it answered other questions"
+        )
     scores = np.array(answers.scores[question.id])
     best = scores >= scores.max()
     return [float(share) for share in best / best.sum()]
 
 
-# --- receipts ---------------------------------------------------------------------------------------------------------
+# --- receipts
+# ---------------------------------------------------------------------------------------------------------
 
 
 def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> None:
-    """Write what systems said of the same questions: a head, then a line for each system and question; the same answers, the same bytes.
+    """Write what systems said of the same questions: a head, then a line for each system and question; the
+    same answers, the same bytes.
 
     Raises BadInput for answers to other questions, or two systems of one name.
     """
@@ -109,29 +125,45 @@ def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> No
 
 
 def load_answers(path: Path, choices: Choices) -> dict[str, Answers]:
-    """Read what `save_answers` wrote, by system; raises BadInput for a file that is broken, cut short or of other questions."""
+    """Read what `save_answers` wrote, by system; raises BadInput for a file that is broken, cut short or of
+    other questions.
+    """
     head, *rows = _read(path, _FORMAT)
     if (head.get("set"), head.get("questions")) != (choices.name, content_digest(choices)):
-        raise BadInput(f"{path.name} holds answers to other questions than those of {choices.name}; run it again")
+        raise BadInput(
+            f"{path.name} holds answers to other questions than those of {choices.name}; run it again"
+        )
     found: dict[str, dict[str, tuple[float, ...]]] = {system: {} for system in head["kinds"]}
     for number, row in enumerate(rows, start=2):
         try:
             scores = tuple(float(score) for score in row["scores"])
             found[row["system"]][row["question"]] = scores
         except (KeyError, TypeError, ValueError):
-            raise BadInput(f"{path.name}, line {number}: it must hold a question, a system of the head and scores") from None
+            raise BadInput(
+                f"{path.name}, line {number}: it must hold a question, a system of the head and scores"
+            ) from None
         if not all(map(math.isfinite, scores)):
             raise BadInput(f"{path.name}, line {number}: a score is not a finite number")
     wanted = {question.id for question in choices.questions}
     for system, said in found.items():
         if set(said) != wanted:
-            raise BadInput(f"{path.name} holds {len(said)} of the {len(wanted)} answers of {system}; run it again")
-    return {system: Answers(system, str(head["kinds"][system]), choices.name, said) for system, said in found.items()}
+            raise BadInput(
+                f"{path.name} holds {len(said)} of the {len(wanted)} answers of {system}; run it again"
+            )
+    return {
+        system: Answers(system, str(head["kinds"][system]), choices.name, said)
+        for system, said in found.items()
+    }
 
 
 def save_choices(choices: Choices, path: Path) -> None:
     """Write questions that were drawn with models, so that a report can be made again without them."""
-    head = {"format": _QUESTIONS, "name": choices.name, "locked": sorted(choices.locked), "count": len(choices.questions)}
+    head = {
+        "format": _QUESTIONS,
+        "name": choices.name,
+        "locked": sorted(choices.locked),
+        "count": len(choices.questions),
+    }
     _write(path, [head, *map(asdict, choices.questions)])
 
 
@@ -139,7 +171,9 @@ def load_choices(path: Path) -> Choices:
     """Read what `save_choices` wrote; raises BadInput for a file that is broken or cut short."""
     head, *rows = _read(path, _QUESTIONS)
     try:
-        questions = tuple(Choice(**row | {"choices": tuple(row["choices"]), "kinds": tuple(row["kinds"])}) for row in rows)
+        questions = tuple(
+            Choice(**row | {"choices": tuple(row["choices"]), "kinds": tuple(row["kinds"])}) for row in rows
+        )
         if len(questions) == head["count"]:
             return Choices(head["name"], questions, frozenset(head["locked"]))
     except (KeyError, TypeError):
@@ -149,14 +183,18 @@ def load_choices(path: Path) -> Choices:
 
 def content_digest(choices: Choices) -> str:
     """SHA-256 of the questions with their choices and answers, whatever order they are in."""
-    content = sorted((each.id, each.source, each.choices, each.answer, each.kinds) for each in choices.questions)
+    content = sorted(
+        (each.id, each.source, each.choices, each.answer, each.kinds) for each in choices.questions
+    )
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
 
 def _write(path: Path, rows: Iterable[Json]) -> None:
     text = "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
     packed = io.BytesIO()
-    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:  # neither name nor time of writing, for equal bytes
+    with gzip.GzipFile(
+        filename="", fileobj=packed, mode="wb", mtime=0
+    ) as file:  # neither name nor time of writing, for equal bytes
         file.write(text.encode())
     write_whole(path, packed.getvalue(), "the questions")
 

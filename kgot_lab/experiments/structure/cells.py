@@ -1,22 +1,28 @@
-"""Near or far analogies among similar or dissimilar wrong choices: questions drawn by a rule that was fixed before any run.
+"""Near or far analogies among similar or dissimilar wrong choices: questions drawn by a rule that was fixed
+before any run.
 
-A system that follows the surface does well where the analogue is near and the wrong choices are dissimilar, one that flees from it does
-well where it is the other way round; only one that sees structure does well in all four cells.
+A system that follows the surface does well where the analogue is near and the wrong choices are dissimilar,
+one that flees from it does well where it is the other way round; only one that sees structure does well in
+all four cells.
 
-The rule. The items are those of one part of a set, develop or locked. An item is near where the raw similarity of its source and its
-analogue is at or above the median over the items, else far. Wrong choices are the analogues of other items: each text is then a right
-answer as well as a wrong one, so no trait of a text alone tells which it is (broken texts and sources, which are never right, would give
-themselves away). Develop items are asked among themselves, locked ones among all: a third of a set has too few texts, and nothing is
-learnt from texts that were seen before. Kin of the item is left aside. Of what remains, "similar" choices share a noun with the source and
-lie at or above the median raw similarity to it, "dissimilar" ones share none and lie below; three of each are drawn by hash.
+The rule. The items are those of one part of a set, develop or locked. An item is near where the raw
+similarity of its source and its analogue is at or above the median over the items, else far. Wrong choices
+are the analogues of other items: each text is then a right answer as well as a wrong one, so no trait of a
+text alone tells which it is (broken texts and sources, which are never right, would give themselves away).
+Develop items are asked among themselves, locked ones among all: a third of a set has too few texts, and
+nothing is learnt from texts that were seen before. Kin of the item is left aside. Of what remains, "similar"
+choices share a noun with the source and lie at or above the median raw similarity to it, "dissimilar" ones
+share none and lie below; three of each are drawn by hash.
 
-Similar choices always share a noun and the analogues of short texts seldom do, so there a veto on shared nouns does well in all four
-cells. Hence a third kind: "matched" choices share a noun exactly if the analogue does, lie within TOLERANCE of its raw similarity, and
-as many of them lie above it as was drawn by hash from 0 to 3. The place of the analogue by raw similarity is then a matter of chance
-over all matched questions, and so is what follows from it and from shared nouns; not among the near ones alone, where items that lack
+Similar choices always share a noun and the analogues of short texts seldom do, so there a veto on shared
+nouns does well in all four cells. Hence a third kind: "matched" choices share a noun exactly if the analogue
+does, lie within TOLERANCE of its raw similarity, and as many of them lie above it as was drawn by hash from 0
+to 3. The place of the analogue by raw similarity is then a matter of chance over all matched questions, and
+so is what follows from it and from shared nouns; not among the near ones alone, where items that lack
 neighbours above them drop out.
 
-Where there are not enough choices, the item is left out of that cell and counted. The order of the four choices goes by hash too.
+Where there are not enough choices, the item is left out of that cell and counted. The order of the four
+choices goes by hash too.
 """
 
 from __future__ import annotations
@@ -41,7 +47,9 @@ TOLERANCE = 0.1  # of raw similarity
 
 @dataclass(frozen=True, repr=False)
 class Cells:
-    """The questions drawn, how many items each cell had to leave out, and the raw similarity from which on an item is near."""
+    """The questions drawn, how many items each cell had to leave out, and the raw similarity from which on an
+    item is near.
+    """
 
     choices: Choices
     left_out: Mapping[str, int]
@@ -60,7 +68,9 @@ class Cells:
 
 @dataclass(frozen=True)
 class Pool:
-    """What an item's wrong choices are drawn from: texts, their raw similarity to the source, and whether they share a noun with it."""
+    """What an item's wrong choices are drawn from: texts, their raw similarity to the source, and whether
+    they share a noun with it.
+    """
 
     item: Item
     texts: tuple[str, ...]
@@ -76,34 +86,58 @@ class Pool:
 
 
 def cells_of(
-    name: str, embedder: Embedder, nouns: NounsOf, *, opened: bool = False, traps: Sequence[str] = FOUR, seed: int = SEED
+    name: str,
+    embedder: Embedder,
+    nouns: NounsOf,
+    *,
+    opened: bool = False,
+    traps: Sequence[str] = FOUR,
+    seed: int = SEED,
 ) -> Cells:
-    """The questions of the four cells, or those with other `traps`, of a set in ITEMS: of its develop part, or of the locked one."""
+    """The questions of the four cells, or those with other `traps`, of a set in ITEMS: of its develop part,
+    or of the locked one.
+    """
     every = items(name)
     asked = [item for item in every if item.locked is opened]
     title = f"{name} {'cells' if tuple(traps) == FOUR else ' and '.join(traps)}"
-    return cells(pools_of(asked, embedder, nouns, among=every if opened else asked), name=title, traps=traps, seed=seed)
+    return cells(
+        pools_of(asked, embedder, nouns, among=every if opened else asked), name=title, traps=traps, seed=seed
+    )
 
 
-def pools_of(asked: Sequence[Item], embedder: Embedder, nouns: NounsOf, *, among: Sequence[Item] = ()) -> list[Pool]:
-    """For each item the analogues of the items that are no kin of it, in the order of the alphabet; `nouns` gives a text's noun lemmas.
+def pools_of(
+    asked: Sequence[Item], embedder: Embedder, nouns: NounsOf, *, among: Sequence[Item] = ()
+) -> list[Pool]:
+    """For each item the analogues of the items that are no kin of it, in the order of the alphabet; `nouns`
+    gives a text's noun lemmas.
 
-    They come from the items asked, or from those `among` which they are asked. Raises BadInput for items of both parts, fewer than two
-    of them, or an id that occurs twice.
+    They come from the items asked, or from those `among` which they are asked. Raises BadInput for items of
+    both parts, fewer than two of them, or an id that occurs twice.
     """
     among = among or asked
-    if len(asked) < 2 or len({item.locked for item in asked}) > 1 or len({item.id for item in asked}) < len(asked):
-        raise BadInput("cells are drawn for two items or more, each with an id of its own, all of them locked or none")
+    if (
+        len(asked) < 2
+        or len({item.locked for item in asked}) > 1
+        or len({item.id for item in asked}) < len(asked)
+    ):
+        raise BadInput(
+            "cells are drawn for two items or more, each with an id of its own, all of them locked or none"
+        )
     texts = sorted({text for item in (*asked, *among) for text in (item.source, item.analogue)})
     row_of, matrix = {text: row for row, text in enumerate(texts)}, embedder.embed(texts).astype(np.float64)
     noun_sets = {text: nouns(text) for text in texts}
     found = []
     for item in asked:
-        others = {other.analogue for other in among if not other.kin & item.kin} - {item.source, item.analogue}
+        others = {other.analogue for other in among if not other.kin & item.kin} - {
+            item.source,
+            item.analogue,
+        }
         pool, own = tuple(sorted(others)), noun_sets[item.source]
         similarity = matrix[[row_of[text] for text in (item.analogue, *pool)]] @ matrix[row_of[item.source]]
         shares = [bool(own & noun_sets[text]) for text in (item.analogue, *pool)]
-        found.append(Pool(item, pool, similarity[1:], np.array(shares[1:], bool), float(similarity[0]), shares[0]))
+        found.append(
+            Pool(item, pool, similarity[1:], np.array(shares[1:], bool), float(similarity[0]), shares[0])
+        )
     return found
 
 
@@ -131,7 +165,9 @@ def question_of(item: Item, wrong: Sequence[str], trap: str, *, far: bool, seed:
     id = f"{item.id} {trap}"
     order = tuple(sorted((item.analogue, *wrong), key=lambda text: hashed("order", id, text, seed=seed)))
     kinds = tuple("target" if text == item.analogue else trap for text in order)
-    return Choice(id, item.source, order, order.index(item.analogue), kinds, group=item.group, far=far, trap=trap)
+    return Choice(
+        id, item.source, order, order.index(item.analogue), kinds, group=item.group, far=far, trap=trap
+    )
 
 
 def _similar(pool: Pool, seed: int) -> list[str]:
@@ -149,7 +185,11 @@ def _matched(pool: Pool, seed: int) -> list[str]:
     return pool.drawn(alike & higher, above, seed) + pool.drawn(alike & ~higher, WRONG - above, seed)
 
 
-DRAWS: Mapping[str, Callable[[Pool, int], list[str]]] = {"similar": _similar, "dissimilar": _dissimilar, "matched": _matched}
+DRAWS: Mapping[str, Callable[[Pool, int], list[str]]] = {
+    "similar": _similar,
+    "dissimilar": _dissimilar,
+    "matched": _matched,
+}
 
 
 def _upper(pool: Pool) -> NDArray[np.bool_]:

@@ -1,4 +1,5 @@
-"""Controls of a benchmark of structure: systems that use what lies on the surface as cleverly as one can, and know of no structure.
+"""Controls of a benchmark of structure: systems that use what lies on the surface as cleverly as one can, and
+know of no structure.
 
 A structural system that does not beat them has shown nothing, however high its number is.
 """
@@ -41,7 +42,9 @@ class MinusSurface:
 
 
 class SecondBySurface:
-    """The candidate second nearest in surface is best, then the third and so on; the nearest, taken for a trap, comes last."""
+    """The candidate second nearest in surface is best, then the third and so on; the nearest, taken for a
+    trap, comes last.
+    """
 
     kind = "control"
 
@@ -62,15 +65,22 @@ class SecondBySurface:
 
 
 class NounVeto:
-    """Near in surface is good, but a candidate that shares a noun with the source comes after all that do not.
+    """Near in surface is good, but a candidate that shares a noun with the source comes after all that do
+    not.
 
-    With `masked`, which takes the nouns out of a text, "near" is the cosine of the masked texts plus half that of the texts themselves.
+    With `masked`, which takes the nouns out of a text, "near" is the cosine of the masked texts plus half
+    that of the texts themselves.
     """
 
     kind = "control"
 
     def __init__(
-        self, surface: Surface, nouns: NounsOf, *, masked: tuple[Surface, Callable[[str], str]] | None = None, name: str = ""
+        self,
+        surface: Surface,
+        nouns: NounsOf,
+        *,
+        masked: tuple[Surface, Callable[[str], str]] | None = None,
+        name: str = "",
     ) -> None:
         self.name = name or ("noun veto, masked" if masked else "noun veto")
         self._surface, self._nouns, self._masked = surface, nouns, masked
@@ -93,7 +103,8 @@ class NounVeto:
 
 
 class RandomSkeleton(Generic[_T]):
-    """A structural system given the skeleton of another text of like length: what is left of its success is not structure.
+    """A structural system given the skeleton of another text of like length: what is left of its success is
+    not structure.
 
     `make` builds the system around a function from a text to its skeleton.
     """
@@ -101,7 +112,10 @@ class RandomSkeleton(Generic[_T]):
     kind = "control"
 
     def __init__(
-        self, make: Callable[[Callable[[str], _T]], System], skeleton_of: Callable[[str], _T], name: str = "random skeleton"
+        self,
+        make: Callable[[Callable[[str], _T]], System],
+        skeleton_of: Callable[[str], _T],
+        name: str = "random skeleton",
     ) -> None:
         self.name, self._make, self._skeleton_of = name, make, skeleton_of
         self._system: System | None = None
@@ -120,13 +134,19 @@ class RandomSkeleton(Generic[_T]):
 
 
 def strangers(texts: Sequence[str], *, bin_size: int = 10, seed: int = SEED) -> dict[str, str]:
-    """For each text another one of like length: in runs of `bin_size` texts by length, each gets the one after it in a drawn order.
+    """For each text another one of like length: in runs of `bin_size` texts by length, each gets the one
+    after it in a drawn order.
 
-    Every text is given away once and none keeps its own, whatever order they come in. Raises BadInput for fewer than two texts.
+    Every text is given away once and none keeps its own, whatever order they come in. Raises BadInput for
+    fewer than two texts.
     """
-    distinct = sorted(set(texts), key=lambda text: (len(_WORD.findall(text)), hashed("length", text, seed=seed)))
+    distinct = sorted(
+        set(texts), key=lambda text: (len(_WORD.findall(text)), hashed("length", text, seed=seed))
+    )
     if len(distinct) < 2 or bin_size < 2:
-        raise BadInput(f"to give texts the skeletons of others takes two texts or more in a bin; there are {len(distinct)} texts")
+        raise BadInput(
+            f"to give texts the skeletons of others takes two texts or more in a bin; there are {len(distinct)} texts"
+        )
     bins = [distinct[start : start + bin_size] for start in range(0, len(distinct), bin_size)]
     if len(bins[-1]) == 1:
         bins[-2:] = [bins[-2] + bins[-1]]

@@ -26,9 +26,11 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Quality:
-    """How good some edges are: the share that joins analogous texts, with its interval over the edges, and how many of those it finds.
+    """How good some edges are: the share that joins analogous texts, with its interval over the edges, and
+    how many of those it finds.
 
-    `lift` is precision over the precision of edges drawn by lot, `prevalence`. Without an edge precision is 0, and so is its interval.
+    `lift` is precision over the precision of edges drawn by lot, `prevalence`. Without an edge precision is
+    0, and so is its interval.
     """
 
     edges: int
@@ -56,11 +58,14 @@ def quality(edges: Iterable[Drawn], pairs: AnalogyPairs) -> Quality:
     """
     found = _judged(edges, pairs)
     right = sum(each in pairs.analogous for each in found)
-    return Quality(len(found), right, share(right, len(found)), right / max(1, len(pairs.analogous)), pairs.prevalence)
+    return Quality(
+        len(found), right, share(right, len(found)), right / max(1, len(pairs.analogous)), pairs.prevalence
+    )
 
 
 def average_precision(edges: Iterable[Drawn], pairs: AnalogyPairs) -> float:
-    """The mean over all analogous pairs of the precision at their place among the edges, 0 for one that is not there.
+    """The mean over all analogous pairs of the precision at their place among the edges, 0 for one that is
+    not there.
 
     Edges come best first, or are put so; ties go by id.
     """
@@ -76,9 +81,11 @@ def strongest_first(edges: Iterable[Drawn]) -> list[Drawn]:
 
 
 def drawn(system: System, pairs: AnalogyPairs, keep: int = _KEEP) -> tuple[Drawn, ...]:
-    """The best pairs by what a system says of them, at most `keep`; only pairs that this part judges, ties by id.
+    """The best pairs by what a system says of them, at most `keep`; only pairs that this part judges, ties by
+    id.
 
-    A system may say one thing of a text from another and a different thing the other way round: the mean of both counts.
+    A system may say one thing of a text from another and a different thing the other way round: the mean of
+    both counts.
     """
     if keep < 1:
         raise BadInput(f"to keep the best pairs takes a number of 1 or more, not {keep}")
@@ -92,15 +99,21 @@ def drawn(system: System, pairs: AnalogyPairs, keep: int = _KEEP) -> tuple[Drawn
         open_to[rows[0], rows[1]] = False
     firsts, seconds = np.nonzero(open_to)
     scores = table[firsts, seconds]
-    best = np.argsort(-scores, kind="stable")[:keep]  # nonzero goes row by row, so that equal ones come in the order of their ids
+    best = np.argsort(-scores, kind="stable")[
+        :keep
+    ]  # nonzero goes row by row, so that equal ones come in the order of their ids
     return tuple(Drawn(ids[firsts[row]], ids[seconds[row]], float(scores[row])) for row in best)
 
 
 def both_ways(system: System, pairs: AnalogyPairs) -> Numbers:
-    """What a system says of every pair of documents, the mean of both directions; shape (documents, documents), in their order."""
+    """What a system says of every pair of documents, the mean of both directions; shape (documents,
+    documents), in their order.
+    """
     texts = [document.text for document in pairs.documents]
     system.prepare(texts)
-    table = np.stack([checked_scores(system, system.scores(text, texts), len(texts), text[:60]) for text in texts])
+    table = np.stack(
+        [checked_scores(system, system.scores(text, texts), len(texts), text[:60]) for text in texts]
+    )
     return np.asarray((table + table.T) / 2, np.float64)
 
 
@@ -113,7 +126,9 @@ def _judged(edges: Iterable[Drawn], pairs: AnalogyPairs) -> list[IdPair]:
     edges, ids = list(edges), {document.id for document in pairs.documents}
     strange = next((id for edge in edges for id in edge[:2] if id not in ids), "")
     if strange:
-        raise BadInput(f"an edge ends in {strange!r}, which is no document of {pairs.name}; edges go by the ids of its documents")
+        raise BadInput(
+            f"an edge ends in {strange!r}, which is no document of {pairs.name}; edges go by the ids of its documents"
+        )
     found = [pair(edge.first, edge.second) for edge in edges if pairs.judges(edge.first, edge.second)]
     if len(set(found)) < len(found):
         raise BadInput("an edge between the same two texts is drawn twice; count each once")

@@ -1,4 +1,6 @@
-"""Features of candidates, and a system that learns how much each counts: the strongest control, and a fair way to add structure to it."""
+"""Features of candidates, and a system that learns how much each counts: the strongest control, and a fair
+way to add structure to it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ SIMPLE = ("surface", "shares a noun", "nouns shared", "length", "length apart")
 ALL = (*SIMPLE, "surface squared", "nearest", "words", "connectives")
 _WORD = re.compile(r"\w+")
 CONNECTIVE = re.compile(
-    r"\b(?:then|finally|immediately|next|after|before|following|first|later|subsequently|once|when|as a result)\b", re.IGNORECASE
+    r"\b(?:then|finally|immediately|next|after|before|following|first|later|subsequently|once|when|as a result)\b",
+    re.IGNORECASE,
 )
 
 
@@ -35,10 +38,11 @@ class Features(Protocol):
 class OnTheSurface:
     """What lies on the surface, as numbers for each candidate, by name.
 
-    surface, surface squared: the cosine of the embeddings, and its square. nearest: 1 for the candidate with the largest. words:
-    log(1 + BM25). shares a noun: 1 or 0. nouns shared: common nouns over all nouns. length: log of the candidate's words over the
-    source's. length apart: its absolute value. connectives: the share of words such as "then" and "finally" in the candidate alone, by
-    which texts with a broken order of events give themselves away.
+    surface, surface squared: the cosine of the embeddings, and its square. nearest: 1 for the candidate with
+    the largest. words: log(1 + BM25). shares a noun: 1 or 0. nouns shared: common nouns over all nouns.
+    length: log of the candidate's words over the source's. length apart: its absolute value. connectives: the
+    share of words such as "then" and "finally" in the candidate alone, by which texts with a broken order of
+    events give themselves away.
     """
 
     def __init__(self, surface: Surface, words: Words, nouns: NounsOf, names: Sequence[str] = SIMPLE) -> None:
@@ -73,7 +77,9 @@ class OnTheSurface:
 
 
 class Together:
-    """Several lots of features side by side: what lies on the surface, and what a structural system adds to it."""
+    """Several lots of features side by side: what lies on the surface, and what a structural system adds to
+    it.
+    """
 
     def __init__(self, *parts: Features) -> None:
         self.names, self._parts = tuple(name for part in parts for name in part.names), parts
@@ -108,13 +114,17 @@ class Said:
 class Fitted:
     """A weighing of features that is learnt from questions whose answers are known.
 
-    For a source among those questions the weights come from the other folds, for any other source from all of them, so no question is
-    answered by what it taught. The questions to learn on must be develop questions.
+    For a source among those questions the weights come from the other folds, for any other source from all of
+    them, so no question is answered by what it taught. The questions to learn on must be develop questions.
     """
 
-    def __init__(self, name: str, features: Features, learnt_on: Choices, *, kind: str = "control", l2: float = 1.0) -> None:
+    def __init__(
+        self, name: str, features: Features, learnt_on: Choices, *, kind: str = "control", l2: float = 1.0
+    ) -> None:
         if any(question.id in learnt_on.locked for question in learnt_on.questions):
-            raise BadInput(f"{name} would learn from locked questions; give it the develop part of {learnt_on.name}")
+            raise BadInput(
+                f"{name} would learn from locked questions; give it the develop part of {learnt_on.name}"
+            )
         if len({len(question.choices) for question in learnt_on.questions}) != 1:
             raise BadInput(
                 f"{name} learns from questions that all have as many choices; those of {learnt_on.name} differ, or there are none"
@@ -130,12 +140,16 @@ class Fitted:
         table = np.array([self._features.of(question.source, question.choices) for question in asked])
         answers = [question.answer for question in asked]
         crosswise = cross_validated(table, answers, _groups(self._learnt_on), l2=self._l2)
-        self._weights_of = {question.source: weights for question, weights in zip(asked, crosswise, strict=True)}
+        self._weights_of = {
+            question.source: weights for question, weights in zip(asked, crosswise, strict=True)
+        }
         self._weights = fit_logit(table, answers, self._l2)
 
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
         """The weighted sum of the features of each candidate."""
-        return np.asarray(self._features.of(source, candidates) @ self._weights_of.get(source, self._weights), np.float64)
+        return np.asarray(
+            self._features.of(source, candidates) @ self._weights_of.get(source, self._weights), np.float64
+        )
 
     @property
     def weights(self) -> dict[str, float]:
@@ -147,5 +161,7 @@ def _groups(learnt_on: Choices) -> list[str]:
     """The group of each question, once it is sure that no source stands in two of them."""
     groups = {(question.source, question.group or question.id) for question in learnt_on.questions}
     if len(groups) > len({source for source, _ in groups}):
-        raise BadInput(f"a source of {learnt_on.name} stands in two groups, so it could be answered by what it taught")
+        raise BadInput(
+            f"a source of {learnt_on.name} stands in two groups, so it could be answered by what it taught"
+        )
     return [question.group or question.id for question in learnt_on.questions]

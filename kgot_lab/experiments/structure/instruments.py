@@ -32,7 +32,9 @@ def skeletons_of_the_model() -> StoredSkeletons:
 
 @dataclass(frozen=True)
 class Instruments:
-    """What every system is built of: an embedder, nouns, an aligner, and makers of skeletons; models are loaded when first used."""
+    """What every system is built of: an embedder, nouns, an aligner, and makers of skeletons; models are
+    loaded when first used.
+    """
 
     embedder: Embedder
     nouns: Nouns
@@ -43,7 +45,9 @@ class Instruments:
     @classmethod
     def of(cls, embedder: Embedder) -> Instruments:
         """The instruments over an embedder."""
-        return cls(embedder, Nouns(), Aligner(embedder), Linguistic(style="masked"), Linguistic(style="events"))
+        return cls(
+            embedder, Nouns(), Aligner(embedder), Linguistic(style="masked"), Linguistic(style="events")
+        )
 
     def skeleton(self, name: str, maker: Maker) -> Skeleton:
         return Skeleton(name, lambda texts: skeletons(texts, maker), self.embedder)
@@ -55,9 +59,13 @@ class Instruments:
         """The masked skeletons, dealt out anew among texts of like length."""
 
         def make(skeleton_of: Callable[[str], str]) -> System:
-            return Skeleton("random skeleton", lambda texts: {text: skeleton_of(text) for text in texts}, self.embedder)
+            return Skeleton(
+                "random skeleton", lambda texts: {text: skeleton_of(text) for text in texts}, self.embedder
+            )
 
-        return RandomSkeleton(make, lambda text: skeletons([text], self.masked_maker, cache=False).get(text, ""))
+        return RandomSkeleton(
+            make, lambda text: skeletons([text], self.masked_maker, cache=False).get(text, "")
+        )
 
     def surface_traits(self, names: Sequence[str] = ALL) -> OnTheSurface:
         return OnTheSurface(Surface(self.embedder), Words(), self.nouns, names)
@@ -78,8 +86,13 @@ class Instruments:
         return Fitted("fitted surface + aligned", traits, taught, kind="structure")
 
     def systems(self, taught: Choices) -> list[System]:
-        """Surface, controls and structure; what is fitted or calibrated learns from the develop questions given."""
-        masks, thresholds = self.skeleton("skeleton, masked", self.masked_maker), self.chosen(taught, self.masked_maker)
+        """Surface, controls and structure; what is fitted or calibrated learns from the develop questions
+        given.
+        """
+        masks, thresholds = (
+            self.skeleton("skeleton, masked", self.masked_maker),
+            self.chosen(taught, self.masked_maker),
+        )
         return [
             *self._surface_and_controls(),
             Fitted("fitted surface, simple", self.surface_traits(SIMPLE), taught),
@@ -88,11 +101,18 @@ class Instruments:
             self.skeleton("skeleton, events", self.events_maker),
             Delta("delta, as specified", Surface(self.embedder), masks),
             Delta("delta, calibrated", Surface(self.embedder), masks, thresholds),
-            DeltaVerified("delta, verified", Delta("", Surface(self.embedder), masks), Aligned("", self.aligner)),
+            DeltaVerified(
+                "delta, verified", Delta("", Surface(self.embedder), masks), Aligned("", self.aligner)
+            ),
             Aligned("aligned", self.aligner),
             Aligned("aligned, veto", self.aligner, veto=True),
             Aligned("aligned, in any order", Aligner(self.embedder, ordered=False)),
-            Fitted("fitted surface + skeleton, masked", Together(self.surface_traits(), Said(masks)), taught, kind="structure"),
+            Fitted(
+                "fitted surface + skeleton, masked",
+                Together(self.surface_traits(), Said(masks)),
+                taught,
+                kind="structure",
+            ),
             Fitted(
                 "fitted surface, simple + aligned",
                 Together(self.surface_traits(SIMPLE), Said(Aligned("aligned", self.aligner))),
@@ -110,8 +130,17 @@ class Instruments:
             *self.systems(taught),
             own,
             Delta(f"delta, {MODEL_OF_SKELETONS}, as specified", Surface(self.embedder), own),
-            Delta(f"delta, {MODEL_OF_SKELETONS}, calibrated", Surface(self.embedder), own, self.chosen(taught, skeletons_of_the_model())),
-            DeltaVerified(f"delta, {MODEL_OF_SKELETONS}, verified", Delta("", Surface(self.embedder), own), Aligned("", self.aligner)),
+            Delta(
+                f"delta, {MODEL_OF_SKELETONS}, calibrated",
+                Surface(self.embedder),
+                own,
+                self.chosen(taught, skeletons_of_the_model()),
+            ),
+            DeltaVerified(
+                f"delta, {MODEL_OF_SKELETONS}, verified",
+                Delta("", Surface(self.embedder), own),
+                Aligned("", self.aligner),
+            ),
             Fitted(f"fitted surface + aligned + {MODEL_OF_SKELETONS}", both, taught, kind="structure"),
         ]
 
@@ -126,7 +155,9 @@ class Instruments:
         made = skeletons(taught.texts, maker)
         known = [(source, text, label) for source, text, label in labelled if source in made and text in made]
         found = compare_pairs([(source, text) for source, text, _ in known], made, self.embedder)
-        return calibrated_thresholds(found, [label for _, _, label in known], embedder=self.embedder.name, maker=maker.name)
+        return calibrated_thresholds(
+            found, [label for _, _, label in known], embedder=self.embedder.name, maker=maker.name
+        )
 
     def searchers(self, taught: Choices) -> list[System]:
         masks = self.skeleton("skeleton, masked", self.masked_maker)

@@ -1,4 +1,6 @@
-"""A language model as judge of analogies: it names the words it goes by, then the text it takes for analogous."""
+"""A language model as judge of analogies: it names the words it goes by, then the text it takes for
+analogous.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ _SYSTEM = "You judge analogies. Candidates that only share words or topic with i
 class Judgement(BaseModel):
     """What the model goes by, and its choice."""
 
-    span: str = Field(description="five to fifteen words copied from the chosen candidate", min_length=_SPAN, max_length=_LONGEST_SPAN)
+    span: str = Field(
+        description="five to fifteen words copied from the chosen candidate",
+        min_length=_SPAN,
+        max_length=_LONGEST_SPAN,
+    )
     answer: Literal["A", "B", "C", "D"]
 
 
@@ -38,7 +44,11 @@ def judged_choice(model: LLM, question: Choice, rubric: str) -> dict[str, Json]:
     """What the model chooses, and the span it rests on; a reply that holds no choice counts as wrong."""
     listed = "\n".join(f"{letter}: {text}" for letter, text in zip("ABCD", question.choices, strict=True))
     asked = Prompt(
-        (Message("system", f"{_SYSTEM} {JUDGE_RUBRICS[rubric]}"), Message("user", f"Text: {question.source}\n\n{listed}")), max_tokens=120
+        (
+            Message("system", f"{_SYSTEM} {JUDGE_RUBRICS[rubric]}"),
+            Message("user", f"Text: {question.source}\n\n{listed}"),
+        ),
+        max_tokens=120,
     )
     try:
         verdict = structured(model, asked, Judgement)
@@ -51,9 +61,11 @@ def judged_choice(model: LLM, question: Choice, rubric: str) -> dict[str, Json]:
 
 
 def judge_table(rows: Sequence[Mapping[str, Json]]) -> Grid:
-    """For each set and rubric: accuracy with interval, the letters chosen, and how often the span stands in the chosen text.
+    """For each set and rubric: accuracy with interval, the letters chosen, and how often the span stands in
+    the chosen text.
 
-    `most of them`: what most rubrics chose, where all three were asked; where they differ, each counts for its part.
+    `most of them`: what most rubrics chose, where all three were asked; where they differ, each counts for
+    its part.
     """
     lines = []
     for name in dict.fromkeys(str(row["set"]) for row in rows):
@@ -94,11 +106,15 @@ def _most(rows: Sequence[Mapping[str, Json]]) -> float:
 
 
 def judged_rows(model: LLM, questions: int, kept: Collection[JudgeKey] = ()) -> Iterator[dict[str, Json]]:
-    """What the model chooses in each set by each rubric, of the first so many develop questions in the order of a hash, one by one.
+    """What the model chooses in each set by each rubric, of the first so many develop questions in the order
+    of a hash, one by one.
 
     All sets and rubrics come in turn, so that a stop leaves them alike; what is `kept` is not asked again.
     """
-    asked = {name: sorted(choices(name).develop.questions, key=lambda question: hashed("judge", question.id)) for name in JUDGE_SETS}
+    asked = {
+        name: sorted(choices(name).develop.questions, key=lambda question: hashed("judge", question.id))
+        for name in JUDGE_SETS
+    }
     for number in range(questions):
         for name, some in asked.items():
             for rubric in JUDGE_RUBRICS:

@@ -1,4 +1,6 @@
-"""What the receipts of the structure benchmark say, by set and system: shares of right answers, gains over the best control, edges."""
+"""What the receipts of the structure benchmark say, by set and system: shares of right answers, gains over
+the best control, edges.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class KeptAnswers:
 
     @classmethod
     def of(cls, folder: Path | str) -> KeptAnswers:
-        """All receipts of a folder such as benchmarks/results/structure; raises BadInput for a broken one, or where there is none."""
+        """All receipts of a folder such as benchmarks/results/structure; raises BadInput for a broken one, or
+        where there is none.
+        """
         found = {some.name: (some, said) for some, said in kept(Path(folder))}
         if not found:
             raise BadInput(f"{folder} holds no answers; name the folder that has `answers` in it")
@@ -46,20 +50,27 @@ class KeptAnswers:
         return self.scores(name, system).mean("accuracy")
 
     def by_cell(self, data: str, system: str) -> dict[str, float]:
-        """The share right in each of the four cells drawn from some data, and in the matched questions; raises UnknownName."""
+        """The share right in each of the four cells drawn from some data, and in the matched questions;
+        raises UnknownName.
+        """
         drawn = self.scores(f"{data} cells", system)
         cells = self.sets[f"{data} cells"][0].cells
         shares = {cell: drawn.only(ids).mean("accuracy") for cell, ids in cells.items()}
         return shares | {"matched": self.accuracy(f"{data} matched", system)}
 
     def gains(self, system: str) -> list[dict[str, Json]]:
-        """A row for each set that all systems answered: the gain over the best control, p corrected for all rows by Holm.
+        """A row for each set that all systems answered: the gain over the best control, p corrected for all
+        rows by Holm.
 
-        A system that learns meets controls that learn as well; the best is that of the develop questions. Raises UnknownName.
+        A system that learns meets controls that learn as well; the best is that of the develop questions.
+        Raises UnknownName.
         """
         rows = [self._gain(name, system) for name in sorted(self.sets) if _BY_MODEL not in name]
         corrected = holm([row["p"] for row in rows])
-        return [row | {"p": round(row["p"], 4), "p Holm": round(p, 4)} for row, p in zip(rows, corrected, strict=True)]
+        return [
+            row | {"p": round(row["p"], 4), "p Holm": round(p, 4)}
+            for row, p in zip(rows, corrected, strict=True)
+        ]
 
     def _gain(self, name: str, system: str) -> dict[str, Json]:
         asked, said = self.sets[name]
@@ -84,16 +95,23 @@ class KeptAnswers:
 def sure(rows: list[dict[str, Json]]) -> dict[str, list[str]]:
     """The sets on which a gain is beyond chance after the correction, and those on which a loss is."""
     beyond = [row for row in rows if row["p Holm"] < 0.05]
-    return {"better": [row["set"] for row in beyond if row["gain"] > 0], "worse": [row["set"] for row in beyond if row["gain"] < 0]}
+    return {
+        "better": [row["set"] for row in beyond if row["gain"] > 0],
+        "worse": [row["set"] for row in beyond if row["gain"] < 0],
+    }
 
 
 def kept_edges(folder: Path | str) -> list[dict[str, Json]]:
-    """How good the edges were that each system drew between all texts of a set, from `edges.jsonl.gz`; raises BadInput.
+    """How good the edges were that each system drew between all texts of a set, from `edges.jsonl.gz`; raises
+    BadInput.
 
     `times lot` is how many times as many of them are right as of edges drawn by lot.
     """
     try:
-        rows = [json.loads(line) for line in gzip.decompress((Path(folder) / "edges.jsonl.gz").read_bytes()).splitlines()]
+        rows = [
+            json.loads(line)
+            for line in gzip.decompress((Path(folder) / "edges.jsonl.gz").read_bytes()).splitlines()
+        ]
     except (OSError, EOFError, ValueError) as error:
         raise BadInput(f"{folder} has no edges.jsonl.gz that can be read ({error})") from error
     return [_judged(row) for row in rows]

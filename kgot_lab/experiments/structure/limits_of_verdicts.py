@@ -1,4 +1,6 @@
-"""The limits by which an alignment is vetoed, chosen on develop questions: a right choice is an analogy, a wrong one is none."""
+"""The limits by which an alignment is vetoed, chosen on develop questions: a right choice is an analogy, a
+wrong one is none.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ VERDICT_SETS = ("storyanalogy-mc", "analobench T1 S1", "parallelparc basic", "pa
 
 @dataclass(frozen=True)
 class LabelledAlignment:
-    """A text beside one of its choices: the set it is from, how they align, and whether the choice is the right one."""
+    """A text beside one of its choices: the set it is from, how they align, and whether the choice is the
+    right one.
+    """
 
     data: str
     alignment: Alignment

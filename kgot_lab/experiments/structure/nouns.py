@@ -25,7 +25,9 @@ class NounPiece:
 
 
 class Nouns:
-    """The lemmas, in small letters, of the nouns and names of a text; each text is read once. Raises NotInstalled."""
+    """The lemmas, in small letters, of the nouns and names of a text; each text is read once. Raises
+    NotInstalled.
+    """
 
     def __init__(self) -> None:
         try:
@@ -43,6 +45,10 @@ class Nouns:
     def pieces(self, text: str) -> list[NounPiece]:
         """The words of a text in their order: with their spaces they are the text."""
         return [
-            NounPiece(word.text, word.whitespace_, *((word.tag_, word.lemma_.lower()) if word.pos_ in {"NOUN", "PROPN"} else ()))
+            NounPiece(
+                word.text,
+                word.whitespace_,
+                *((word.tag_, word.lemma_.lower()) if word.pos_ in {"NOUN", "PROPN"} else ()),
+            )
             for word in self._read(text)
         ]

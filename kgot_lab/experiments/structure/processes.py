@@ -1,4 +1,6 @@
-"""A hundred short texts on processes, some of which people have called analogous: a graph to draw delta edges in."""
+"""A hundred short texts on processes, some of which people have called analogous: a graph to draw delta edges
+in.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,29 @@ from kgot_lab.experiments.structure.analogies import choices, jsonl_rows, locked
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
 
-_NUMBERS = {"texts": "raw", "skeletons": "skeleton", "delta": "weight", "alignment": "alignment_score"}  # a column, the edge's property
+_NUMBERS = {
+    "texts": "raw",
+    "skeletons": "skeleton",
+    "delta": "weight",
+    "alignment": "alignment_score",
+}  # a column, the edge's property
 
 
 @dataclass(frozen=True, repr=False)
 class Processes:
-    """Texts on processes as the nodes of a graph without edges, and the pairs of texts that people have called analogous."""
+    """Texts on processes as the nodes of a graph without edges, and the pairs of texts that people have
+    called analogous.
+    """
 
     graph: PropertyGraph
     known: frozenset[frozenset[str]]
 
     def is_known(self, edge: Edge) -> bool:
         """Whether people were shown the two texts that an edge joins, and agreed that they are analogous."""
-        return frozenset((self._about(edge.source, "summary"), self._about(edge.target, "summary"))) in self.known
+        return (
+            frozenset((self._about(edge.source, "summary"), self._about(edge.target, "summary")))
+            in self.known
+        )
 
     def row(self, edge: Edge) -> dict[str, Json]:
         """An edge for a table: what its texts are on, its four numbers, and whether the pair is known."""
@@ -29,11 +41,16 @@ class Processes:
         numbers = {column: round(edge.properties[key], 2) for column, key in _NUMBERS.items()}
         return ends | numbers | {"known": "yes" if self.is_known(edge) else ""}
 
-    def known_at_top(self, edges: Iterable[Edge], depths: tuple[int, ...] = (10, 25, 100)) -> list[dict[str, Json]]:
-        """How many known pairs stand among the first edges, for each of the four numbers that one may order them by."""
+    def known_at_top(
+        self, edges: Iterable[Edge], depths: tuple[int, ...] = (10, 25, 100)
+    ) -> list[dict[str, Json]]:
+        """How many known pairs stand among the first edges, for each of the four numbers that one may order
+        them by.
+        """
         edges = list(edges)
         return [
-            {"in the order of": by} | {f"among the first {k}": sum(map(self.is_known, best_by(by, edges)[:k])) for k in depths}
+            {"in the order of": by}
+            | {f"among the first {k}": sum(map(self.is_known, best_by(by, edges)[:k])) for k in depths}
             for by in _NUMBERS
         ]
 
@@ -45,7 +62,8 @@ class Processes:
 
 
 def processes() -> Processes:
-    """The texts of ParallelPARC's develop part: for each process that a pair starts from, the first pair that crosses fields.
+    """The texts of ParallelPARC's develop part: for each process that a pair starts from, the first pair that
+    crosses fields.
 
     A node's label is its field; its properties are `name`, what the text is on, and `summary`, the text.
     """
@@ -56,11 +74,15 @@ def processes() -> Processes:
         if row["analogy_type"] == "far":
             first.setdefault(row["source_subject"], row)
     nodes = [_node(row, side) for row in reversed(first.values()) for side in ("source", "target")]
-    return Processes(PropertyGraph.of(nodes), frozenset(frozenset((row["source"], row["target"])) for row in gold))
+    return Processes(
+        PropertyGraph.of(nodes), frozenset(frozenset((row["source"], row["target"])) for row in gold)
+    )
 
 
 def noun_traps(count: int) -> list[tuple[str, str]]:
-    """Stories of StoryAnalogy's first develop questions, each with the wrong choice that shares its nouns and not its course."""
+    """Stories of StoryAnalogy's first develop questions, each with the wrong choice that shares its nouns and
+    not its course.
+    """
     questions = choices("storyanalogy-mc").develop.questions[:count]
     return [
         (question.source, choice)
@@ -71,9 +93,15 @@ def noun_traps(count: int) -> list[tuple[str, str]]:
 
 
 def best_by(number: str, edges: Iterable[Edge]) -> list[Edge]:
-    """Edges in the order of one of their numbers ("texts", "skeletons", "delta", "alignment"), the largest first."""
+    """Edges in the order of one of their numbers ("texts", "skeletons", "delta", "alignment"), the largest
+    first.
+    """
     return sorted(edges, key=lambda edge: (-edge.properties[_NUMBERS[number]], edge.source, edge.target))
 
 
 def _node(row: Json, side: str) -> Node:
-    return Node(f"{row['_id']} {side}", (row[f"{side}_domain"],), {"name": row[f"{side}_subject"], "summary": row[side]})
+    return Node(
+        f"{row['_id']} {side}",
+        (row[f"{side}_domain"],),
+        {"name": row[f"{side}_subject"], "summary": row[side]},
+    )

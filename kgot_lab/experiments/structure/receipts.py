@@ -1,4 +1,6 @@
-"""The structure benchmark: every system answers every question, searches, draws edges, maps words; each leaves its receipts in a folder."""
+"""The structure benchmark: every system answers every question, searches, draws edges, maps words; each
+leaves its receipts in a folder.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,23 @@ from kgot_lab.pairs.bands import SPECIFIED, Thresholds
 from kgot_lab.types import Node
 from kgot_lab.writing import write_whole
 
-_TAUGHT_BY = {"storyanalogy-mc pool": "storyanalogy-mc", "parallelparc pool": "parallelparc advanced"}  # where a fit for a search learns
-_SEARCHED = ("storyanalogy-mc pool", "analobench T2 S1", "analobench T2 S10", "analobench T2 S30", "parallelparc pool")
+_TAUGHT_BY = {
+    "storyanalogy-mc pool": "storyanalogy-mc",
+    "parallelparc pool": "parallelparc advanced",
+}  # where a fit for a search learns
+_SEARCHED = (
+    "storyanalogy-mc pool",
+    "analobench T2 S1",
+    "analobench T2 S10",
+    "analobench T2 S30",
+    "parallelparc pool",
+)
 _MEASURES = ("map", "mrr", "recall@1", "recall@10")
-_PARTLY_MADE = ("storyanalogy-mc", "analobench T1 S10", "analobench T1 S30")  # that the local model works through, as far as it came
+_PARTLY_MADE = (
+    "storyanalogy-mc",
+    "analobench T1 S10",
+    "analobench T1 S30",
+)  # that the local model works through, as far as it came
 _FEWEST = 20  # questions that are a set of their own, as many as a judge is asked
 _OTHERS = 20_000  # pairs that are not analogous, drawn to calibrate on
 
@@ -45,12 +60,21 @@ def _sets(tools: Instruments, opened: bool) -> Iterator[tuple[Choices, Callable[
     """The sets of questions, each with its systems; only their develop parts unless they are opened."""
     for name in CHOICES:
         every = choices(name)
-        yield (every if opened else every.develop), tools.with_the_model if _made_by_the_model(every.texts) else tools.systems
+        yield (
+            (every if opened else every.develop),
+            tools.with_the_model if _made_by_the_model(every.texts) else tools.systems,
+        )
     for name in ITEMS:
         for traps in (FOUR, ("matched",)):
-            parts = [cells_of(name, tools.embedder, tools.nouns, opened=part, traps=traps).choices for part in (False, True)[: 1 + opened]]
+            parts = [
+                cells_of(name, tools.embedder, tools.nouns, opened=part, traps=traps).choices
+                for part in (False, True)[: 1 + opened]
+            ]
             questions = tuple(question for part in parts for question in part.questions)
-            yield Choices(parts[0].name, questions, frozenset().union(*(part.locked for part in parts))), tools.systems
+            yield (
+                Choices(parts[0].name, questions, frozenset().union(*(part.locked for part in parts))),
+                tools.systems,
+            )
     yield from _with_skeletons_of_the_model(tools, opened)
 
 
@@ -59,11 +83,19 @@ def _made_by_the_model(texts: Iterable[str]) -> bool:
     return all(text in skeletons_of_the_model() for text in texts)
 
 
-def _with_skeletons_of_the_model(tools: Instruments, opened: bool) -> Iterator[tuple[Choices, Callable[[Choices], list[System]]]]:
-    """The sets of which the local model made some skeletons: as many questions, in the order of a hash, as there was time for."""
+def _with_skeletons_of_the_model(
+    tools: Instruments, opened: bool
+) -> Iterator[tuple[Choices, Callable[[Choices], list[System]]]]:
+    """The sets of which the local model made some skeletons: as many questions, in the order of a hash, as
+    there was time for.
+    """
     for name in _PARTLY_MADE:
         every = choices(name)
-        ids = {question.id for question in every.questions if _made_by_the_model((question.source, *question.choices))}
+        ids = {
+            question.id
+            for question in every.questions
+            if _made_by_the_model((question.source, *question.choices))
+        }
         if _FEWEST <= len(ids) < len(every.questions):
             title = f"{name}, with skeletons of {MODEL_OF_SKELETONS}"
             some = replace(every.only(ids), name=title, locked=every.locked & ids)
@@ -75,7 +107,11 @@ def answer_sets(tools: Instruments, folder: Path, opened: bool) -> Iterator[Choi
     for some, build in _sets(tools, opened):
         path = folder / "answers" / f"{some.name}.jsonl.gz"
         wanted = build(some.develop)
-        if path.exists() and answers_in(path) == len(some.questions) and set(load_answers(path, some)) == {one.name for one in wanted}:
+        if (
+            path.exists()
+            and answers_in(path) == len(some.questions)
+            and set(load_answers(path, some)) == {one.name for one in wanted}
+        ):
             continue
         said = [answered(system, some) for system in wanted]
         save_answers(said, some, path)
@@ -100,7 +136,16 @@ def search_pools(tools: Instruments, path: Path, opened: bool) -> Iterator[Retri
             for query in asked.dataset.queries:
                 values = {measure: round(by[measure][query.id], 6) for measure in _MEASURES}
                 locked = query.id in every.dataset.locked
-                rows.append({"set": name, "system": system.name, "kind": system.kind, "query": query.id, "locked": locked, **values})
+                rows.append(
+                    {
+                        "set": name,
+                        "system": system.name,
+                        "kind": system.kind,
+                        "query": query.id,
+                        "locked": locked,
+                        **values,
+                    }
+                )
         yield asked
     _keep(path, rows)
 
@@ -110,22 +155,47 @@ def draw_edges(tools: Instruments, path: Path, opened: bool) -> Iterator[Analogy
     rows: list[dict[str, object]] = []
     for name in PAIRS:
         every = pairs(name)
-        graph = PropertyGraph.of([Node(document.id, properties={"text": document.text}) for document in every.documents])
+        graph = PropertyGraph.of(
+            [Node(document.id, properties={"text": document.text}) for document in every.documents]
+        )
         made = skeletons([document.text for document in every.documents], tools.masked_maker)
         calibrated = _for_edges(tools, every)
         yield f"{every.name}: {calibrated}"
         for rule, thresholds in {"as specified": SPECIFIED, "calibrated": calibrated}.items():
             for verifier in (None, tools.aligner):
-                found = delta_edges(graph, made, tools.embedder, thresholds=replace(thresholds, words=0), verifier=verifier, most=2_000_000)
+                found = delta_edges(
+                    graph,
+                    made,
+                    tools.embedder,
+                    thresholds=replace(thresholds, words=0),
+                    verifier=verifier,
+                    most=2_000_000,
+                )
                 edges = [Drawn(edge.source, edge.target, float(edge.properties["weight"])) for edge in found]
                 title = f"delta, {rule}{', verified' * (verifier is not None)}"
                 rows += _judged(title, "structure", edges, every, opened, thresholds)
                 if verifier is not None:
-                    aligned = [Drawn(edge.source, edge.target, float(edge.properties["alignment_score"])) for edge in found]
-                    rows += _judged(f"{title}, best aligned", "structure", _first(aligned, every, opened), every, opened, thresholds)
+                    aligned = [
+                        Drawn(edge.source, edge.target, float(edge.properties["alignment_score"]))
+                        for edge in found
+                    ]
+                    rows += _judged(
+                        f"{title}, best aligned",
+                        "structure",
+                        _first(aligned, every, opened),
+                        every,
+                        opened,
+                        thresholds,
+                    )
         for system in (Surface(tools.embedder), Words(), MinusSurface(Surface(tools.embedder))):
             edges = list(drawn(system, every if opened else every.develop, 5_000))
-            rows += _judged(f"{system.name}, as many as analogous", system.kind, _first(edges, every, opened), every, opened)
+            rows += _judged(
+                f"{system.name}, as many as analogous",
+                system.kind,
+                _first(edges, every, opened),
+                every,
+                opened,
+            )
         yield every
     _keep(path, rows)
 
@@ -134,13 +204,21 @@ def _first(edges: Sequence[Drawn], every: AnalogyPairs, opened: bool) -> list[Dr
     """As many of the best edges of each part as it has analogous pairs."""
     kept: dict[tuple[str, str], Drawn] = {}
     for part in (every.develop, every.opened)[: 1 + opened]:
-        among = sorted((edge for edge in edges if part.judges(edge.first, edge.second)), key=lambda edge: (-edge.score, edge[:2]))
+        among = sorted(
+            (edge for edge in edges if part.judges(edge.first, edge.second)),
+            key=lambda edge: (-edge.score, edge[:2]),
+        )
         kept |= {edge[:2]: edge for edge in among[: len(part.analogous)]}
     return list(kept.values())
 
 
 def _judged(
-    title: str, kind: str, edges: Sequence[Drawn], every: AnalogyPairs, opened: bool, thresholds: Thresholds | None = None
+    title: str,
+    kind: str,
+    edges: Sequence[Drawn],
+    every: AnalogyPairs,
+    opened: bool,
+    thresholds: Thresholds | None = None,
 ) -> Iterator[dict[str, object]]:
     """For each part how many edges there are and which of them join analogous texts: the receipt."""
     for part, name in ((every.develop, "develop"), (every.opened, "locked"))[: 1 + opened]:
@@ -153,7 +231,9 @@ def _judged(
 
 
 def _for_edges(tools: Instruments, every: AnalogyPairs) -> Calibrated:
-    """Thresholds for edges at the prevalence of a graph: the best precision at a recall of .1 on develop pairs, others drawn by lot."""
+    """Thresholds for edges at the prevalence of a graph: the best precision at a recall of .1 on develop
+    pairs, others drawn by lot.
+    """
     part = every.develop
     text_of, ids = {document.id: document.text for document in every.documents}, sorted(part.ends)
     chance = np.random.default_rng(0)
@@ -163,10 +243,14 @@ def _for_edges(tools: Instruments, every: AnalogyPairs) -> Calibrated:
     made = skeletons([document.text for document in every.documents], tools.masked_maker)
     texts = [(text_of[a], text_of[b]) for a, b in among]
     known = [all(text in made for text in both) for both in texts]
-    found = compare_pairs([both for both, sure in zip(texts, known, strict=True) if sure], made, tools.embedder)
+    found = compare_pairs(
+        [both for both, sure in zip(texts, known, strict=True) if sure], made, tools.embedder
+    )
     labels = [number < len(part.analogous) for number, sure in enumerate(known) if sure]
     aim = Aim(least_recall=0.1, prevalence=part.prevalence)
-    best = calibrated_thresholds(found, labels, embedder=tools.embedder.name, maker=tools.masked_maker.name, aim=aim, steps=200)
+    best = calibrated_thresholds(
+        found, labels, embedder=tools.embedder.name, maker=tools.masked_maker.name, aim=aim, steps=200
+    )
     return best
 
 
@@ -177,7 +261,9 @@ def _likenesses(embedder: Embedder) -> Mapping[str, tuple[str, _Likeness]]:
     """How alike each target word is to each source word, shape (terms, terms), in several ways."""
 
     def words(one: SystemPair) -> tuple[Numbers, Numbers]:
-        return _vectors(embedder, [term.target for term in one.terms]), _vectors(embedder, [term.source for term in one.terms])
+        return _vectors(embedder, [term.target for term in one.terms]), _vectors(
+            embedder, [term.source for term in one.terms]
+        )
 
     def near(one: SystemPair) -> Numbers:
         targets, sources = words(one)
@@ -186,7 +272,10 @@ def _likenesses(embedder: Embedder) -> Mapping[str, tuple[str, _Likeness]]:
     def offset(one: SystemPair) -> Numbers:
         """As the target system is to its word, so is the source system to its own (Mikolov et al. 2013)."""
         targets, sources = words(one)
-        return _lengths(targets - _vectors(embedder, [one.target])) @ _lengths(sources - _vectors(embedder, [one.source])).T
+        return (
+            _lengths(targets - _vectors(embedder, [one.target]))
+            @ _lengths(sources - _vectors(embedder, [one.source])).T
+        )
 
     def in_place(one: SystemPair) -> Numbers:
         """Each word told as a part of its system."""
@@ -217,7 +306,9 @@ def map_words(tools: Instruments, path: Path, opened: bool) -> None:
     for name, (kind, likeness) in _likenesses(tools.embedder).items():
         for one in every.pairs if opened else every.develop.pairs:
             targets, sources = linear_sum_assignment(-likeness(one))
-            proposed = {one.terms[t].target: one.terms[s].source for t, s in zip(targets, sources, strict=True)}
+            proposed = {
+                one.terms[t].target: one.terms[s].source for t, s in zip(targets, sources, strict=True)
+            }
             locked = one.id in every.locked
             rows.append(
                 {
@@ -233,4 +324,6 @@ def map_words(tools: Instruments, path: Path, opened: bool) -> None:
 
 
 def _keep(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    write_whole(path, gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0), "the receipt")
+    write_whole(
+        path, gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0), "the receipt"
+    )

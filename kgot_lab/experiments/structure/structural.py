@@ -1,4 +1,6 @@
-"""Structural systems: likeness of skeletons, delta edges, an alignment of the texts, and delta edges that an alignment may veto."""
+"""Structural systems: likeness of skeletons, delta edges, an alignment of the texts, and delta edges that an
+alignment may veto.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.systems import Surface
 from kgot_lab.pairs.bands import SPECIFIED, Thresholds
 
-SkeletonsOf = Callable[[Sequence[str]], Mapping[str, str]]  # the skeletons of some texts; a text without one is left out
+SkeletonsOf = Callable[
+    [Sequence[str]], Mapping[str, str]
+]  # the skeletons of some texts; a text without one is left out
 _FIRST = 10.0  # more than any similarity or delta: what puts one lot of candidates before another
 
 
@@ -35,7 +39,9 @@ class Skeleton:
         known = [place for place, text in enumerate(candidates) if text in self._skeletons]
         found = np.zeros(len(candidates))
         if source in self._skeletons and known:
-            found[known] = self._surface.scores(self._skeletons[source], [self._skeletons[candidates[place]] for place in known])
+            found[known] = self._surface.scores(
+                self._skeletons[source], [self._skeletons[candidates[place]] for place in known]
+            )
         return found
 
 
@@ -44,7 +50,9 @@ class Delta:
 
     kind = "structure"
 
-    def __init__(self, name: str, surface: Surface, skeleton: Skeleton, thresholds: Thresholds = SPECIFIED) -> None:
+    def __init__(
+        self, name: str, surface: Surface, skeleton: Skeleton, thresholds: Thresholds = SPECIFIED
+    ) -> None:
         self.name, self._surface, self._skeleton, self._thresholds = name, surface, skeleton, thresholds
 
     def prepare(self, texts: Sequence[str]) -> None:
@@ -53,7 +61,9 @@ class Delta:
         self._skeleton.prepare(texts)
 
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
-        """delta = similarity of the skeletons - similarity of the texts, with FIRST added where both thresholds are reached."""
+        """delta = similarity of the skeletons - similarity of the texts, with FIRST added where both
+        thresholds are reached.
+        """
         return self.deltas(source, candidates) + _FIRST * self.admitted(source, candidates)
 
     def deltas(self, source: str, candidates: Sequence[str]) -> Numbers:
@@ -89,7 +99,9 @@ class Aligned:
 
 
 class DeltaVerified:
-    """Delta edges with a verifier: candidates with an edge that stands come first, those that are vetoed last, each lot by alignment."""
+    """Delta edges with a verifier: candidates with an edge that stands come first, those that are vetoed
+    last, each lot by alignment.
+    """
 
     kind = "structure"
 

@@ -1,4 +1,6 @@
-"""Pairs of systems whose parts correspond, such as the atom and the solar system: which word of one stands for which of the other."""
+"""Pairs of systems whose parts correspond, such as the atom and the solar system: which word of one stands
+for which of the other.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from kgot_lab.experiments.structure.analogies import locked_in
 
 @dataclass(frozen=True)
 class SystemTerm:
-    """A word of the target system, the word of the source system that it corresponds to, and others that people accepted for it."""
+    """A word of the target system, the word of the source system that it corresponds to, and others that
+    people accepted for it.
+    """
 
     target: str
     source: str
@@ -22,7 +26,9 @@ class SystemTerm:
 
 @dataclass(frozen=True)
 class SystemPair:
-    """A target system, the source system it is compared to, and their corresponding words; `kind` is science or metaphor."""
+    """A target system, the source system it is compared to, and their corresponding words; `kind` is science
+    or metaphor.
+    """
 
     id: str
     target: str
@@ -63,18 +69,25 @@ def system_pairs() -> SystemPairs:
     with bundled("scan-analogies/SCAN_dataset.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             rows.setdefault(f"{row['target']} | {row['source']}", []).append(row)
-    pairs = (SystemPair(id, of[0]["target"], of[0]["source"], of[0]["analogy_type"], tuple(map(_term, of))) for id, of in rows.items())
+    pairs = (
+        SystemPair(id, of[0]["target"], of[0]["source"], of[0]["analogy_type"], tuple(map(_term, of)))
+        for id, of in rows.items()
+    )
     return SystemPairs("scan-analogies", tuple(pairs), locked_in("scan-analogies"))
 
 
 def mapped(pair: SystemPair, proposed: Mapping[str, str]) -> float:
-    """The share of the terms for which a mapping from target words to source words names the word or an accepted alternative.
+    """The share of the terms for which a mapping from target words to source words names the word or an
+    accepted alternative.
 
-    A term it says nothing of counts as wrong. Raises BadInput for a word that the target system does not have.
+    A term it says nothing of counts as wrong. Raises BadInput for a word that the target system does not
+    have.
     """
     unknown = sorted(set(proposed) - {term.target for term in pair.terms})
     if unknown:
-        raise BadInput(f"{pair.id!r} has no target word {unknown[0]!r}; a mapping goes from target words to source words")
+        raise BadInput(
+            f"{pair.id!r} has no target word {unknown[0]!r}; a mapping goes from target words to source words"
+        )
     right = [proposed.get(term.target) in {term.source, *term.alternatives} for term in pair.terms]
     return sum(right) / len(right)
 

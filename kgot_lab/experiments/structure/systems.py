@@ -1,4 +1,6 @@
-"""Systems that say how analogous texts are, and how they are asked: over the choices of a question, or as a search."""
+"""Systems that say how analogous texts are, and how they are asked: over the choices of a question, or as a
+search.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,20 @@ from kgot_lab.types import Document, Query, Ranking, ranked
 class System(Protocol):
     """Anything that says how analogous texts are to a source.
 
-    `kind` is "surface" (words and meaning), "control" (uses the surface cleverly, has no notion of structure) or "structure".
+    `kind` is "surface" (words and meaning), "control" (uses the surface cleverly, has no notion of structure)
+    or "structure".
     """
 
     @property
     def name(self) -> str: ...
     @property
     def kind(self) -> str: ...
-    def prepare(self, texts: Sequence[str]) -> None: ...  # all texts there will be, so that each is worked on once
-    def scores(self, source: str, candidates: Sequence[str]) -> Numbers: ...  # shape (candidates,), higher is more analogous
+    def prepare(
+        self, texts: Sequence[str]
+    ) -> None: ...  # all texts there will be, so that each is worked on once
+    def scores(
+        self, source: str, candidates: Sequence[str]
+    ) -> Numbers: ...  # shape (candidates,), higher is more analogous
 
 
 class Surface:
@@ -45,7 +52,10 @@ class Surface:
     def prepare(self, texts: Sequence[str]) -> None:
         """Embed the texts; those known from before are forgotten."""
         distinct = list(dict.fromkeys(texts))
-        self._row_of, self._matrix = {text: row for row, text in enumerate(distinct)}, self._embedder.embed(distinct)
+        self._row_of, self._matrix = (
+            {text: row for row, text in enumerate(distinct)},
+            self._embedder.embed(distinct),
+        )
 
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
         """The cosine of the source with each candidate; raises BadInput for a text that was not prepared."""
@@ -54,7 +64,9 @@ class Surface:
 
 
 class Words:
-    """How many rare words the texts share: BM25 with the source as the query; how rare a word is, the prepared texts say."""
+    """How many rare words the texts share: BM25 with the source as the query; how rare a word is, the
+    prepared texts say.
+    """
 
     kind = "surface"
 
@@ -70,7 +82,9 @@ class Words:
         self._index = bm25([Document(f"{row:07}", text) for row, text in enumerate(distinct)])
 
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
-        """The BM25 score of each candidate for the words of the source; raises BadInput for a text that was not prepared."""
+        """The BM25 score of each candidate for the words of the source; raises BadInput for a text that was
+        not prepared.
+        """
         rows = [row_of(text, self._row_of, self.name) for text in candidates]
         found = np.zeros(len(self._row_of))
         for id, score in self._index.search(Query(source)).hits if self._index else ():
@@ -81,18 +95,24 @@ class Words:
 def row_of(text: str, known: dict[str, int], system: str) -> int:
     """Where a text stands among those a system prepared; raises BadInput."""
     if text not in known:
-        raise BadInput(f"{system} has not prepared the text {text[:60]!r}; call prepare() with all texts first")
+        raise BadInput(
+            f"{system} has not prepared the text {text[:60]!r}; call prepare() with all texts first"
+        )
     return known[text]
 
 
 def answered(system: System, choices: Choices) -> Answers:
-    """What a system says of each choice of each question; raises BadInput without a question, or for a score that is no number."""
+    """What a system says of each choice of each question; raises BadInput without a question, or for a score
+    that is no number.
+    """
     if not choices.questions:
         raise BadInput(f"{choices.name} has no questions to answer")
     system.prepare(choices.texts)
     said: dict[str, tuple[float, ...]] = {}
     for question in choices.questions:
-        scores = checked_scores(system, system.scores(question.source, question.choices), len(question.choices), question.id)
+        scores = checked_scores(
+            system, system.scores(question.source, question.choices), len(question.choices), question.id
+        )
         said[question.id] = tuple(six(score) for score in scores.tolist())
     return Answers(system.name, system.kind, choices.name, said)
 
@@ -100,8 +120,8 @@ def answered(system: System, choices: Choices) -> Answers:
 def searching(system: System, retrieval: Retrieval) -> Stage:
     """A stage that ranks all documents in the pool of a query by what a system says of them.
 
-    It takes its place wherever a stage does, so a search is run, kept and scored like any other. Raises BadInput for a query that has
-    no pool.
+    It takes its place wherever a stage does, so a search is run, kept and scored like any other. Raises
+    BadInput for a query that has no pool.
     """
     text_of = {document.id: document.text for document in retrieval.dataset.documents}
     system.prepare(retrieval.texts)
@@ -109,9 +129,13 @@ def searching(system: System, retrieval: Retrieval) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         query = ranking.query
         if query.id not in retrieval.pools:
-            raise BadInput(f"query {query.id!r} is not one of {retrieval.dataset.name}, so nobody knows what it has to choose from")
+            raise BadInput(
+                f"query {query.id!r} is not one of {retrieval.dataset.name}, so nobody knows what it has to choose from"
+            )
         pool = retrieval.pools[query.id]
-        scores = checked_scores(system, system.scores(query.text, [text_of[id] for id in pool]), len(pool), query.id)
+        scores = checked_scores(
+            system, system.scores(query.text, [text_of[id] for id in pool]), len(pool), query.id
+        )
         return ranked(query, dict(zip(pool, scores.tolist(), strict=True)))
 
     return Stage(system.name, step)
@@ -120,5 +144,7 @@ def searching(system: System, retrieval: Retrieval) -> Stage:
 def checked_scores(system: System, scores: Numbers, count: int, asked: str) -> Numbers:
     """The scores, once it is sure that there is a finite number for each candidate; raises BadInput."""
     if scores.shape != (count,) or not np.isfinite(scores).all():
-        raise BadInput(f"{system.name} must give {count} finite numbers for {asked!r}; it gave {scores.size} of shape {scores.shape}")
+        raise BadInput(
+            f"{system.name} must give {count} finite numbers for {asked!r}; it gave {scores.size} of shape {scores.shape}"
+        )
     return scores

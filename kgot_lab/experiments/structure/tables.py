@@ -1,4 +1,6 @@
-"""Answers of the structure benchmark as tables: accuracies, the gain over the best control, and the worst of the four cells."""
+"""Answers of the structure benchmark as tables: accuracies, the gain over the best control, and the worst of
+the four cells.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,25 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.structure.analogies import CHOICES, Choices, choices
 from kgot_lab.experiments.structure.answered import Answers, by_group, graded, load_answers, load_choices
 
-AnswersOfSystems = tuple[Choices, Mapping[str, Answers]]  # a set of questions, and what each system said of them
+AnswersOfSystems = tuple[
+    Choices, Mapping[str, Answers]
+]  # a set of questions, and what each system said of them
 CHANCE = 0.25
 FITTED = "fitted"  # what the names of systems that learn begin with
 
 
 def kept(folder: Path) -> list[AnswersOfSystems]:
-    """Each set that was answered, with what the systems said: the receipts in `folder/answers`, and questions drawn in `folder/questions`.
+    """Each set that was answered, with what the systems said: the receipts in `folder/answers`, and questions
+    drawn in `folder/questions`.
 
-    Where the locked questions have not been opened yet, only the others are there. Raises BadInput for a broken receipt.
+    Where the locked questions have not been opened yet, only the others are there. Raises BadInput for a
+    broken receipt.
     """
     found: list[AnswersOfSystems] = []
     paths = (folder / "answers").glob("*.jsonl.gz")
-    for path in sorted(paths, key=lambda path: (path.name.removesuffix(".jsonl.gz") not in CHOICES, path.name)):
+    for path in sorted(
+        paths, key=lambda path: (path.name.removesuffix(".jsonl.gz") not in CHOICES, path.name)
+    ):
         name = path.name.removesuffix(".jsonl.gz")
         asked = choices(name) if name in CHOICES else load_choices(folder / "questions" / path.name)
         some = asked if answers_in(path) == len(asked.questions) else asked.develop
@@ -43,7 +51,9 @@ def answers_in(path: Path) -> int:
 
 
 def accuracies(some: Choices, said: Mapping[str, Answers]) -> Grid:
-    """Every system: accuracy over all questions with interval, on either part, by cell, and which wrong choices it takes."""
+    """Every system: accuracy over all questions with interval, on either part, by cell, and which wrong
+    choices it takes.
+    """
     scored = {name: graded(answers, some) for name, answers in said.items()}
     kinds = sorted({measure for scores in scored.values() for measure in scores.values} - {"accuracy"})
     cells = some.cells
@@ -63,7 +73,11 @@ def accuracies(some: Choices, said: Mapping[str, Answers]) -> Grid:
         rows.append((*first, *map(Cell, [*parts, *inside, *taken])))
     sizes = [f"{cell} ({len(ids)})" for cell, ids in cells.items()]
     columns = ("system", "kind", "accuracy", "95 %", "develop", "locked", *sizes, *kinds)
-    return Grid(f"{some.name}: {len(some.questions)} questions, {len(parts_of(some)[1])} of them locked", columns, tuple(rows))
+    return Grid(
+        f"{some.name}: {len(some.questions)} questions, {len(parts_of(some)[1])} of them locked",
+        columns,
+        tuple(rows),
+    )
 
 
 def parts_of(some: Choices) -> tuple[list[str], list[str]]:
@@ -75,12 +89,18 @@ def parts_of(some: Choices) -> tuple[list[str], list[str]]:
 def best_control(some: Choices, said: Mapping[str, Answers], *, fitted: bool) -> str:
     """The control, or the surface itself, that does best on the develop questions, ties by name."""
     develop, _ = parts_of(some)
-    names = [name for name, each in said.items() if each.kind != "structure" and (fitted or not name.startswith(FITTED))]
+    names = [
+        name
+        for name, each in said.items()
+        if each.kind != "structure" and (fitted or not name.startswith(FITTED))
+    ]
     return min(names, key=lambda name: (-graded(said[name], some).only(develop).mean("accuracy"), name))
 
 
 def gaps(some: Choices, one: Scores, other: Scores) -> dict[str, Numbers]:
-    """The paired differences in accuracy: over all questions, over the locked ones, and over groups of questions."""
+    """The paired differences in accuracy: over all questions, over the locked ones, and over groups of
+    questions.
+    """
     ids = [question.id for question in some.questions]
     _, locked = parts_of(some)
 
@@ -89,11 +109,17 @@ def gaps(some: Choices, one: Scores, other: Scores) -> dict[str, Numbers]:
         return np.array([first[id] - second[id] for id in some_ids])
 
     groups = by_group(one, some), by_group(other, some)
-    return {"all": gap(one, other, ids), "locked": gap(one, other, locked), "groups": gap(*groups, list(groups[0].per_query("accuracy")))}
+    return {
+        "all": gap(one, other, ids),
+        "locked": gap(one, other, locked),
+        "groups": gap(*groups, list(groups[0].per_query("accuracy"))),
+    }
 
 
 def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Grid:
-    """A system against the best control on each set, a fitted one too if it may be `fitted`; the p-values are one family."""
+    """A system against the best control on each set, a fitted one too if it may be `fitted`; the p-values are
+    one family.
+    """
     lines, ps = [], []
     for some, said in sets:
         rival = best_control(some, said, fitted=fitted)
@@ -105,7 +131,11 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
     for (some, rival, one, other, found), p, corrected in zip(lines, ps, holm(ps), strict=True):
         own, locked = interval(found["all"]), found["locked"]
         sure = own.low > 0
-        apart = f"{signed(locked.mean())} [{signed(interval(locked).low)}, {signed(interval(locked).high)}]" if len(locked) > 1 else ""
+        apart = (
+            f"{signed(locked.mean())} [{signed(interval(locked).low)}, {signed(interval(locked).high)}]"
+            if len(locked) > 1
+            else ""
+        )
         wins, ties, losses = counts(found["all"])
         cells = (
             some.name, rival, decimal(one.mean("accuracy")), decimal(other.mean("accuracy")), signed(own.mean),
@@ -131,7 +161,9 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
 
 
 def worst_cells(sets: Sequence[AnswersOfSystems]) -> Grid:
-    """The cell in which each system does worst, for each set drawn in four cells; above chance only if its interval is."""
+    """The cell in which each system does worst, for each set drawn in four cells; above chance only if its
+    interval is.
+    """
     drawn = [(some, said) for some, said in sets if len(some.cells) == 4]
     names = list(drawn[0][1]) if drawn else []
     rows = []
@@ -142,6 +174,14 @@ def worst_cells(sets: Sequence[AnswersOfSystems]) -> Grid:
             worst = min(some.cells.values(), key=lambda ids: by.only(ids).mean("accuracy"))
             own = interval(list(by.only(worst).per_query("accuracy").values()))
             cell = next(cell for cell, ids in some.cells.items() if ids == worst)
-            cells.append(Cell(f"{decimal(own.mean)} [{decimal(own.low)}, {decimal(own.high)}] {cell}", own.low > CHANCE))
+            cells.append(
+                Cell(
+                    f"{decimal(own.mean)} [{decimal(own.low)}, {decimal(own.high)}] {cell}", own.low > CHANCE
+                )
+            )
         rows.append(tuple(cells))
-    return Grid("The worst of the four cells; chance is .25", ("system", *(some.name for some, _ in drawn)), tuple(rows))
+    return Grid(
+        "The worst of the four cells; chance is .25",
+        ("system", *(some.name for some, _ in drawn)),
+        tuple(rows),
+    )

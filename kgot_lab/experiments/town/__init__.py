@@ -1,4 +1,6 @@
-"""Play: an invented town, what its author says of who knows what, and an evening of play that is heard into it."""
+"""Play: an invented town, what its author says of who knows what, and an evening of play that is heard into
+it.
+"""
 
 from kgot_lab.experiments.competence.extracting import SimulatedExtractor
 from kgot_lab.experiments.competence.simulated import Competence

@@ -1,4 +1,6 @@
-"""An evening of play, heard into a world line by line: what an extractor finds is added, and in the breaks the game master decides."""
+"""An evening of play, heard into a world line by line: what an extractor finds is added, and in the breaks
+the game master decides.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _UNSAID = "not said"  # of a fact that the author does not find in the evening
 
 @dataclass(frozen=True)
 class PlayedLine:
-    """What became of a line: what was taken from it, what of that is new in the world, and in a break what was decided."""
+    """What became of a line: what was taken from it, what of that is new in the world, and in a break what
+    was decided.
+    """
 
     line: PlayLine
     extraction: Extraction = field(default_factory=Extraction)
@@ -30,7 +34,9 @@ class PlayedLine:
 
 @dataclass(frozen=True)
 class FactOutcome:
-    """What became of a fact that was found in the evening, or missed; `author` is "true", "false", "later" or "not said"."""
+    """What became of a fact that was found in the evening, or missed; `author` is "true", "false", "later" or
+    "not said".
+    """
 
     at: datetime
     fact: str
@@ -43,11 +49,14 @@ def said_in(evening: WrittenEvening) -> dict[str, list[Triple]]:
     return {line.told: [each.triple for each in line.facts] for line in evening.lines if line.speaker}
 
 
-def replay_evening(world: NpcWorld, evening: WrittenEvening, llm: LLM, *, until: datetime | None = None) -> tuple[PlayedLine, ...]:
-    """Play an evening in a world up to a time, at the times of its lines; what was heard before changes nothing. Raises LLMError.
+def replay_evening(
+    world: NpcWorld, evening: WrittenEvening, llm: LLM, *, until: datetime | None = None
+) -> tuple[PlayedLine, ...]:
+    """Play an evening in a world up to a time, at the times of its lines; what was heard before changes
+    nothing. Raises LLMError.
 
-    The game master is simulated: in a break everything that waits from this evening is decided as the author's facts have it, and what is
-    none of them is rejected.
+    The game master is simulated: in a break everything that waits from this evening is decided as the
+    author's facts have it, and what is none of them is rejected.
     """
     extractor, sessions = Extractor(llm), {line.session for line in evening.lines}
     rulings = _rulings(evening, world.find_entities())
@@ -62,26 +71,39 @@ def replay_evening(world: NpcWorld, evening: WrittenEvening, llm: LLM, *, until:
             played.append(PlayedLine(line, found, heard))
         else:
             waiting = [each for each in WorldReview(then).queue() if each.provenance.session_id in sessions]
-            played.append(PlayedLine(line, decided=tuple((each, _decide(then, each, rulings)) for each in waiting)))
+            played.append(
+                PlayedLine(line, decided=tuple((each, _decide(then, each, rulings)) for each in waiting))
+            )
     return tuple(played)
 
 
 def world_at(town: WrittenTown, evening: WrittenEvening, llm: LLM, moment: datetime) -> NpcWorld:
-    """The town as it was at some moment of the evening: a world in memory in which the evening is played up to it."""
+    """The town as it was at some moment of the evening: a world in memory in which the evening is played up
+    to it.
+    """
     world = settled(town)
     replay_evening(world, evening, llm, until=moment)
     return world
 
 
 def fact_outcomes(world: NpcWorld, played: Sequence[PlayedLine]) -> tuple[FactOutcome, ...]:
-    """What became of every fact of an evening that was played for the first time, line by line; what was missed comes last."""
+    """What became of every fact of an evening that was played for the first time, line by line; what was
+    missed comes last.
+    """
     entities = world.find_entities()
-    decided = {(each.key, each.provenance.session_id): ruling for line in played for each, ruling in line.decided}
-    return tuple(outcome for line in played for outcome in _of_line(line, entities, decided, world.accept_from))
+    decided = {
+        (each.key, each.provenance.session_id): ruling for line in played for each, ruling in line.decided
+    }
+    return tuple(
+        outcome for line in played for outcome in _of_line(line, entities, decided, world.accept_from)
+    )
 
 
 def _of_line(
-    played: PlayedLine, entities: Sequence[Entity], decided: Mapping[tuple[RelationshipKey, str], str], accept_from: float
+    played: PlayedLine,
+    entities: Sequence[Entity],
+    decided: Mapping[tuple[RelationshipKey, str], str],
+    accept_from: float,
 ) -> Iterator[FactOutcome]:
     line = played.line
     author = {fact.triple: fact.ruling for fact in line.facts}

@@ -31,8 +31,8 @@ _TYPES = (*_LEADS, *["npc"] * (len(_LEADS) - 2))  # half of them NPCs
 class Directions:
     """An embedder that gives each text a direction by its letters alone, always the same.
 
-    The vectors vary in `inner` of their dimensions, since those of real texts do not fill all of theirs either; how many makes a great
-    difference to an index that finds the nearest.
+    The vectors vary in `inner` of their dimensions, since those of real texts do not fill all of theirs
+    either; how many makes a great difference to an index that finds the nearest.
     """
 
     def __init__(self, dimension: int, inner: int | None = None) -> None:
@@ -44,7 +44,9 @@ class Directions:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """A row of length 1 for each text."""
         seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
-        rows = np.array([np.random.default_rng(seed).standard_normal(self.inner) for seed in seeds]).reshape(-1, self.inner)
+        rows = np.array([np.random.default_rng(seed).standard_normal(self.inner) for seed in seeds]).reshape(
+            -1, self.inner
+        )
         across = rows @ self._across if self.inner < self.dimension else rows
         return np.asarray(across / np.linalg.norm(across, axis=1, keepdims=True), np.float32)
 
@@ -56,10 +58,17 @@ def made_world(layers: WorldLayers, entities: int, relationships: int, chunks: i
     def id() -> str:
         return str(UUID(int=chance.getrandbits(128), version=4))
 
-    made = [Entity(_TYPES[n % len(_TYPES)], f"name {n}", {"appearance": f"grey {n}", "mood": "calm"}, id()) for n in range(entities)]
+    made = [
+        Entity(_TYPES[n % len(_TYPES)], f"name {n}", {"appearance": f"grey {n}", "mood": "calm"}, id())
+        for n in range(entities)
+    ]
     npcs = [each for each in made if each.type == "npc"]
     places = [each for each in made if each.type == "location"]
-    told = {tie.key: tie for one, other in zip(places[1:], places, strict=False) if (tie := Relationship(one.id, other.id, "LOCATED_AT"))}
+    told = {
+        tie.key: tie
+        for one, other in zip(places[1:], places, strict=False)
+        if (tie := Relationship(one.id, other.id, "LOCATED_AT"))
+    }
     while len(told) < relationships:
         other = chance.choice(made)
         tie = Relationship(chance.choice(npcs).id, other.id, chance.choice(_LEADS[other.type]))
@@ -69,8 +78,14 @@ def made_world(layers: WorldLayers, entities: int, relationships: int, chunks: i
     for start in range(0, len(ties), _TOGETHER):
         layers.world.add([], ties[start : start + _TOGETHER])
     ids = [each.id for each in npcs]
-    layers.log.append(LogEntry(f"session {n % 10}", f"gold {n}", tuple(chance.sample(ids, 3)), chance.choice(ids)) for n in range(ENTRIES))
+    layers.log.append(
+        LogEntry(f"session {n % 10}", f"gold {n}", tuple(chance.sample(ids, 3)), chance.choice(ids))
+        for n in range(ENTRIES)
+    )
     for start in range(0, chunks, _TOGETHER):
         numbers = range(start, min(chunks, start + _TOGETHER))
-        layers.chunks.add(Chunk(chance.choice(made).id, f"told of {n}", None if n % 4 else (chance.choice(ids),), id()) for n in numbers)
+        layers.chunks.add(
+            Chunk(chance.choice(made).id, f"told of {n}", None if n % 4 else (chance.choice(ids),), id())
+            for n in numbers
+        )
     return ids

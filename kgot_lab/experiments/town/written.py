@@ -22,7 +22,9 @@ RelationshipKey = tuple[str, str, str]  # of a relationship: the ids of its ends
 
 @dataclass(frozen=True)
 class KnowsGold:
-    """What the author says: whether someone knows of something, by which relationship, or why not and where the way breaks."""
+    """What the author says: whether someone knows of something, by which relationship, or why not and where
+    the way breaks.
+    """
 
     npc: str
     thing: str
@@ -43,7 +45,9 @@ class WrittenTown:
 
 @dataclass(frozen=True)
 class WrittenFact:
-    """A fact that the author finds in a line, and what the game master makes of it: "true", "false", or "later"."""
+    """A fact that the author finds in a line, and what the game master makes of it: "true", "false", or
+    "later".
+    """
 
     triple: Triple
     ruling: str
@@ -51,7 +55,9 @@ class WrittenFact:
 
 @dataclass(frozen=True)
 class PlayLine:
-    """A line of the evening; one without a speaker is a break, in which the game master goes through what waits."""
+    """A line of the evening; one without a speaker is a break, in which the game master goes through what
+    waits.
+    """
 
     number: int
     at: datetime
@@ -101,10 +107,14 @@ def written_town() -> WrittenTown:
     def edge(told: list[str] | None) -> RelationshipKey | None:
         return None if told is None else (ids[told[0]], ids[told[2]], told[1])
 
-    entities = tuple(Entity(type, name, attributes, ids[key]) for key, type, name, attributes in town["entities"])
+    entities = tuple(
+        Entity(type, name, attributes, ids[key]) for key, type, name, attributes in town["entities"]
+    )
     relationships = tuple(_relationship(ids, *told) for told in town["relationships"])
     known = [KnowsGold(ids[npc], ids[thing], True, "", edge(by)) for npc, thing, by in gold["knows"]]
-    unknown = [KnowsGold(ids[npc], ids[thing], False, why, edge(at)) for npc, thing, why, at in gold["knows_not"]]
+    unknown = [
+        KnowsGold(ids[npc], ids[thing], False, why, edge(at)) for npc, thing, why, at in gold["knows_not"]
+    ]
     return WrittenTown(ids, entities, relationships, (*known, *unknown))
 
 
@@ -112,12 +122,17 @@ def written_evening() -> WrittenEvening:
     """The evening that comes with the package, played in that town."""
     told, ids = _read("evening.json"), written_town().ids
     lines = tuple(_line(number, told["day"], *line) for number, line in enumerate(told["lines"], start=1))
-    asked = tuple(AskedAt(ids[npc], ids[thing], _moment(told["day"], at), knows) for npc, thing, at, knows in told["asked"])
+    asked = tuple(
+        AskedAt(ids[npc], ids[thing], _moment(told["day"], at), knows)
+        for npc, thing, at, knows in told["asked"]
+    )
     return WrittenEvening(lines, asked, told["day"])
 
 
 def settled(town: WrittenTown, world: NpcWorld | None = None) -> NpcWorld:
-    """A world with the town in it: the one that is given, or a new one in memory, whose clock stands at the evening's beginning."""
+    """A world with the town in it: the one that is given, or a new one in memory, whose clock stands at the
+    evening's beginning.
+    """
     begins = written_evening().lines[0].at
     world = world or open_world(now=lambda: begins)
     world.add(town.entities, town.relationships)
@@ -125,9 +140,16 @@ def settled(town: WrittenTown, world: NpcWorld | None = None) -> NpcWorld:
 
 
 def _relationship(
-    ids: Mapping[str, str], source: str, type: str, target: str, attributes: Mapping[str, Any] | None = None, confidence: float = 1.0
+    ids: Mapping[str, str],
+    source: str,
+    type: str,
+    target: str,
+    attributes: Mapping[str, Any] | None = None,
+    confidence: float = 1.0,
 ) -> Relationship:
-    return Relationship(ids[source], ids[target], type, attributes or {}, Provenance(BEFORE, confidence=confidence))
+    return Relationship(
+        ids[source], ids[target], type, attributes or {}, Provenance(BEFORE, confidence=confidence)
+    )
 
 
 def _line(number: int, day: str, clock: str, speaker: str, text: str, *facts: list[Any]) -> PlayLine:

@@ -1,4 +1,6 @@
-"""The scorer of a trail, learnt: from questions whose gold passages are known, which clues say that a passage comes next."""
+"""The scorer of a trail, learnt: from questions whose gold passages are known, which clues say that a passage
+comes next.
+"""
 
 from __future__ import annotations
 
@@ -17,32 +19,47 @@ from kgot_lab.retrieval.trail.trail import trail_index
 from kgot_lab.text.words import searched_words
 
 _Floats = NDArray[Any]
-UNITS, SEEDS, DECAY = 16, 3, 1.0  # of cross-validation on develop questions; docs/recall.md has the others that were tried
+UNITS, SEEDS, DECAY = (
+    16,
+    3,
+    1.0,
+)  # of cross-validation on develop questions; docs/recall.md has the others that were tried
 _HOPS = 5
 _CANDIDATES = 100  # of each choice: the highest by the scorer at hand, and the gold
 _STEPS, _RATE, _RIDGE = 300, 0.01, 0.002
-FIRST_WEIGHTS = Scorer.of_clues({"own": 6, "asked": 3, "to its title, likely": 6, "from its text, likely": 6, "shared": 4, "repeated": -2})
+FIRST_WEIGHTS = Scorer.of_clues(
+    {"own": 6, "asked": 3, "to its title, likely": 6, "from its text, likely": 6, "shared": 4, "repeated": -2}
+)
 
 
 @dataclass(frozen=True, eq=False)
 class TrailChoice:
-    """One choice of a passage: the clues of the candidates, shape (candidates, CLUES), and which of them are gold and not chosen yet."""
+    """One choice of a passage: the clues of the candidates, shape (candidates, CLUES), and which of them are
+    gold and not chosen yet.
+    """
 
     table: _Floats
     gold: NDArray[np.bool_]
 
 
 def trail_choices(dataset: Dataset, embedder: Embedder, scorer: Scorer) -> Iterator[TrailChoice]:
-    """The choices of a trail by a scorer on the queries of a data set, each query up to where all its gold is found."""
+    """The choices of a trail by a scorer on the queries of a data set, each query up to where all its gold is
+    found.
+    """
     documents = sorted(dataset.documents, key=lambda document: document.id)
-    index, row_of = trail_index(documents, embedder), {document.id: row for row, document in enumerate(documents)}
+    index, row_of = (
+        trail_index(documents, embedder),
+        {document.id: row for row, document in enumerate(documents)},
+    )
     for query in dataset.queries:
         gold = {row_of[id] for id, grade in dataset.qrels[query.id].items() if grade > 0}
         clues = Clues(index, query.text, embedder.embed([query.text])[0], searched_words(query.text))
         yield from choices_of_query(clues, gold, scorer, index)
 
 
-def choices_of_query(clues: Clues, gold: set[int], scorer: Scorer, index: TrailIndex) -> Iterator[TrailChoice]:
+def choices_of_query(
+    clues: Clues, gold: set[int], scorer: Scorer, index: TrailIndex
+) -> Iterator[TrailChoice]:
     """The choices of a trail for one question, up to where all its gold is found."""
     chosen: list[int] = []
     for _ in range(min(_HOPS, index.size)):
@@ -68,11 +85,13 @@ def fit_scorer(
     without: Collection[str] = (),
     made: Callable[[_Floats, _Floats, _Floats, _Floats], Scorer] = Scorer,
 ) -> Scorer:
-    """The scorer that makes the gold of each choice likeliest among its candidates, by gradient descent (Adam; Kingma and Ba 2015).
+    """The scorer that makes the gold of each choice likeliest among its candidates, by gradient descent
+    (Adam; Kingma and Ba 2015).
 
-    loss = - mean over choices of log(sum of exp(score) of the gold / that of all), first without units, then with `units` from each of
-    `seeds` beginnings, whose mean is taken: as one network of units x seeds. Without units it is a linear scorer. Clues in `without` are
-    not looked at. `made` makes the scorer of its weights; tables may have columns beyond CLUES where it takes them.
+    loss = - mean over choices of log(sum of exp(score) of the gold / that of all), first without units, then
+    with `units` from each of `seeds` beginnings, whose mean is taken: as one network of units x seeds.
+    Without units it is a linear scorer. Clues in `without` are not looked at. `made` makes the scorer of its
+    weights; tables may have columns beyond CLUES where it takes them.
     """
     table = np.concatenate([choice.table for choice in found]).astype(np.float64)
     width = table.shape[1]
@@ -86,7 +105,9 @@ def fit_scorer(
         """How the loss changes with each score."""
         raised = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), sizes))
         whole, right = np.add.reduceat(raised, starts), np.add.reduceat(raised * gold, starts)
-        return (raised / np.repeat(whole, sizes) - raised * gold / np.repeat(right + 1e-30, sizes)) / len(found)  # type: ignore[no-any-return]
+        return (raised / np.repeat(whole, sizes) - raised * gold / np.repeat(right + 1e-30, sizes)) / len(
+            found
+        )  # type: ignore[no-any-return]
 
     straight = np.zeros(width)
     descent = _Adam([straight])
@@ -97,18 +118,28 @@ def fit_scorer(
         return made(straight, np.zeros((width, 0)), np.zeros(0), np.zeros(0))
     lines, inner, bias, bent = zip(*nets, strict=True)
     return made(
-        np.mean(lines, axis=0), np.concatenate(inner, axis=1) * looked_at[:, None], np.concatenate(bias), np.concatenate(bent) / len(nets)
+        np.mean(lines, axis=0),
+        np.concatenate(inner, axis=1) * looked_at[:, None],
+        np.concatenate(bias),
+        np.concatenate(bent) / len(nets),
     )
 
 
 def _net(
     table: _Floats, slope: Callable[[_Floats], _Floats], straight: _Floats, units: int, seed: int
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]:
-    """One network from one beginning, its weights pulled towards 0 a little at each step (AdamW; Loshchilov and Hutter 2019)."""
+    """One network from one beginning, its weights pulled towards 0 a little at each step (AdamW; Loshchilov
+    and Hutter 2019).
+    """
     clues = table.shape[1]
     chance, width = np.random.default_rng(seed), 1 / np.sqrt(clues)
     table = table.astype(np.float32)  # twice as fast, and exact enough for steps of a hundredth
-    begun = straight, chance.uniform(-width, width, (clues, units)), chance.uniform(-width, width, units), np.zeros(units)
+    begun = (
+        straight,
+        chance.uniform(-width, width, (clues, units)),
+        chance.uniform(-width, width, units),
+        np.zeros(units),
+    )
     parts: list[_Floats] = [part.astype(np.float32) for part in begun]
     straight, inner, bias, bent = parts
     descent = _Adam(parts)

@@ -22,28 +22,46 @@ LearningProgress = Callable[[int, int, str], object]  # done, total, what is nex
 
 
 def develop_parts() -> list[Dataset]:
-    """What may be learnt on: the develop questions of LEARNT_ON that are locked nowhere, over passages with titles and without."""
+    """What may be learnt on: the develop questions of LEARNT_ON that are locked nowhere, over passages with
+    titles and without.
+    """
     locked = load_dataset("2wiki").locked
     parts = [load_dataset(name).develop for name in LEARNT_ON]
-    parts = [part.only([query.id for query in part.queries if not (part.name == "2wiki-1000" and query.id in locked)]) for part in parts]
+    parts = [
+        part.only(
+            [query.id for query in part.queries if not (part.name == "2wiki-1000" and query.id in locked)]
+        )
+        for part in parts
+    ]
     return [*parts, *map(untitled, parts)]
 
 
 def learnt_scorers(embedder: Embedder, progress: LearningProgress) -> dict[str, Scorer]:
-    """The scorers learnt on all develop questions, by the file they belong in: that of a trail, and the control that looks at no names."""
+    """The scorers learnt on all develop questions, by the file they belong in: that of a trail, and the
+    control that looks at no names.
+    """
     found = learnt_choices(develop_parts(), Remembered(embedder), progress)
     return {LEARNT_WEIGHTS: fit_scorer(found), WITHOUT_LINKS: fit_scorer(found, without=BY_NAMES)}
 
 
 def crossed(embedder: Embedder, progress: LearningProgress) -> dict[str, dict[str, float]]:
-    """recall@5 of every develop question, by data set, with a scorer learnt on the other half of them; groups stay together."""
+    """recall@5 of every develop question, by data set, with a scorer learnt on the other half of them; groups
+    stay together.
+    """
     parts, found = develop_parts(), dict[str, dict[str, float]]()
     remembered = Remembered(embedder)
-    halves = [[part.only([query.id for query in part.queries if half_of(part, query.id) == half]) for part in parts] for half in (0, 1)]
+    halves = [
+        [part.only([query.id for query in part.queries if half_of(part, query.id) == half]) for part in parts]
+        for half in (0, 1)
+    ]
     for half in (0, 1):
         scorer = fit_scorer(learnt_choices(halves[half], remembered, progress))
         for part, other in zip(parts, halves[1 - half], strict=True):
-            scores = score(run(trail(part.documents, remembered, scorer), other.queries, keep=5), other.qrels, (CROSSED_BY,))
+            scores = score(
+                run(trail(part.documents, remembered, scorer), other.queries, keep=5),
+                other.qrels,
+                (CROSSED_BY,),
+            )
             found.setdefault(part.name, {}).update(scores.per_query(CROSSED_BY))
     return found
 

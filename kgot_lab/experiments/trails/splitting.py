@@ -1,4 +1,6 @@
-"""Does a trail find more of MuSiQue where the question is split into hops? Clues by hops, learnt and measured on develop questions."""
+"""Does a trail find more of MuSiQue where the question is split into hops? Clues by hops, learnt and measured
+on develop questions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.recall.datasets import load_dataset, untitled
-from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, UNITS, TrailChoice, choices_of_query, fit_scorer
+from kgot_lab.experiments.trails.fitting import (
+    FIRST_WEIGHTS,
+    UNITS,
+    TrailChoice,
+    choices_of_query,
+    fit_scorer,
+)
 from kgot_lab.experiments.trails.learning import LearningProgress, half_of
 from kgot_lab.paths.split import hops_asked, hops_in
 from kgot_lab.retrieval.fusion import by_range
@@ -41,11 +49,17 @@ _LINKS = [NAME_CLUES.index(kind) for kind in ("to its title, likely", "from its 
 
 
 def split_questions(model: LLM, queries: Sequence[Query]) -> Iterator[dict[str, Json]]:
-    """The hops into which a model splits each question, none where its reply is no chain, with what the call cost. Raises LLMError."""
+    """The hops into which a model splits each question, none where its reply is no chain, with what the call
+    cost. Raises LLMError.
+    """
     for query in queries:
         reply = model(hops_asked(query.text))
         usage = reply.usage
-        cost: dict[str, Json] = {"seconds": round(usage.seconds, 2), "read": usage.prompt_tokens, "written": usage.completion_tokens}
+        cost: dict[str, Json] = {
+            "seconds": round(usage.seconds, 2),
+            "read": usage.prompt_tokens,
+            "written": usage.completion_tokens,
+        }
         yield {"question": query.id, "model": model.name, "hops": list[Json](hops_in(reply.text)), **cost}
 
 
@@ -55,7 +69,9 @@ def questions_to_split() -> list[Query]:
 
 
 class HopClues(Clues):
-    """The clues of a question, and after them HOP_CLUES: what speaks for a passage by the hops of the question."""
+    """The clues of a question, and after them HOP_CLUES: what speaks for a passage by the hops of the
+    question.
+    """
 
     def __init__(self, index: TrailIndex, query: Query, hops: Sequence[str], embedder: Embedder) -> None:
         vector = unit(embedder.embed([query.text]), embedder.name)[0]
@@ -63,7 +79,9 @@ class HopClues(Clues):
         parts = [cleared for hop in hops if (cleared := _ANSWER.sub(" ", hop).strip())] or [query.text]
         self._hops: Matrix = unit(embedder.embed(parts), embedder.name)
         starts = index.mentions.starts
-        near = np.maximum(index.passages @ self._hops.T, np.maximum.reduceat(index.sentences @ self._hops.T, starts)).astype(np.float64)
+        near = np.maximum(
+            index.passages @ self._hops.T, np.maximum.reduceat(index.sentences @ self._hops.T, starts)
+        ).astype(np.float64)
         self._like = np.stack([by_range(column) for column in near.T])  # (hops, documents)
         self._worded = np.stack([self._by_words_of(part) for part in parts])
         self._open_hops = np.ones((len(parts), 1))
@@ -73,7 +91,13 @@ class HopClues(Clues):
     def table(self) -> Matrix:
         """A row of CLUES and HOP_CLUES for each document."""
         like = self._like * self._open_hops
-        more = (self._like.max(0), like.max(0), self._with.max(0), (self._worded * self._open_hops).max(0), self._linked)
+        more = (
+            self._like.max(0),
+            like.max(0),
+            self._with.max(0),
+            (self._worded * self._open_hops).max(0),
+            self._linked,
+        )
         return np.concatenate([super().table(), np.stack(more, axis=1).astype(np.float32)], axis=1)
 
     def choose(self, row: int) -> Ways:
@@ -107,7 +131,10 @@ class _Wider(Scorer):
 
 
 _FIRST = _Wider(
-    np.concatenate([FIRST_WEIGHTS.straight, np.zeros(len(HOP_CLUES))]), np.zeros((len(CLUES) + len(HOP_CLUES), 0)), np.zeros(0), np.zeros(0)
+    np.concatenate([FIRST_WEIGHTS.straight, np.zeros(len(HOP_CLUES))]),
+    np.zeros((len(CLUES) + len(HOP_CLUES), 0)),
+    np.zeros(0),
+    np.zeros(0),
 )
 
 
@@ -132,10 +159,14 @@ class _Part:
         return [query for query in self.data.queries if half_of(self.data, query.id) == number]
 
 
-def splits_measured(splits: Mapping[str, Hops], embedder: Embedder, progress: LearningProgress) -> dict[str, dict[str, dict[str, float]]]:
-    """recall@5 of each develop question, by data set and by who split it, UNSPLIT beside: learnt on one half, measured on the other.
+def splits_measured(
+    splits: Mapping[str, Hops], embedder: Embedder, progress: LearningProgress
+) -> dict[str, dict[str, dict[str, float]]]:
+    """recall@5 of each develop question, by data set and by who split it, UNSPLIT beside: learnt on one half,
+    measured on the other.
 
-    All are learnt on the same questions, those of SPLIT_SETS with titles and without. `progress(done, total, what)` counts halves.
+    All are learnt on the same questions, those of SPLIT_SETS with titles and without. `progress(done, total,
+    what)` counts halves.
     """
     remembered = Remembered(embedder)
     found: dict[str, dict[str, dict[str, float]]] = {}
@@ -146,7 +177,9 @@ def splits_measured(splits: Mapping[str, Hops], embedder: Embedder, progress: Le
             progress(2 * number + half, 2 * len(ways), name)
             scorer = _learnt(parts, half, hops, remembered)
             for part in parts:
-                reached = {query.id: _reached(part, query, hops, remembered, scorer) for query in part.half(1 - half)}
+                reached = {
+                    query.id: _reached(part, query, hops, remembered, scorer) for query in part.half(1 - half)
+                }
                 found.setdefault(part.data.name, {}).setdefault(name, {}).update(reached)
     return found
 
@@ -157,18 +190,24 @@ def _both(data: Dataset) -> tuple[Dataset, Dataset]:
 
 def _part(data: Dataset, embedder: Embedder) -> _Part:
     documents = sorted(data.documents, key=lambda document: document.id)
-    return _Part(data, trail_index(documents, embedder), {document.id: row for row, document in enumerate(documents)})
+    return _Part(
+        data, trail_index(documents, embedder), {document.id: row for row, document in enumerate(documents)}
+    )
 
 
 def _learnt(parts: Sequence[_Part], half: int, hops: Hops | None, embedder: Embedder) -> Scorer:
-    """The scorer learnt on the choices of a linear one, which was learnt on those of one by hand, as that of a trail is."""
+    """The scorer learnt on the choices of a linear one, which was learnt on those of one by hand, as that of
+    a trail is.
+    """
     by: Scorer = FIRST_WEIGHTS if hops is None else _FIRST
     made = Scorer if hops is None else _Wider
     for units in (0, UNITS):
         choices: list[TrailChoice] = []
         for part in parts:
             for query in part.half(half):
-                choices += choices_of_query(part.clues(query, hops, embedder), part.gold(query), by, part.index)
+                choices += choices_of_query(
+                    part.clues(query, hops, embedder), part.gold(query), by, part.index
+                )
         by = fit_scorer(choices, units=units, made=made)
     return by
 
@@ -185,7 +224,9 @@ def _reached(part: _Part, query: Query, hops: Hops | None, embedder: Embedder, s
 
 
 def splits_grid(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
-    """Mean recall@5 of each split and its paired difference to questions that are not split, over groups of questions that share steps."""
+    """Mean recall@5 of each split and its paired difference to questions that are not split, over groups of
+    questions that share steps.
+    """
     rows = []
     for name, ways in found.items():
         groups = load_dataset(name).groups
@@ -196,9 +237,15 @@ def splits_grid(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
                 gaps = [reached[query] - plain[query] for query in plain]
                 some = [groups.get(query, query) for query in plain]
                 gap = grouped_interval(gaps, some)
-                cells += [signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", told_p(grouped_p(gaps, some))]
+                cells += [
+                    signed(gap.mean),
+                    f"{signed(gap.low)} to {signed(gap.high)}",
+                    told_p(grouped_p(gaps, some)),
+                ]
             rows.append(tuple(map(Cell, [*cells, *[""] * (7 - len(cells))])))
     columns = ("develop questions of", "split", "questions", "recall@5", "more", "95 %", "p")
     return Grid(
-        "A trail on questions split into hops: learnt on one half of these develop questions, measured on the other", columns, tuple(rows)
+        "A trail on questions split into hops: learnt on one half of these develop questions, measured on the other",
+        columns,
+        tuple(rows),
     )

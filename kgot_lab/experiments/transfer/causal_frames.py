@@ -1,4 +1,6 @@
-"""Texts as causal frames by a language model: an aim, steps in a closed vocabulary of roles and outcomes with their links, and an end."""
+"""Texts as causal frames by a language model: an aim, steps in a closed vocabulary of roles and outcomes with
+their links, and an end.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +63,23 @@ FRAME_EXAMPLES = (
      '{"link":"so","who":"doer","does":"succeeds"}],"end":"good"}'),
 )  # fmt: skip
 OPPOSITE = {"good": "bad", "bad": "good"}
-_STEPS, _AIM, _END = 0.6, 0.2, 0.2  # of the likeness of two frames; written down once, before any was compared
+_STEPS, _AIM, _END = (
+    0.6,
+    0.2,
+    0.2,
+)  # of the likeness of two frames; written down once, before any was compared
 _WHAT, _WHO, _HOW = 0.7, 0.15, 0.15  # of the likeness of two steps
 
 
 def causal_frame(model: LLM, text: str) -> CausalFrame:
-    """What causes what in a text, as a model reads it. Raises LLMError, and BadReply for a reply outside of the vocabulary."""
-    turns = [Message(*turn) for told, frame in FRAME_EXAMPLES for turn in (("user", f"Text: {told}"), ("assistant", frame))]
+    """What causes what in a text, as a model reads it. Raises LLMError, and BadReply for a reply outside of
+    the vocabulary.
+    """
+    turns = [
+        Message(*turn)
+        for told, frame in FRAME_EXAMPLES
+        for turn in (("user", f"Text: {told}"), ("assistant", frame))
+    ]
     asked = Prompt((Message("system", FRAME_RULES), *turns, Message("user", f"Text: {text}")), max_tokens=160)
     return structured(model, asked, CausalFrame)
 
@@ -80,7 +92,12 @@ class FrameLikeness:
     """
 
     def __init__(self, embedder: Embedder) -> None:
-        rows = np.array([np.asarray(embedder.embed(list(phrases)), np.float64).mean(axis=0) for phrases in OUTCOME_PHRASES.values()])
+        rows = np.array(
+            [
+                np.asarray(embedder.embed(list(phrases)), np.float64).mean(axis=0)
+                for phrases in OUTCOME_PHRASES.values()
+            ]
+        )
         rows -= rows.mean(axis=0)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         self._place = {name: place for place, name in enumerate(OUTCOME_PHRASES)}
@@ -91,7 +108,12 @@ class FrameLikeness:
         return np.array([self._pair(one, other) for other in others], np.float64)
 
     def _pair(self, one: CausalFrame, other: CausalFrame) -> float:
-        what = self._near[np.ix_([self._place[step.does] for step in one.steps], [self._place[step.does] for step in other.steps])]
+        what = self._near[
+            np.ix_(
+                [self._place[step.does] for step in one.steps],
+                [self._place[step.does] for step in other.steps],
+            )
+        ]
         who = [[mine.who == theirs.who for theirs in other.steps] for mine in one.steps]
         how = [[mine.link == theirs.link for theirs in other.steps] for mine in one.steps]
         alike = _WHAT * what + _WHO * np.array(who) + _HOW * np.array(how)

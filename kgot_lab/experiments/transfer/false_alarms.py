@@ -1,4 +1,6 @@
-"""How often two texts that have nothing to do with each other get a delta edge, by how much they tell; and how often analogous ones do."""
+"""How often two texts that have nothing to do with each other get a delta edge, by how much they tell; and
+how often analogous ones do.
+"""
 
 from __future__ import annotations
 
@@ -52,27 +54,46 @@ class ToldTexts:
 
 
 def unrelated(tools: Instruments) -> Iterator[dict[str, Json]]:
-    """Pairs by lot of texts of different groups that tell about as much: how many get an edge, and how many of these a verifier keeps."""
+    """Pairs by lot of texts of different groups that tell about as much: how many get an edge, and how many
+    of these a verifier keeps.
+    """
     for kind in (PASSAGES, SENTENCES):
         told = told_texts(tools, kind)
-        for measure, steps, values in (("left", LEFT_OF_SKELETON, told.left), ("long", LONG_TEXTS, told.long)):
+        for measure, steps, values in (
+            ("left", LEFT_OF_SKELETON, told.left),
+            ("long", LONG_TEXTS, told.long),
+        ):
             for low, high in pairwise((*steps, 10_000)):
                 for locked in (False, True):
                     rows = np.flatnonzero((values >= low) & (values < high) & (told.locked == locked))
                     if len(rows) >= _TWELVE:
-                        about = {"texts": kind, "by": measure, "from": low, "part": "locked" if locked else "develop", "of": len(rows)}
+                        about = {
+                            "texts": kind,
+                            "by": measure,
+                            "from": low,
+                            "part": "locked" if locked else "develop",
+                            "of": len(rows),
+                        }
                         yield about | _counted(tools, told, _by_lot(told, rows))
         yield from _twelve(told, kind)
 
 
 def analogous(tools: Instruments) -> Iterator[dict[str, Json]]:
-    """For each set and part how many analogous pairs, and how many of others drawn by lot, get an edge in each band, verified or not."""
+    """For each set and part how many analogous pairs, and how many of others drawn by lot, get an edge in
+    each band, verified or not.
+    """
     for name in PAIRS:
         every = pairs(name)
         for part, some in (("develop", every.develop), ("locked", every.opened)):
             told, right, wrong = _of_pairs(tools, every, some)
             for what, rows in (("analogous", right), ("others", wrong)):
-                about = {"set": name, "part": part, "pairs of": what, "analogous": len(some.analogous), "judged": some.judged}
+                about = {
+                    "set": name,
+                    "part": part,
+                    "pairs of": what,
+                    "analogous": len(some.analogous),
+                    "judged": some.judged,
+                }
                 yield about | _counted(tools, told, rows)
 
 
@@ -84,7 +105,9 @@ def told_texts(tools: Instruments, kind: str) -> ToldTexts:
             for text in (item.source, item.analogue):
                 owner.setdefault(text, (f"{name} {item.group}", item.locked))
     if kind == SENTENCES:
-        owner = {sentence.text: owner[each.text] for each in analyse(list(owner)) for sentence in each.sentences}
+        owner = {
+            sentence.text: owner[each.text] for each in analyse(list(owner)) for sentence in each.sentences
+        }
     return _told(tools, owner)
 
 
@@ -104,12 +127,19 @@ def _told(tools: Instruments, owner: Mapping[str, tuple[str, bool]]) -> ToldText
     )
 
 
-def _of_pairs(tools: Instruments, every: AnalogyPairs, some: AnalogyPairs) -> tuple[ToldTexts, tuple[_Rows, _Rows], tuple[_Rows, _Rows]]:
+def _of_pairs(
+    tools: Instruments, every: AnalogyPairs, some: AnalogyPairs
+) -> tuple[ToldTexts, tuple[_Rows, _Rows], tuple[_Rows, _Rows]]:
     text_of = {document.id: document.text for document in every.documents}
     told = _told(tools, {text_of[id]: (id, False) for id in text_of})
-    row_of, ids = {text: row for row, text in enumerate(told.texts)}, [document.id for document in every.documents]
+    row_of, ids = (
+        {text: row for row, text in enumerate(told.texts)},
+        [document.id for document in every.documents],
+    )
     chance = np.random.default_rng(0)
-    drawn = dict.fromkeys(pair(ids[a], ids[b]) for a, b in chance.integers(0, len(ids), (3 * _AT_LOT, 2)).tolist() if a != b)
+    drawn = dict.fromkeys(
+        pair(ids[a], ids[b]) for a, b in chance.integers(0, len(ids), (3 * _AT_LOT, 2)).tolist() if a != b
+    )
     others = [both for both in drawn if some.judges(*both) and both not in some.analogous][:_AT_LOT]
 
     def rows(pairs: Sequence[tuple[str, ...]]) -> tuple[_Rows, _Rows]:
@@ -128,12 +158,20 @@ def _by_lot(told: ToldTexts, rows: _Rows) -> tuple[_Rows, _Rows]:
 
 
 def _counted(tools: Instruments, told: ToldTexts, rows: tuple[_Rows, _Rows]) -> dict[str, Json]:
-    """How many pairs there are, how many pass by band, and how many of the first that pass a verifier lets stand, by band."""
+    """How many pairs there are, how many pass by band, and how many of the first that pass a verifier lets
+    stand, by band.
+    """
     found = told.bands(*rows)
     passed = [place for place, name in enumerate(found) if name]
     looked = sorted(passed, key=lambda place: (place * 7919) % 100_003)[:_ALIGNED]
-    tools.aligner.prepare(sorted({told.texts[row] for place in looked for row in (rows[0][place], rows[1][place])}))
-    stand = [place for place in looked if not tools.aligner.align(told.texts[rows[0][place]], told.texts[rows[1][place]]).veto]
+    tools.aligner.prepare(
+        sorted({told.texts[row] for place in looked for row in (rows[0][place], rows[1][place])})
+    )
+    stand = [
+        place
+        for place in looked
+        if not tools.aligner.align(told.texts[rows[0][place]], told.texts[rows[1][place]]).veto
+    ]
     count = {name: sum(each == name for each in found) for name in BANDS}
     asked = {name: sum(found[place] == name for place in looked) for name in BANDS}
     stood = {name: sum(found[place] == name for place in stand) for name in BANDS}
@@ -154,4 +192,10 @@ def _twelve(told: ToldTexts, kind: str) -> Iterator[dict[str, Json]]:
         high += bands.count("high")
     low, middle, top, most = (float(np.quantile(counts, share)) for share in (0.025, 0.5, 0.975, 1.0))
     quantiles = {"2.5 %": low, "median": middle, "97.5 %": top, "most": most}
-    yield {"texts": kind, "twelve": TIMES, "edges of 66": quantiles, "mean": float(np.mean(counts)), "high": high / max(1, sum(counts))}
+    yield {
+        "texts": kind,
+        "twelve": TIMES,
+        "edges of 66": quantiles,
+        "mean": float(np.mean(counts)),
+        "high": high / max(1, sum(counts)),
+    }

@@ -15,8 +15,14 @@ HELD_SETS: Mapping[str, tuple[str, ...]] = {
     "analobench": ("analobench T1 S1", "analobench T1 S10"),
     "scan": (WORDS_IN_SYSTEMS,),
 }
-ANSWERED_TOO = {"analobench T1 S30": "analobench"}  # by the set that is held out for it: answered, and nothing is learnt on it
-DRAWN_FROM = {"storyanalogy": "storyanalogy-mc", "parallelparc": "parallelparc", "analobench": "analobench S1"}  # of cells and matched
+ANSWERED_TOO = {
+    "analobench T1 S30": "analobench"
+}  # by the set that is held out for it: answered, and nothing is learnt on it
+DRAWN_FROM = {
+    "storyanalogy": "storyanalogy-mc",
+    "parallelparc": "parallelparc",
+    "analobench": "analobench S1",
+}  # of cells and matched
 
 
 @cache
@@ -26,13 +32,19 @@ def held_questions(name: str) -> Choices:
 
 
 def scan_questions() -> Choices:
-    """SCAN as questions: which word of the source system stands for this word of the target system? Each is told as a part of its system.
+    """SCAN as questions: which word of the source system stands for this word of the target system? Each is
+    told as a part of its system.
 
-    Of the other words of the source system three are drawn by hash, none that people accepted; a system with fewer gives no question.
+    Of the other words of the source system three are drawn by hash, none that people accepted; a system with
+    fewer gives no question.
     """
     every = system_pairs()
     questions = [question for pair in every.pairs for question in _of_pair(pair)]
-    return Choices(WORDS_IN_SYSTEMS, tuple(questions), frozenset(each.id for each in questions if each.group in every.locked))
+    return Choices(
+        WORDS_IN_SYSTEMS,
+        tuple(questions),
+        frozenset(each.id for each in questions if each.group in every.locked),
+    )
 
 
 def _of_pair(pair: SystemPair) -> list[Choice]:
@@ -46,5 +58,14 @@ def _of_pair(pair: SystemPair) -> list[Choice]:
             order = sorted((term.source, *wrong), key=lambda word: hashed("order", id, word))
             texts = tuple(f"{word} of a {pair.source}" for word in order)
             kinds = tuple("target" if word == term.source else "other" for word in order)
-            found.append(Choice(id, f"{term.target} of a {pair.target}", texts, order.index(term.source), kinds, group=pair.id))
+            found.append(
+                Choice(
+                    id,
+                    f"{term.target} of a {pair.target}",
+                    texts,
+                    order.index(term.source),
+                    kinds,
+                    group=pair.id,
+                )
+            )
     return found

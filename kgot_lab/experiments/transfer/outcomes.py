@@ -1,8 +1,9 @@
-"""What happens to whom, in a closed vocabulary of outcomes: texts as chains of outcomes with their sign, and how alike two chains are.
+"""What happens to whom, in a closed vocabulary of outcomes: texts as chains of outcomes with their sign, and
+how alike two chains are.
 
-No language model reads them. An outcome is known by a few phrases; an event, or a sentence as it stands, is the nearer to an outcome the
-more alike their vectors are. So a text may tell an outcome in words that no list holds, and its nouns count only as far as they say
-what happens.
+No language model reads them. An outcome is known by a few phrases; an event, or a sentence as it stands, is
+the nearer to an outcome the more alike their vectors are. So a text may tell an outcome in words that no list
+holds, and its nouns count only as far as they say what happens.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ _SHARPNESS = 2.0
 
 @dataclass(frozen=True, eq=False)
 class OutcomeChain:
-    """A text as outcomes: a row for each sentence and for each event, of length 1; what is good or bad of each sentence, and its links."""
+    """A text as outcomes: a row for each sentence and for each event, of length 1; what is good or bad of
+    each sentence, and its links.
+    """
 
     sentences: Numbers  # (n, outcomes)
     events: Numbers  # (k, outcomes)
@@ -77,7 +80,8 @@ class OutcomeChain:
 
 
 class OutcomeTraits:
-    """Features of candidates by what happens in them: chains of outcomes laid side by side in order, their signs and their links.
+    """Features of candidates by what happens in them: chains of outcomes laid side by side in order, their
+    signs and their links.
 
     The mean profile of all prepared texts is taken away first, so that what every text tells says nothing.
     """
@@ -87,7 +91,9 @@ class OutcomeTraits:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         phrases = [phrase for some in OUTCOME_PHRASES.values() for phrase in some]
-        self._owner = np.repeat(np.arange(len(OUTCOME_PHRASES)), [len(some) for some in OUTCOME_PHRASES.values()])
+        self._owner = np.repeat(
+            np.arange(len(OUTCOME_PHRASES)), [len(some) for some in OUTCOME_PHRASES.values()]
+        )
         self._phrases = _rows(embedder, phrases)
         names = list(OUTCOME_PHRASES)
         self._signs = np.array([(name in GOOD) - (name in BAD) for name in names], np.float64)
@@ -95,7 +101,9 @@ class OutcomeTraits:
         self._chains: list[OutcomeChain] = []
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Read the texts, and find how near each sentence and each event is to each outcome; those known from before are forgotten."""
+        """Read the texts, and find how near each sentence and each event is to each outcome; those known from
+        before are forgotten.
+        """
         distinct = sorted(set(texts))
         found = analyse(distinct)
         told = [[sentence.text for sentence in each.sentences] or [each.text] for each in found]
@@ -105,11 +113,15 @@ class OutcomeTraits:
         self._chains = [self._chain(*parts) for parts in zip(found, *profiles, strict=True)]
 
     def _profiles(self, lines: Sequence[Sequence[str]]) -> list[Numbers]:
-        """For each text a row for each of its lines: how near it is to each outcome, in deviations from the mean of all lines."""
+        """For each text a row for each of its lines: how near it is to each outcome, in deviations from the
+        mean of all lines.
+        """
         flat = [line for some in lines for line in some]
         known = {line: row for row, line in enumerate(dict.fromkeys(flat))}
         near = _rows(self._embedder, list(known)) @ self._phrases.T
-        best = np.stack([near[:, self._owner == outcome].max(axis=1) for outcome in range(len(OUTCOME_PHRASES))], axis=1)
+        best = np.stack(
+            [near[:, self._owner == outcome].max(axis=1) for outcome in range(len(OUTCOME_PHRASES))], axis=1
+        )
         best = (best - best.mean(axis=0)) / np.maximum(best.std(axis=0), 1e-9)
         return [best[[known[line] for line in some]] for some in lines]
 
@@ -118,11 +130,15 @@ class OutcomeTraits:
         sure = np.exp(sentences * _SHARPNESS)
         good = denied * ((sure / sure.sum(axis=1, keepdims=True)) @ self._signs)
         text = f" {read.text.casefold()} "
-        links = np.array([any(f" {word} " in text for word in some) for some in (CAUSE_WORDS, TURN_WORDS)], np.float64)
+        links = np.array(
+            [any(f" {word} " in text for word in some) for some in (CAUSE_WORDS, TURN_WORDS)], np.float64
+        )
         return OutcomeChain(_unit(sentences), _unit(events), good, links)
 
     def of(self, source: str, candidates: Sequence[str]) -> Numbers:
-        """The features of each candidate, shape (candidates, 5); raises BadInput for a text that was not prepared."""
+        """The features of each candidate, shape (candidates, 5); raises BadInput for a text that was not
+        prepared.
+        """
         one = self._chains[row_of(source, self._row_of, "outcomes")]
         others = [self._chains[row_of(text, self._row_of, "outcomes")] for text in candidates]
         return np.array([self._pair(one, other) for other in others])

@@ -1,4 +1,6 @@
-"""Texts told of something else, by rule: each noun makes way for one that is drawn, so that what happens stays and the field goes."""
+"""Texts told of something else, by rule: each noun makes way for one that is drawn, so that what happens
+stays and the field goes.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,26 @@ from kgot_lab.experiments.structure.nouns import NounPiece, Nouns
 
 
 def reworded_pairs(texts: Sequence[str], nouns: Nouns, seed: int = 0) -> list[tuple[str, str]]:
-    """Each text with itself told of something else: for each noun one of its tag is drawn from all texts, the likelier the more frequent.
+    """Each text with itself told of something else: for each noun one of its tag is drawn from all texts, the
+    likelier the more frequent.
 
-    A noun that comes twice in a text is replaced by the same one both times, also where its number differs, so that grammar may break.
-    The same seed gives the same pairs.
+    A noun that comes twice in a text is replaced by the same one both times, also where its number differs,
+    so that grammar may break. The same seed gives the same pairs.
     """
     chance = random.Random(seed)
     read = [nouns.pieces(" ".join(text.split())) for text in texts]
     stock: dict[str, list[str]] = {}
     for piece in (piece for pieces in read for piece in pieces if piece.tag):
         stock.setdefault(piece.tag, []).append(piece.text)
-    return [("".join(piece.text + piece.space for piece in pieces), _told_of_others(pieces, stock, chance)) for pieces in read]
+    return [
+        ("".join(piece.text + piece.space for piece in pieces), _told_of_others(pieces, stock, chance))
+        for pieces in read
+    ]
 
 
-def _told_of_others(pieces: Sequence[NounPiece], stock: Mapping[str, Sequence[str]], chance: random.Random) -> str:
+def _told_of_others(
+    pieces: Sequence[NounPiece], stock: Mapping[str, Sequence[str]], chance: random.Random
+) -> str:
     dealt: dict[str, str] = {}
     told = []
     for piece in pieces:

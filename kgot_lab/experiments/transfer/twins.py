@@ -1,4 +1,6 @@
-"""Sixty stories told again in other words, and as questions: does a system that finds a story in the same phrases find it reworded?"""
+"""Sixty stories told again in other words, and as questions: does a system that finds a story in the same
+phrases find it reworded?
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ TELLINGS = ("same phrases", "reworded", "same phrases, turned beside", "reworded
 
 @dataclass(frozen=True)
 class StoryTwin:
-    """A right choice of StoryAnalogy told again: `twin` tells the same events in other words, `turned` other events in the same words."""
+    """A right choice of StoryAnalogy told again: `twin` tells the same events in other words, `turned` other
+    events in the same words.
+    """
 
     id: str
     question: Choice
@@ -41,9 +45,10 @@ def story_twins() -> tuple[StoryTwin, ...]:
 def twin_questions(telling: str) -> Choices:
     """The questions of the twins in one telling, one of TELLINGS; raises UnknownName.
 
-    The right choice is the story in "same phrases", and its twin where it is "reworded". The wrong ones are those of StoryAnalogy; with
-    "turned beside" one of the two that were drawn by chance makes way for the story with its outcome turned. The places of the choices
-    stay; a question is locked where that of StoryAnalogy is.
+    The right choice is the story in "same phrases", and its twin where it is "reworded". The wrong ones are
+    those of StoryAnalogy; with "turned beside" one of the two that were drawn by chance makes way for the
+    story with its outcome turned. The places of the choices stay; a question is locked where that of
+    StoryAnalogy is.
     """
     if telling not in TELLINGS:
         raise UnknownName("telling", telling, TELLINGS)
@@ -66,7 +71,9 @@ def _question(twin: StoryTwin, telling: str) -> Choice:
 
 
 def words_shared(words_of: Callable[[str], frozenset[str]]) -> Mapping[str, float]:
-    """For each twin the share of content words that it has in common with its story, over those of the one with fewer."""
+    """For each twin the share of content words that it has in common with its story, over those of the one
+    with fewer.
+    """
     shares = {}
     for each in story_twins():
         twin, story = words_of(each.twin), words_of(each.story)

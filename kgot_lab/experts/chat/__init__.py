@@ -1,1 +1,3 @@
-"""A question to an expert through eight stages: recall, playbooks, search, prompt, an answer with checked citations, what is kept."""
+"""A question to an expert through eight stages: recall, playbooks, search, prompt, an answer with checked
+citations, what is kept.
+"""

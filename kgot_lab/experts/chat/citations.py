@@ -1,4 +1,6 @@
-"""Citations in an answer, [Source: graph:node], checked against what the model was told; what it was not told is marked."""
+"""Citations in an answer, [Source: graph:node], checked against what the model was told; what it was not told
+is marked.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +58,14 @@ class Citables:
         return found[0] if len(found) == 1 else None
 
 
-def named_nodes(text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()) -> tuple[CitableNode, ...]:
-    """The nodes whose names stand in an answer that does not cite them, in the order of the text: found by us, not said by the model.
+def named_nodes(
+    text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()
+) -> tuple[CitableNode, ...]:
+    """The nodes whose names stand in an answer that does not cite them, in the order of the text: found by
+    us, not said by the model.
 
-    Whole words, whatever their capitals; a name within a longer one that stands there too does not count, nor one of fewer than four
-    letters.
+    Whole words, whatever their capitals; a name within a longer one that stands there too does not count, nor
+    one of fewer than four letters.
     """
     spans: list[tuple[int, int, CitableNode]] = []
     plain = text.casefold()
@@ -69,14 +74,22 @@ def named_nodes(text: str, nodes: Iterable[CitableNode], cited: Collection[Citab
         if len(name) >= _SHORTEST and (found := re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", plain)):
             spans.append((found.start(), found.end(), node))
     whole = [
-        each for each in spans if not any(one[0] <= each[0] and each[1] <= one[1] and one[1] - one[0] > each[1] - each[0] for one in spans)
+        each
+        for each in spans
+        if not any(
+            one[0] <= each[0] and each[1] <= one[1] and one[1] - one[0] > each[1] - each[0] for one in spans
+        )
     ]
-    return tuple(dict.fromkeys(node for _, _, node in sorted(whole, key=lambda each: each[:2]) if node not in cited))
+    return tuple(
+        dict.fromkeys(node for _, _, node in sorted(whole, key=lambda each: each[:2]) if node not in cited)
+    )
 
 
 @dataclass
 class CitationCheck:
-    """Reads an answer piece by piece, and tells it on with each false citation marked; notes which nodes were cited."""
+    """Reads an answer piece by piece, and tells it on with each false citation marked; notes which nodes were
+    cited.
+    """
 
     citables: Citables
     cited: dict[CitableNode, int] = field(default_factory=dict)  # how often each
@@ -84,7 +97,9 @@ class CitationCheck:
     _held: str = ""
 
     def tell(self, piece: str) -> str:
-        """What can be told on of an answer after one more piece: a citation that is not whole yet is held back."""
+        """What can be told on of an answer after one more piece: a citation that is not whole yet is held
+        back.
+        """
         text, self._held = self._held + piece, ""
         out = []
         while text:
@@ -114,7 +129,11 @@ class CitationCheck:
     def _checked(self, inside: str) -> str:
         """A citation as it is told: each of its parts that means no node is marked."""
         label, _, told = inside.partition(":")
-        parts = [told.strip()] if self.citables.meant(told) else [part.strip() for part in re.split(r"[;,]", told)]
+        parts = (
+            [told.strip()]
+            if self.citables.meant(told)
+            else [part.strip() for part in re.split(r"[;,]", told)]
+        )
         shown = []
         for part in filter(None, parts):
             node = self.citables.meant(part)
@@ -128,7 +147,9 @@ class CitationCheck:
 
 
 def _end(text: str) -> int:
-    """Where the bracket that a text begins with is closed, -1 where it is not; brackets of its kind may be within."""
+    """Where the bracket that a text begins with is closed, -1 where it is not; brackets of its kind may be
+    within.
+    """
     opens, closes, depth = text[0], _CLOSES[text[0]], 0
     for place, letter in enumerate(text):
         depth += (letter == opens) - (letter == closes)

@@ -22,13 +22,17 @@ from kgot_lab.text.stems import stem
 from kgot_lab.text.words import telling_words
 
 _WORD = re.compile(r"\w+")
-_KNOWN_ENOUGH = 0.5  # the share of a question's telling words that what was found says; below it others are asked
+_KNOWN_ENOUGH = (
+    0.5  # the share of a question's telling words that what was found says; below it others are asked
+)
 _REMEMBERED = 300.0  # seconds for which what others offer is remembered
 
 
 @dataclass
 class Consultants:
-    """Other instances as this one asks them: what they offer is asked for when it is needed, and remembered for a while."""
+    """Other instances as this one asks them: what they offer is asked for when it is needed, and remembered
+    for a while.
+    """
 
     federation: Federation
     seconds: float = 20.0  # for an answer
@@ -37,17 +41,32 @@ class Consultants:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fitting(self, question: str, named: Sequence[str]) -> list[tuple[Peer, str]]:
-        """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; of one peer's silence nothing follows."""
+        """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; of one
+        peer's silence nothing follows.
+        """
         return self._fitting(question, named)[0]
 
-    def _fitting(self, question: str, named: Sequence[str]) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
-        """The same, and the experts of which nothing is known, each with the reason that its instance did not say what it offers."""
+    def _fitting(
+        self, question: str, named: Sequence[str]
+    ) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
+        """The same, and the experts of which nothing is known, each with the reason that its instance did not
+        say what it offers.
+        """
         wanted = [(self.federation.peers.named(name), expert) for name, expert in map(remote_name, named)]
         offered, silent = self._offers({peer.name: peer for peer, _ in wanted})
-        unknown = [DelegatedAnswer(peer.name, expert, reason=silent[peer.name]) for peer, expert in wanted if peer.name in silent]
+        unknown = [
+            DelegatedAnswer(peer.name, expert, reason=silent[peer.name])
+            for peer, expert in wanted
+            if peer.name in silent
+        ]
         allowed = {(peer.name, expert) for peer, expert in wanted}
         kept = [
-            Advertised(each.peer, tuple(one for one in each.experts if (each.peer.name, one.id) in allowed), each.signed_at, each.digest)
+            Advertised(
+                each.peer,
+                tuple(one for one in each.experts if (each.peer.name, one.id) in allowed),
+                each.signed_at,
+                each.digest,
+            )
             for each in offered
         ]
         best = best_peer(question, kept)
@@ -56,13 +75,21 @@ class Consultants:
     def asked(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
         """What the fitting one of some experts answers in time, or why it does not; nothing where none fits.
 
-        An expert whose instance does not say what it offers, as one that reads its graphs yet, is told with the reason; so is the log.
+        An expert whose instance does not say what it offers, as one that reads its graphs yet, is told with
+        the reason; so is the log.
         """
         chosen, unknown = self._fitting(question, named)
-        answered = delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
+        answered = (
+            delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
+        )
         for each in (*answered, *unknown):
             if each.answer is None:  # what stands behind a colon may be the words of the other server
-                log.warning("no answer from the expert %s of %s: %s", each.expert, each.instance, each.reason.partition(":")[0])
+                log.warning(
+                    "no answer from the expert %s of %s: %s",
+                    each.expert,
+                    each.instance,
+                    each.reason.partition(":")[0],
+                )
         return (*answered, *unknown)
 
     def _offers(self, peers: dict[str, Peer]) -> tuple[list[Advertised], dict[str, str]]:
@@ -70,7 +97,11 @@ class Consultants:
         silent: dict[str, str] = {}
         now = self.clock()
         with self._lock:
-            stale = [peer for name, peer in peers.items() if name not in self._offered or self._offered[name][0] < now - _REMEMBERED]
+            stale = [
+                peer
+                for name, peer in peers.items()
+                if name not in self._offered or self._offered[name][0] < now - _REMEMBERED
+            ]
         if stale:
             came = capabilities_of(stale, self.federation.key, timeout=min(5.0, self.seconds))
             with self._lock:
@@ -107,7 +138,9 @@ class Unsaid(NamedTuple):
 
     @property
     def most(self) -> bool:
-        """Whether they are more than half: a question is seldom put in the very words of its answer, so fewer say nothing."""
+        """Whether they are more than half: a question is seldom put in the very words of its answer, so fewer
+        say nothing.
+        """
         return len(self.words) > (1 - _KNOWN_ENOUGH) * self.asked
 
     @property
@@ -117,22 +150,33 @@ class Unsaid(NamedTuple):
 
 
 def unsaid_words(question: str, found: SearchResult) -> Unsaid:
-    """The telling words of a question that what was found does not say, in names and descriptions of its nodes."""
+    """The telling words of a question that what was found does not say, in names and descriptions of its
+    nodes.
+    """
     asked = {stem(told): word for word in _WORD.findall(question) for told in telling_words(word)}
     index = index_of(found.graph)
     said: set[str] = set()
     for node in found.nodes:
         for id in node.sources:
             row = index.graph.row(id)
-            said |= {stem(word) for word in telling_words(f"{index.names[row]} {index.graph.node_properties[row].get('description', '')}")}
+            said |= {
+                stem(word)
+                for word in telling_words(
+                    f"{index.names[row]} {index.graph.node_properties[row].get('description', '')}"
+                )
+            }
     return Unsaid(tuple(word for told, word in asked.items() if told not in said), len(asked))
 
 
 def told_answers(answers: Sequence[DelegatedAnswer]) -> str:
-    """What others answer, for a prompt: each behind a fence, its citations with the name of its instance before that of the graph."""
+    """What others answer, for a prompt: each behind a fence, its citations with the name of its instance
+    before that of the graph.
+    """
 
     def named(answer: DelegatedAnswer) -> DelegatedAnswer:
-        cited = CITED.sub(lambda match: f"[Source: {answer.instance}/{match[1].strip()}]", answer.answer or "")
+        cited = CITED.sub(
+            lambda match: f"[Source: {answer.instance}/{match[1].strip()}]", answer.answer or ""
+        )
         return replace(answer, answer=cited or None)
 
     return joined_answers(map(named, answers))

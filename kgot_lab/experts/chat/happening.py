@@ -1,4 +1,6 @@
-"""What happens while an expert answers, in its order: a start, what was put into the prompt, its sources, pieces of text, an end."""
+"""What happens while an expert answers, in its order: a start, what was put into the prompt, its sources,
+pieces of text, an end.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ class Injected:
     kg_nodes: int
 
     def to_json(self) -> dict[str, Json]:
-        return {"type": "injection_meta", "memories": self.memories, "skills": self.skills, "kg_nodes": self.kg_nodes}
+        return {
+            "type": "injection_meta",
+            "memories": self.memories,
+            "skills": self.skills,
+            "kg_nodes": self.kg_nodes,
+        }
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,8 @@ class ChatFailed:
 
 @dataclass(frozen=True)
 class ChatDone:
-    """The answer is kept: as which message, which nodes it cites, which it names without citing them, and which citations are false.
+    """The answer is kept: as which message, which nodes it cites, which it names without citing them, and
+    which citations are false.
 
     `cut` says that it ends where the model might write no more.
     """
@@ -102,7 +110,11 @@ class ChatDone:
     cut: bool = False
 
     def to_json(self) -> dict[str, Json]:
-        told = {"citations": _nodes(self.cited), "named": _nodes(self.named), "false_citations": list(self.false)}
+        told = {
+            "citations": _nodes(self.cited),
+            "named": _nodes(self.named),
+            "false_citations": list(self.false),
+        }
         return {"type": "done", "message_id": self.message_id, **told, "cut": self.cut}
 
 

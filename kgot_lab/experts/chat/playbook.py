@@ -1,8 +1,10 @@
-"""Playbooks: short guides in Markdown, whose sections go into the prompt of an expert that has the skill, where a question calls for one.
+"""Playbooks: short guides in Markdown, whose sections go into the prompt of an expert that has the skill,
+where a question calls for one.
 
-A playbook is a file with a head between two lines of ---: `name`, `title`, `words` (what questions that need it say) and, if it serves
-some, `intents`. Its sections begin with ## and are told whole. A question calls for a playbook by its words, compared without their
-endings; of several words by all of them side by side. No model is asked.
+A playbook is a file with a head between two lines of ---: `name`, `title`, `words` (what questions that need
+it say) and, if it serves some, `intents`. Its sections begin with ## and are told whole. A question calls for
+a playbook by its words, compared without their endings; of several words by all of them side by side. No
+model is asked.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def read_playbook(path: Path) -> Playbook:
         told = yaml.safe_load(head)
     except yaml.YAMLError as error:
         raise BadInput(f"the head of {path.name} is not YAML ({type(error).__name__})") from None
-    if not isinstance(told, Mapping) or not all(isinstance(told.get(field), str) for field in ("name", "title")):
+    if not isinstance(told, Mapping) or not all(
+        isinstance(told.get(field), str) for field in ("name", "title")
+    ):
         raise BadInput(f"the head of {path.name} has no name and title")
     words, intents = (_listed(told, field, path) for field in ("words", "intents"))
     for intent in intents:
@@ -73,7 +77,9 @@ def read_playbook(path: Path) -> Playbook:
     name = str(told["name"])
     parts = tuple(PlaybookSection(name, heading.strip(), text.strip()) for heading, _, text in sections)
     if any(not part.heading or not part.text for part in parts):
-        raise BadInput(f"a section of {path.name} has no {'text' if all(part.heading for part in parts) else 'heading'}")
+        raise BadInput(
+            f"a section of {path.name} has no {'text' if all(part.heading for part in parts) else 'heading'}"
+        )
     return Playbook(name, str(told["title"]), words, intents, parts)
 
 
@@ -94,7 +100,9 @@ def authored_playbooks() -> Mapping[str, Playbook]:
 def matching_sections(
     question: str, allowed: Iterable[str], playbooks: Mapping[str, Playbook], *, intent: str = ""
 ) -> tuple[PlaybookSection, ...]:
-    """The sections, two at most, that a question calls for, of the playbooks that are allowed; unknown names are passed over."""
+    """The sections, two at most, that a question calls for, of the playbooks that are allowed; unknown names
+    are passed over.
+    """
     said, asked = _standing(question), _telling(question)
     scored = []
     for name in dict.fromkeys(allowed):
@@ -104,7 +112,9 @@ def matching_sections(
         own = 2.0 * len({word for word in map(_standing, playbook.words) if word.strip() and word in said})
         own += 1.0 * (intent in playbook.intents)
         for section in playbook.sections:
-            score = own + min(3.0, len(asked & _telling(section.text)) + len(asked & _telling(section.heading)))
+            score = own + min(
+                3.0, len(asked & _telling(section.text)) + len(asked & _telling(section.heading))
+            )
             if own and score >= _LEAST:
                 scored.append((score, section))
     scored.sort(key=lambda each: -each[0])  # stable: equal ones in the order of the skills
@@ -112,7 +122,9 @@ def matching_sections(
 
 
 def _standing(text: str) -> str:
-    """The words of a text without their endings, each between spaces, so that some of them can be looked up side by side."""
+    """The words of a text without their endings, each between spaces, so that some of them can be looked up
+    side by side.
+    """
     return f" {' '.join(map(stem, folded_words(text)))} "
 
 

@@ -1,7 +1,9 @@
-"""The prompt of an expert: persona, what its graphs say, plan, playbooks, memory, and how to cite (KG-OS, sections 8 and 9; C-E5).
+"""The prompt of an expert: persona, what its graphs say, plan, playbooks, memory, and how to cite (KG-OS,
+sections 8 and 9; C-E5).
 
-At most 10 nodes and 15 edges are told; of limitations none is left out, for what a model is not told it cannot warn of. What comes from
-graphs, playbooks of others and earlier talk stands behind fences: it is material, and never an instruction.
+At most 10 nodes and 15 edges are told; of limitations none is left out, for what a model is not told it
+cannot warn of. What comes from graphs, playbooks of others and earlier talk stands behind fences: it is
+material, and never an instruction.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ PERSONA_STYLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ToldContext:
-    """What of a search is told to a model: nodes, edges, all their limitations; what was cut; and what may be cited of it."""
+    """What of a search is told to a model: nodes, edges, all their limitations; what was cut; and what may be
+    cited of it.
+    """
 
     nodes: tuple[CitableNode, ...]  # in the order of their scores
     limitations: tuple[CitableNode, ...]
@@ -70,7 +74,9 @@ def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
     steps = [step.tool for step in plan.steps] if isinstance(plan, Composition) else []
     limits = _limits(index, [*told, *steps])
     held = dict.fromkeys(each.id for those in limits.values() for each in those)
-    helps = dict.fromkeys(id for those in limits.values() for each in those for id in each.workarounds if id in known.graph)
+    helps = dict.fromkeys(
+        id for those in limits.values() for each in those for id in each.workarounds if id in known.graph
+    )
     citable = {id: _citable(known, index, id) for id in dict.fromkeys([*told, *held, *helps, *steps])}
     lines, cut_lines = _lines(index, found, citable, hits, edges, limits)
     return ToldContext(
@@ -80,13 +86,17 @@ def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
         edges=edges,
         text="\n".join(map(harmless, lines)),
         hints="\n".join(map(harmless, _hints(index, citable, hits))),
-        plan="\n".join(map(harmless, _plan(plan, citable))) if isinstance(plan, Composition) and len(plan.steps) > 1 else "",
+        plan="\n".join(map(harmless, _plan(plan, citable)))
+        if isinstance(plan, Composition) and len(plan.steps) > 1
+        else "",
         cut=(*cut, *cut_lines),
     )
 
 
 def nothing_told(found: int) -> ToldContext:
-    """What is told where the nodes that were found have not a word in common with the question: a likeness of meaning alone misleads."""
+    """What is told where the nodes that were found have not a word in common with the question: a likeness of
+    meaning alone misleads.
+    """
     return ToldContext((), (), (), (), "", "", "", (f"all {found} nodes: none says a word of the question",))
 
 
@@ -113,16 +123,22 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
         PERSONA_STYLES.get(persona.style, f"Style: {_line(persona.style)}."),
     ]
     if asked.wishes.strip():
-        parts.append(f"[Client Instructions]\nOn the manner of the answer alone: {shorten(asked.wishes.strip(), _TURN)}")
+        parts.append(
+            f"[Client Instructions]\nOn the manner of the answer alone: {shorten(asked.wishes.strip(), _TURN)}"
+        )
     if context.text:
-        head = f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {asked.intent or 'none'}"
+        head = (
+            f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {asked.intent or 'none'}"
+        )
         plan = f"\n[Composition Plan]\n{context.plan}" if context.plan else ""
         hints = f"\n[Dimension Hints]\n{context.hints}" if context.hints else ""
         parts.append(f"{head}\n{fenced(context.text + plan + hints, 'the graph')}")
     if asked.remote:
         parts.append(f"[Remote Expert]\n{asked.remote}")
     if asked.sections:
-        told = "\n\n".join(f"{each.playbook}: {each.heading}\n{shorten(each.text, _PLAYBOOK)}" for each in asked.sections)
+        told = "\n\n".join(
+            f"{each.playbook}: {each.heading}\n{shorten(each.text, _PLAYBOOK)}" for each in asked.sections
+        )
         parts.append(f"[Playbook Context]\n{told}")
     if remembered := "\n".join(f"- {_line(each)}" for each in asked.memories):
         parts.append(f"[Memory]\n{fenced(remembered, 'earlier conversations')}")
@@ -131,11 +147,18 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
     parts.append(_BY_SENTENCE if by_sentence else _CITING if context.nodes else _KNOWS_NOTHING)
     schema = sentences_schema(citable, may_know_nothing=bool(asked.unsaid)) if by_sentence else None
     if asked.unsaid and citable:
-        parts.append(f"Nothing that was found in the knowledge graph says: {', '.join(map(_line, asked.unsaid))}.")
+        parts.append(
+            f"Nothing that was found in the knowledge graph says: {', '.join(map(_line, asked.unsaid))}."
+        )
         if by_sentence:
-            parts.append(f'If it does not answer the question, write one sentence, with the source "{NO_SOURCE}": {KNOWS_NOT}')
+            parts.append(
+                f'If it does not answer the question, write one sentence, with the source "{NO_SOURCE}": {KNOWS_NOT}'
+            )
     messages = [Message("system", "\n\n".join(parts))]
-    messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
+    messages += [
+        Message("assistant" if role == "assistant" else "user", shorten(text, _TURN))
+        for role, text in asked.said[-_TURNS:]
+    ]
     return Prompt((*messages, Message("user", asked.question)), schema=schema, max_tokens=_REPLY)
 
 
@@ -149,11 +172,16 @@ _BY_SENTENCE = (
     "give first the source that it rests on, copied from the line of the node, then the sentence. Begin with what helps most; the last "
     "sentence names a limitation of what you recommend."
 )
-_KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
+_KNOWS_NOTHING = (
+    "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. "
+    + FENCES
+)
 
 
 def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitation, ...]]:
-    """The limitations of nodes, of what helps against those, and so on: whatever a prompt names may be recommended."""
+    """The limitations of nodes, of what helps against those, and so on: whatever a prompt names may be
+    recommended.
+    """
     limits: dict[str, tuple[Limitation, ...]] = {}
     seen, ahead = set[str](), list(dict.fromkeys(told))
     while ahead:
@@ -161,7 +189,9 @@ def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitatio
         rows = limitations_of(index, [index.graph.row(id) for id in ahead])
         found = {index.graph.ids[row]: those for row, those in rows.items()}
         limits |= found
-        named = dict.fromkeys(id for those in found.values() for each in those for id in (each.id, *each.workarounds))
+        named = dict.fromkeys(
+            id for those in found.values() for each in those for id in (each.id, *each.workarounds)
+        )
         ahead = [id for id in named if id not in seen]
     return limits
 
@@ -190,7 +220,10 @@ def _lines(
             cut += [f"the description of {_line(node.name)}"] * (short != whole)
             lines.append(f"  {_line(short)}")
     if edges:
-        lines += ["Relationships:"] + [f"  {_named(index, each.source)} --[{each.type}]--> {_named(index, each.target)}" for each in edges]
+        lines += ["Relationships:"] + [
+            f"  {_named(index, each.source)} --[{each.type}]--> {_named(index, each.target)}"
+            for each in edges
+        ]
     if limits:
         lines.append("Limitations:")
     of: dict[Limitation, list[str]] = {}  # each is told once, with all that have it
@@ -199,14 +232,22 @@ def _lines(
             of.setdefault(each, []).append(_named(index, id))
     for each, names in of.items():
         about = f": {_line(shorten(each.description, _LIMITED)).rstrip('.')}" if each.description else ""
-        helps = f"; what helps: {', '.join(_named(index, one) for one in each.workarounds)}" if each.workarounds else ""
+        helps = (
+            f"; what helps: {', '.join(_named(index, one) for one in each.workarounds)}"
+            if each.workarounds
+            else ""
+        )
         none = "; no workaround is known" if each.blocking and not each.workarounds else ""
-        lines.append(f"  {', '.join(names)}: {_line(each.name)} [Source: {_line(citable[each.id].handle)}]{about}{helps}{none}")
+        lines.append(
+            f"  {', '.join(names)}: {_line(each.name)} [Source: {_line(citable[each.id].handle)}]{about}{helps}{none}"
+        )
     return lines, cut
 
 
 def _hints(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
-    """The dimensions of nodes that say most: those furthest from the middle, by the catalogue (decision C-D3)."""
+    """The dimensions of nodes that say most: those furthest from the middle, by the catalogue (decision
+    C-D3).
+    """
     for id in hits[:_HINTED]:
         known = index.graph.node_properties[index.graph.row(id)]
         values = {name: float(value) for name, value in known.items() if name in BY_NAME and _is_share(value)}

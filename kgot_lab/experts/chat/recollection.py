@@ -1,4 +1,6 @@
-"""What an expert remembers: what was said in earlier conversations of the same person with the same expert, and in no other."""
+"""What an expert remembers: what was said in earlier conversations of the same person with the same expert,
+and in no other.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,16 @@ _LOOKED_AT = 2_000  # messages of the past, the last first
 _LONGEST = 400  # letters of each that are told
 
 
-def recollected(question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5) -> tuple[tuple[str, str], ...]:
-    """Of what was said, as (id, role, content), that which shares most with a question, as (id, text); by BM25, at most `limit`."""
+def recollected(
+    question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5
+) -> tuple[tuple[str, str], ...]:
+    """Of what was said, as (id, role, content), that which shares most with a question, as (id, text); by
+    BM25, at most `limit`.
+    """
     asked = set(telling_words(question))
-    documents = [Document(id, content) for id, _, content in said[:_LOOKED_AT] if asked & set(telling_words(content))]
+    documents = [
+        Document(id, content) for id, _, content in said[:_LOOKED_AT] if asked & set(telling_words(content))
+    ]
     if not documents:
         return ()
     roles = {id: role for id, role, _ in said}

@@ -1,6 +1,8 @@
-"""Answers in sentences that each name their source: the form that a model is held to, and how it is told on as text while it comes.
+"""Answers in sentences that each name their source: the form that a model is held to, and how it is told on
+as text while it comes.
 
-A small model asked for prose cites little; held to this form it chooses a source among those it was told, and then says what that one says.
+A small model asked for prose cites little; held to this form it chooses a source among those it was told, and
+then says what that one says.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ _MOST_SENTENCES = 4
 def sentences_schema(nodes: Iterable[CitableNode], *, may_know_nothing: bool) -> Mapping[str, Json]:
     """The JSON schema of an answer of at most four sentences, each behind the handle of one of some nodes.
 
-    `may_know_nothing` lets one say, and no more, that it does not know: where the graphs say little of a question. A sentence that rests on
-    nothing may not say anything else, for there a model tells what it makes up.
+    `may_know_nothing` lets one say, and no more, that it does not know: where the graphs say little of a
+    question. A sentence that rests on nothing may not say anything else, for there a model tells what it
+    makes up.
     """
     handles: list[Json] = list(dict.fromkeys(node.handle for node in nodes))
     sentence = _sentence({"enum": handles}, {})
@@ -29,7 +32,9 @@ def sentences_schema(nodes: Iterable[CitableNode], *, may_know_nothing: bool) ->
         sentence = {"anyOf": [sentence, _sentence({"enum": [NO_SOURCE]}, {"enum": [KNOWS_NOT]})]}
     return {
         "type": "object",
-        "properties": {"sentences": {"type": "array", "minItems": 1, "maxItems": _MOST_SENTENCES, "items": sentence}},
+        "properties": {
+            "sentences": {"type": "array", "minItems": 1, "maxItems": _MOST_SENTENCES, "items": sentence}
+        },
         "required": ["sentences"],
         "additionalProperties": False,
     }
@@ -79,7 +84,9 @@ def _may_be_json(text: str) -> bool:
 
 
 def _sentences(text: str) -> list[tuple[str, str]]:
-    """The sentences of a reply that may not be whole, as (source, text), each empty where it is not there; none of another form."""
+    """The sentences of a reply that may not be whole, as (source, text), each empty where it is not there;
+    none of another form.
+    """
     try:
         said = from_json(text.removeprefix("```json").removesuffix("```"), allow_partial="trailing-strings")
     except ValueError:
@@ -94,14 +101,18 @@ def _text(value: object) -> str:
 
 
 def _without_its_source(text: str, source: str, done: bool) -> str:
-    """A sentence without the citation of its own source, which stands behind it; while it is written also without what may become one."""
+    """A sentence without the citation of its own source, which stands behind it; while it is written also
+    without what may become one.
+    """
     if not done and "]" not in text[max(text.rfind("["), 0) :]:
         text = text[: text.rfind("[")] if "[" in text else text
     return " ".join(CITED.sub(lambda found: "" if found[1].strip() == source else found[0], text).split())
 
 
 def _written(sentences: list[tuple[str, str]], *, whole: bool) -> str:
-    """Sentences as text with their citations; the last one without, while it is written, and not while it may repeat an earlier one."""
+    """Sentences as text with their citations; the last one without, while it is written, and not while it may
+    repeat an earlier one.
+    """
     out, said = "", list[str]()
     for place, (source, text) in enumerate(sentences):
         done = whole or place + 1 < len(sentences)

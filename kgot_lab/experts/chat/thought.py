@@ -1,4 +1,6 @@
-"""The train of thought of an answer: what was asked for, which lanes and methods said what, what was followed, told and cut."""
+"""The train of thought of an answer: what was asked for, which lanes and methods said what, what was
+followed, told and cut.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,12 @@ def thought_of(
     nodes = []
     for node in found.nodes:
         graph, id = known.apart(node.id)
-        lanes: dict[str, Any] = {"embedding": node.embedding, "text": node.text, "by_graph": node.graph, "intent": node.intent}
+        lanes: dict[str, Any] = {
+            "embedding": node.embedding,
+            "text": node.text,
+            "by_graph": node.graph,
+            "intent": node.intent,
+        }
         lanes = {lane: round(value, 4) for lane, value in lanes.items()}
         about: dict[str, Any] = {
             "graph": graph,

@@ -1,7 +1,8 @@
-"""A chat with an expert through eight stages: intake, recall, playbooks, search and context, the answer in pieces, and what is kept.
+"""A chat with an expert through eight stages: intake, recall, playbooks, search and context, the answer in
+pieces, and what is kept.
 
-The question is on the disk before anything else is told, the answer before the end is. Whoever closes the events stops the model, and what
-it had said is kept as such.
+The question is on the disk before anything else is told, the answer before the end is. Whoever closes the
+events stops the model, and what it had said is kept as such.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ _LOOKED_BACK = 2_000  # messages of earlier conversations that are looked throug
 
 @dataclass(frozen=True)
 class ExpertTurn:
-    """A question to an expert that is kept already, and what is needed to answer it; `events` answers it, once."""
+    """A question to an expert that is kept already, and what is needed to answer it; `events` answers it,
+    once.
+    """
 
     tables: ExpertTables
     expert: Expert
@@ -68,7 +71,9 @@ class ExpertTurn:
     asked_as: str = ""  # the message that holds the question
 
     def events(self) -> Generator[ChatEvent, None, None]:
-        """What happens, in its order; closing it stops the model and keeps what was said. An empty piece says that it is at work."""
+        """What happens, in its order; closing it stops the model and keeps what was said. An empty piece says
+        that it is at work.
+        """
         yield ConversationStarted(self.conversation)
         begun = self.clock()
         try:
@@ -79,9 +84,15 @@ class ExpertTurn:
         yield Injected(made.thought.memories > 0, bool(made.thought.playbooks), len(made.sources))
         yield SourcesTold(made.sources)
         yield ThoughtTold(made.thought)
-        answer = _Answer(CitationCheck(made.citables), {**made.about, "searched_ms": round(1000 * (self.clock() - begun))})
+        answer = _Answer(
+            CitationCheck(made.citables), {**made.about, "searched_ms": round(1000 * (self.clock() - begun))}
+        )
         try:
-            yield from self._declined(made.thought, answer) if made.prompt is None else self._answered(made.prompt, answer, begun)
+            yield from (
+                self._declined(made.thought, answer)
+                if made.prompt is None
+                else self._answered(made.prompt, answer, begun)
+            )
         except Exception:
             if not answer.kept:
                 self._keep(answer, failed=True)
@@ -91,7 +102,9 @@ class ExpertTurn:
                 self._keep(answer, stopped=True)
 
     def _prepared(self) -> _Prepared:
-        """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it all."""
+        """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it
+        all.
+        """
         config = self.choice.config if self.choice else self.expert.config
         earlier = self.tables.said_before(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
         memories = recollected(self.question, earlier)
@@ -100,19 +113,36 @@ class ExpertTurn:
         intent = found.intents.best.name if found.intents.best else ""
         sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)
         missing = unsaid_words(looked, found)
-        own = tuple(word for word in missing.words if word in self.question)  # and not of the question before it
+        own = tuple(
+            word for word in missing.words if word in self.question
+        )  # and not of the question before it
         unsaid = (own or missing.words) if missing.most else ()
         remote = self._consulted(config) if unsaid or not found.nodes else ()
-        off_topic = missing.every and config.off_topic == "decline" and not any(each.answer for each in remote)
+        off_topic = (
+            missing.every and config.off_topic == "decline" and not any(each.answer for each in remote)
+        )
         told = nothing_told(len(found.nodes)) if off_topic else told_context(self.known, found)
-        thought = thought_of(self.known, found, told, sections, len(memories), [each.to_json() for each in remote], unsaid)
+        thought = thought_of(
+            self.known, found, told, sections, len(memories), [each.to_json() for each in remote], unsaid
+        )
         scores = {node.id: round(node.score, 4) for node in found.nodes}
         texts = [text for _, text in memories]
         elsewhere = remote_citables(remote)
-        asked = ExpertAsked(self.question, self.said, tuple(texts), sections, intent, self.wishes, told_answers(remote), elsewhere, unsaid)
+        asked = ExpertAsked(
+            self.question,
+            self.said,
+            tuple(texts),
+            sections,
+            intent,
+            self.wishes,
+            told_answers(remote),
+            elsewhere,
+            unsaid,
+        )
         by_node = {self.known.apart(id): score for id, score in scores.items()}
         sources = tuple(
-            SourceNode(node.graph, node.id, node.name, node.type, by_node.get((node.graph, node.id), 0.0)) for node in told.nodes
+            SourceNode(node.graph, node.id, node.name, node.type, by_node.get((node.graph, node.id), 0.0))
+            for node in told.nodes
         )
         about: dict[str, Json] = {
             "expert_id": self.expert.id,
@@ -152,7 +182,9 @@ class ExpertTurn:
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
                     answer.about |= {"cut": True} if piece.cut else {}
                     continue
-                said = answer.check.tell(answer.form.tell(_keepable(piece)) if answer.form else _keepable(piece))
+                said = answer.check.tell(
+                    answer.form.tell(_keepable(piece)) if answer.form else _keepable(piece)
+                )
                 if said and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.clock() - begun))
                 answer.text += said
@@ -167,17 +199,28 @@ class ExpertTurn:
             close = getattr(pieces, "close", None)
             if close is not None:
                 close()
-        cited, named = tuple(answer.check.cited), named_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
+        cited, named = (
+            tuple(answer.check.cited),
+            named_nodes(answer.text, answer.check.citables.nodes, answer.check.cited),
+        )
         answer.about["named"] = [{"graph": node.graph, "id": node.id, "name": node.name} for node in named]
         kept = self._keep(answer)
-        yield ChatDone(kept.id, cited, tuple(answer.check.false), answer.usage, answer.text, named, "cut" in answer.about)
+        yield ChatDone(
+            kept.id, cited, tuple(answer.check.false), answer.usage, answer.text, named, "cut" in answer.about
+        )
 
     def _keep(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
         answer.kept = True
         cited: list[Json] = [
-            {"graph": node.graph, "id": node.id, "name": node.name, "times": times} for node, times in answer.check.cited.items()
+            {"graph": node.graph, "id": node.id, "name": node.name, "times": times}
+            for node, times in answer.check.cited.items()
         ]
-        about: dict[str, Json] = {**answer.about, "citations": cited, "false_citations": answer.check.false, "model": answer.model}
+        about: dict[str, Json] = {
+            **answer.about,
+            "citations": cited,
+            "false_citations": answer.check.false,
+            "model": answer.model,
+        }
         about["answers"] = self.asked_as
         about["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
         about |= {"stopped": True} if stopped else {}
@@ -215,13 +258,16 @@ class _Answer:
 
 
 def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:
-    """What the graphs are searched for: a question that says little by itself, as "And why?", is joined by the one before it."""
+    """What the graphs are searched for: a question that says little by itself, as "And why?", is joined by
+    the one before it.
+    """
     before = next((text for role, text in reversed(said) if role == "user"), "")
     return f"{question} {before}" if before and len(set(telling_words(question))) < _SAYS_ENOUGH else question
 
 
 def told_before(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
-    """What was said in a conversation as a model is told it, as (role, content): questions that nobody answered are left out.
+    """What was said in a conversation as a model is told it, as (role, content): questions that nobody
+    answered are left out.
 
     Each answer stands behind its own question, also where two were asked at once.
     """
@@ -235,7 +281,9 @@ def told_before(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
             place = places.get(message.metadata.get("answers"), len(pairs) - 1)
             question, answer = pairs[place]
             pairs[place] = (question, answer or message.content)
-    return tuple(said for question, answer in pairs if answer for said in (("user", question), ("assistant", answer)))
+    return tuple(
+        said for question, answer in pairs if answer for said in (("user", question), ("assistant", answer))
+    )
 
 
 def _keepable(piece: str) -> str:

@@ -1,7 +1,8 @@
-"""The side that is asked: a question that came is opened, and what is answered is signed. Routes of a server only carry the bytes.
+"""The side that is asked: a question that came is opened, and what is answered is signed. Routes of a server
+only carry the bytes.
 
-A route reads the body as it came (of at most MOST_ENVELOPE bytes), and sends `wire` as it is: whoever parses and writes JSON again breaks
-the signature. A refusal is `refusal_json` with the status `refusal_status`.
+A route reads the body as it came (of at most MOST_ENVELOPE bytes), and sends `wire` as it is: whoever parses
+and writes JSON again breaks the signature. A refusal is `refusal_json` with the status `refusal_status`.
 """
 
 from __future__ import annotations

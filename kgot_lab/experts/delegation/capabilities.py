@@ -1,4 +1,6 @@
-"""What an instance offers its peers, signed; and which of all the experts on offer fits a question, by words and without a model."""
+"""What an instance offers its peers, signed; and which of all the experts on offer fits a question, by words
+and without a model.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ class AdvertisedGraph:
 
 @dataclass(frozen=True)
 class AdvertisedExpert:
-    """An expert as its instance offers it; `scores` are what was measured of it there, which only that instance vouches for, or None.
+    """An expert as its instance offers it; `scores` are what was measured of it there, which only that
+    instance vouches for, or None.
 
     Raises BadInput.
     """
@@ -58,7 +61,9 @@ class AdvertisedExpert:
         single_line(self.name, "the name of an expert", _NAME)
         require(self.description, str, "a description is a text")
         if len(self.description) > _MOST_TEXT or max(len(self.topics), len(self.graphs)) > _MOST_LIST:
-            raise BadInput(f"an expert is described in {_MOST_TEXT:,} letters, {_MOST_LIST} topics and as many graphs at most")
+            raise BadInput(
+                f"an expert is described in {_MOST_TEXT:,} letters, {_MOST_LIST} topics and as many graphs at most"
+            )
         for topic in self.topics:
             single_line(topic, "a topic", _NAME)
         require_count(self.schema_version, 1, "schema_version")
@@ -83,7 +88,9 @@ class Advertised:
 
 
 class FittingExpert(NamedTuple):
-    """An expert of a peer that fits a question, and how well: a score of BM25, comparable within one choice only."""
+    """An expert of a peer that fits a question, and how well: a score of BM25, comparable within one choice
+    only.
+    """
 
     peer: Peer
     expert: AdvertisedExpert
@@ -91,7 +98,9 @@ class FittingExpert(NamedTuple):
 
 
 def signed_capabilities(data: bytes, federation: Federation, experts: Iterable[AdvertisedExpert]) -> bytes:
-    """The signed document of what is offered, in reply to a peer that introduced itself; raises RefusedEnvelope."""
+    """The signed document of what is offered, in reply to a peer that introduced itself; raises
+    RefusedEnvelope.
+    """
     envelope, _ = federation.opened(data, "introduction")
     return federation.reply("capabilities", {"experts": [each.to_json() for each in experts]}, envelope)
 
@@ -99,7 +108,9 @@ def signed_capabilities(data: bytes, federation: Federation, experts: Iterable[A
 def capabilities_of(
     peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0, now: Callable[[], datetime] = utc_now
 ) -> tuple[Advertised, ...]:
-    """What each peer offers, asked all at once; one that gives nothing sound within so many seconds has a reason instead."""
+    """What each peer offers, asked all at once; one that gives nothing sound within so many seconds has a
+    reason instead.
+    """
     asked = list(peers)
 
     def job(peer: Peer) -> Callable[[], Advertised]:
@@ -107,14 +118,19 @@ def capabilities_of(
 
     came = all_in_time([job(peer) for peer in asked], timeout)
     return tuple(
-        each if isinstance(each, Advertised) else Advertised(peer, reason=reason_for(each)) for each, peer in zip(came, asked, strict=True)
+        each if isinstance(each, Advertised) else Advertised(peer, reason=reason_for(each))
+        for each, peer in zip(came, asked, strict=True)
     )
 
 
 def best_peer(question: str, advertised: Iterable[Advertised]) -> FittingExpert | None:
-    """The expert on offer whose name, topics, description and graphs share most with a question; None where no telling word is shared."""
+    """The expert on offer whose name, topics, description and graphs share most with a question; None where
+    no telling word is shared.
+    """
     offers = [(each.peer, expert) for each in advertised for expert in each.experts]
-    documents = [Document(f"{number:06}", _words(_described(expert))) for number, (_, expert) in enumerate(offers)]
+    documents = [
+        Document(f"{number:06}", _words(_described(expert))) for number, (_, expert) in enumerate(offers)
+    ]
     hits = bm25(documents).search(_words(question)).hits if documents else ()
     if not hits:
         return None
@@ -164,7 +180,9 @@ def _objects(value: object, most: int) -> Sequence[dict[str, Any]]:
 
 
 def _described(expert: AdvertisedExpert) -> str:
-    return " ".join([expert.name, *expert.topics, expert.description, *(graph.name for graph in expert.graphs)])
+    return " ".join(
+        [expert.name, *expert.topics, expert.description, *(graph.name for graph in expert.graphs)]
+    )
 
 
 def _words(text: str) -> str:

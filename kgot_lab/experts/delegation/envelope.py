@@ -38,13 +38,25 @@ REFUSALS: Mapping[str, tuple[int, str]] = {  # by code, what HTTP says and what 
     "too large": (413, f"it has more than {MOST_ENVELOPE // 1_000_000} MB"),
 }
 _MARK = b"kgot_lab envelope, version 1\n"  # or a signature of something else could be taken for one of an envelope
-_FIELDS = {"body", "expires_at", "in_reply_to", "issued_at", "kind", "nonce", "recipient", "sender", "version"}
+_FIELDS = {
+    "body",
+    "expires_at",
+    "in_reply_to",
+    "issued_at",
+    "kind",
+    "nonce",
+    "recipient",
+    "sender",
+    "version",
+}
 _NONCE, _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """One message: from whom, for whom (public keys), of which kind, what, valid from when until when, once, and in reply to which."""
+    """One message: from whom, for whom (public keys), of which kind, what, valid from when until when, once,
+    and in reply to which.
+    """
 
     sender: str
     recipient: str
@@ -68,23 +80,32 @@ def refused(code: str) -> RefusedEnvelope:
 
 
 def canonical_json(value: object) -> bytes:
-    """A JSON value in one spelling: keys sorted by code point, no spaces, UTF-8; raises BadInput for what JSON cannot say.
+    """A JSON value in one spelling: keys sorted by code point, no spaces, UTF-8; raises BadInput for what
+    JSON cannot say.
 
     Numbers are spelt as Python does (not as RFC 8785): what is signed is read back by this package.
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        ).encode()
     except (TypeError, ValueError, RecursionError):
-        raise BadInput("only JSON can be signed: texts in Unicode, finite numbers, lists, and objects with texts for keys") from None
+        raise BadInput(
+            "only JSON can be signed: texts in Unicode, finite numbers, lists, and objects with texts for keys"
+        ) from None
 
 
 def signed_part(fields: Mapping[str, Any]) -> bytes:
-    """The bytes of an envelope that are signed: all its fields but the signature, behind a mark that nothing else has."""
+    """The bytes of an envelope that are signed: all its fields but the signature, behind a mark that nothing
+    else has.
+    """
     return _MARK + canonical_json(fields)
 
 
 def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
-    """An envelope from the bytes that came, not trusted yet, with its signature and the bytes that this is of; raises RefusedEnvelope."""
+    """An envelope from the bytes that came, not trusted yet, with its signature and the bytes that this is
+    of; raises RefusedEnvelope.
+    """
     if len(data) > MOST_ENVELOPE:
         raise refused("too large")
     try:
@@ -100,21 +121,36 @@ def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
         raise refused("malformed")
     part = signed_part(fields)
     times = {name: moment(fields[name]) for name in ("issued_at", "expires_at")}
-    return Envelope(**{name: fields[name] for name in _FIELDS - {"version"}} | times, wire=data), signature, part
+    return (
+        Envelope(**{name: fields[name] for name in _FIELDS - {"version"}} | times, wire=data),
+        signature,
+        part,
+    )
 
 
 def _is_sound(fields: Mapping[str, Any]) -> bool:
-    """Whether an envelope has the fields that it has to have, each of its kind, and lives no longer than it may."""
+    """Whether an envelope has the fields that it has to have, each of its kind, and lives no longer than it
+    may.
+    """
     if set(fields) != _FIELDS or fields["version"] != 1 or not isinstance(fields["body"], dict):
         return False
     begin, end, kind, reply = (fields[name] for name in ("issued_at", "expires_at", "kind", "in_reply_to"))
-    if type(begin) is not int or type(end) is not int or not isinstance(kind, str) or kind not in ENVELOPE_KINDS:
+    if (
+        type(begin) is not int
+        or type(end) is not int
+        or not isinstance(kind, str)
+        or kind not in ENVELOPE_KINDS
+    ):
         return False
     try:
         lives = timedelta(0) < moment(end) - moment(begin) <= LONGEST_LIFE
     except OverflowError:
         return False
-    named = is_public_key(fields["sender"]) and is_public_key(fields["recipient"]) and _matches(_NONCE, fields["nonce"])
+    named = (
+        is_public_key(fields["sender"])
+        and is_public_key(fields["recipient"])
+        and _matches(_NONCE, fields["nonce"])
+    )
     return lives and named and (_matches(_DIGEST, reply) if ENVELOPE_KINDS[kind] else reply == "")
 
 

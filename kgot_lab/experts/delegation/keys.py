@@ -18,7 +18,9 @@ _MOST_FILE = 10_000
 
 
 class InstanceKey:
-    """What an instance signs with; `public` is its name to others: 43 letters of base64url. The private half is never shown or copied."""
+    """What an instance signs with; `public` is its name to others: 43 letters of base64url. The private half
+    is never shown or copied.
+    """
 
     def __init__(self, private: Any) -> None:
         self._private = private
@@ -43,7 +45,8 @@ def new_instance_key() -> InstanceKey:
 def kept_instance_key(path: Path | str) -> InstanceKey:
     """The key in a file, which is made once with mode 600, whoever comes first.
 
-    Raises BadInput for a file that others can read, that is another user's, a link or no key, and NotInstalled without `cryptography`.
+    Raises BadInput for a file that others can read, that is another user's, a link or no key, and
+    NotInstalled without `cryptography`.
     """
     path = Path(path)
     try:
@@ -51,7 +54,9 @@ def kept_instance_key(path: Path | str) -> InstanceKey:
             _make(path)
         return _read(path)
     except OSError as error:
-        raise BadInput(f"the file of the instance's key cannot be used: {error.strerror or type(error).__name__}") from None
+        raise BadInput(
+            f"the file of the instance's key cannot be used: {error.strerror or type(error).__name__}"
+        ) from None
 
 
 def is_signed_by(public: str, signature: str, data: bytes) -> bool:
@@ -59,7 +64,9 @@ def is_signed_by(public: str, signature: str, data: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        _ed25519().Ed25519PublicKey.from_public_bytes(bytes_of_text(public, _PUBLIC)).verify(bytes_of_text(signature, _SIGNATURE), data)
+        _ed25519().Ed25519PublicKey.from_public_bytes(bytes_of_text(public, _PUBLIC)).verify(
+            bytes_of_text(signature, _SIGNATURE), data
+        )
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -79,18 +86,24 @@ def text_of_bytes(data: bytes) -> str:
 
 
 def bytes_of_text(text: str, size: int) -> bytes:
-    """So many bytes from base64url; raises ValueError for any spelling but the one that `text_of_bytes` gives."""
+    """So many bytes from base64url; raises ValueError for any spelling but the one that `text_of_bytes`
+    gives.
+    """
     try:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError("not base64url") from error
-    if len(data) != size or text_of_bytes(data) != text:  # bits that are left over would be a second spelling of one signature
+    if (
+        len(data) != size or text_of_bytes(data) != text
+    ):  # bits that are left over would be a second spelling of one signature
         raise ValueError("not base64url of so many bytes")
     return data
 
 
 def _make(path: Path) -> None:
-    """Write a new key beside the path and link it there: of two that do so at once the first stays, and none is seen half."""
+    """Write a new key beside the path and link it there: of two that do so at once the first stays, and none
+    is seen half.
+    """
     serial = _serialization()
     form = serial.Encoding.PEM, serial.PrivateFormat.PKCS8, serial.NoEncryption()
     data = _ed25519().Ed25519PrivateKey.generate().private_bytes(*form)
@@ -115,16 +128,22 @@ def _read(path: Path) -> InstanceKey:
         if not stat.S_ISREG(found.st_mode):
             raise BadInput("the file of the instance's key is no regular file: name another")
         if found.st_uid != os.geteuid():
-            raise BadInput("the file of the instance's key belongs to another user: give it to the one who runs this")
+            raise BadInput(
+                "the file of the instance's key belongs to another user: give it to the one who runs this"
+            )
         if found.st_mode & 0o077:
-            raise BadInput(f"the file of the instance's key can be read by others (mode {found.st_mode & 0o777:o}): chmod 600 it")
+            raise BadInput(
+                f"the file of the instance's key can be read by others (mode {found.st_mode & 0o777:o}): chmod 600 it"
+            )
         data = file.read(_MOST_FILE)
     try:
         private = _serialization().load_pem_private_key(data, None)
     except (ValueError, TypeError):
         private = None
     if not isinstance(private, _ed25519().Ed25519PrivateKey):
-        raise BadInput("the file of the instance's key holds no Ed25519 key without a password: move it away, and a new one is made")
+        raise BadInput(
+            "the file of the instance's key holds no Ed25519 key without a password: move it away, and a new one is made"
+        )
     return InstanceKey(private)
 
 

@@ -1,7 +1,9 @@
-"""A marketplace: a folder, or the same folder behind an address, with exported experts and an index of their hashes and scores.
+"""A marketplace: a folder, or the same folder behind an address, with exported experts and an index of their
+hashes and scores.
 
-The hash says that a file is the one the index speaks of, not that either is honest: whoever can write the index can write both. Take
-experts only from a place that you trust; what is fetched is text from outside, to be checked as any expert is.
+The hash says that a file is the one the index speaks of, not that either is honest: whoever can write the
+index can write both. Take experts only from a place that you trust; what is fetched is text from outside, to
+be checked as any expert is.
 """
 
 from __future__ import annotations
@@ -27,9 +29,7 @@ from kgot_lab.writing import write_whole
 
 INDEX = "index.json"
 MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes
-HASH_MISMATCH = (
-    "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
-)
+HASH_MISMATCH = "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so none leads anywhere else
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_LISTED, _DESCRIPTION = 10_000, 2_000
@@ -37,7 +37,9 @@ _MOST_LISTED, _DESCRIPTION = 10_000, 2_000
 
 @dataclass(frozen=True)
 class ListedExpert:
-    """An expert of a marketplace: its name, its file, the SHA-256 of that, its scores as its publisher measured them (or None)."""
+    """An expert of a marketplace: its name, its file, the SHA-256 of that, its scores as its publisher
+    measured them (or None).
+    """
 
     name: str
     file: str
@@ -50,9 +52,13 @@ class ListedExpert:
         require(self.description, str, "a description is a text")
         for pattern, value in ((_FILE, self.file), (_HASH, self.sha256)):
             if not isinstance(value, str) or not pattern.fullmatch(value):
-                raise BadInput("the index of a marketplace names files such as an_expert.json, each with its SHA-256")
+                raise BadInput(
+                    "the index of a marketplace names files such as an_expert.json, each with its SHA-256"
+                )
         if self.file == INDEX or len(self.description) > _DESCRIPTION:
-            raise BadInput(f"an expert is in a file of its own, and described in {_DESCRIPTION:,} letters at most")
+            raise BadInput(
+                f"an expert is in a file of its own, and described in {_DESCRIPTION:,} letters at most"
+            )
         measured_scores(self.scores)
 
     def to_json(self) -> dict[str, Any]:
@@ -61,14 +67,17 @@ class ListedExpert:
 
 
 def listed_experts(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
-    """The experts of a marketplace, by name; raises BadInput for what is none, StoreUnavailable where it cannot be reached in time."""
+    """The experts of a marketplace, by name; raises BadInput for what is none, StoreUnavailable where it
+    cannot be reached in time.
+    """
     return _of_index(_read(place, INDEX, MOST_INDEX, timeout))
 
 
 def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
     """The exported expert of a name, as JSON, whose hash is that of the index.
 
-    Raises UnknownName, StoreDamaged where its hash is another (always in the same words), and what `listed_experts` does.
+    Raises UnknownName, StoreDamaged where its hash is another (always in the same words), and what
+    `listed_experts` does.
     """
     experts = {each.name: each for each in listed_experts(place, timeout=timeout)}
     if name not in experts:
@@ -79,10 +88,14 @@ def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> di
     return _object(data, "the exported expert")
 
 
-def published_expert(folder: Path | str, expert_json: str, scores: Mapping[str, float] | None = None) -> ListedExpert:
-    """Add an exported expert to the marketplace in a folder, in the place of one with its name; the index is whole at any time.
+def published_expert(
+    folder: Path | str, expert_json: str, scores: Mapping[str, float] | None = None
+) -> ListedExpert:
+    """Add an exported expert to the marketplace in a folder, in the place of one with its name; the index is
+    whole at any time.
 
-    Its file is named by its hash and written before the index, so that whoever reads the old index finds the old file. Raises BadInput.
+    Its file is named by its hash and written before the index, so that whoever reads the old index finds the
+    old file. Raises BadInput.
     """
     require(expert_json, str, "an exported expert is a text of JSON")
     data = expert_json.encode("utf-8", "backslashreplace")
@@ -98,12 +111,18 @@ def published_expert(folder: Path | str, expert_json: str, scores: Mapping[str, 
     place = Path(folder)
     with _alone(place):
         there = _of_index(_from_folder(place, INDEX, MOST_INDEX)) if (place / INDEX).exists() else ()
-        all_of_it = sorted([*(each for each in there if each.name != name), added], key=lambda each: each.name)
+        all_of_it = sorted(
+            [*(each for each in there if each.name != name), added], key=lambda each: each.name
+        )
         index = {"version": 1, "experts": [each.to_json() for each in all_of_it]}
         if (place / added.file).is_symlink() or (place / INDEX).is_symlink():
             raise BadInput("a marketplace has no links: take them out of its folder")
         write_whole(place / added.file, data, "the exported expert")
-        write_whole(place / INDEX, json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n", "the index of the marketplace")
+        write_whole(
+            place / INDEX,
+            json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
+            "the index of the marketplace",
+        )
     return added
 
 
@@ -118,8 +137,16 @@ def _from_address(place: str, file: str, most: int, seconds: float) -> bytes:
         parts = urlsplit(place)
     except ValueError:
         parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
-        raise BadInput("a marketplace is a folder or an address: https://HOST/PATH, without a password or a query")
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+    ):
+        raise BadInput(
+            "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
+        )
     (came,) = all_in_time([lambda: exchanged(f"{place.rstrip('/')}/{file}", seconds, most)], seconds)
     if came is None:
         raise StoreUnavailable("the marketplace did not answer in time: try again later")
@@ -135,11 +162,15 @@ def _from_address(place: str, file: str, most: int, seconds: float) -> bytes:
 def _from_folder(folder: Path, file: str, most: int) -> bytes:
     path = folder / file
     if path.is_symlink():
-        raise BadInput(f"{file} of the marketplace is a link, which may lead anywhere: put the file itself there")
+        raise BadInput(
+            f"{file} of the marketplace is a link, which may lead anywhere: put the file itself there"
+        )
     try:
         return read_regular(path, most)
     except OSError as error:
-        raise StoreUnavailable(f"{file} of the marketplace cannot be read: {error.strerror or type(error).__name__}") from None
+        raise StoreUnavailable(
+            f"{file} of the marketplace cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
 
 
 def _of_index(data: bytes) -> tuple[ListedExpert, ...]:
@@ -149,7 +180,9 @@ def _of_index(data: bytes) -> tuple[ListedExpert, ...]:
     try:
         found = tuple(ListedExpert(**each) for each in told)
     except TypeError:
-        raise BadInput("an expert in the index of a marketplace has name, file, sha256, description and scores, and nothing else") from None
+        raise BadInput(
+            "an expert in the index of a marketplace has name, file, sha256, description and scores, and nothing else"
+        ) from None
     if len({each.name for each in found}) < len(found):
         raise BadInput("the index of the marketplace names an expert twice")
     return tuple(sorted(found, key=lambda each: each.name))

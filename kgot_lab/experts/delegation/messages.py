@@ -1,4 +1,6 @@
-"""What stands in a question to another instance's expert, and in its answer; of either only what is sound is taken in."""
+"""What stands in a question to another instance's expert, and in its answer; of either only what is sound is
+taken in.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class RemoteQuestion:
 
 @dataclass(frozen=True)
 class RemoteAnswer:
-    """What an expert answers, with the nodes it cites as GRAPH:NODE; or no answer and the reason. Raises BadInput for one that is none."""
+    """What an expert answers, with the nodes it cites as GRAPH:NODE; or no answer and the reason. Raises
+    BadInput for one that is none.
+    """
 
     expert: str
     answer: str | None
@@ -45,8 +49,12 @@ class RemoteAnswer:
         single_line(self.expert, "the id of an expert", _NAME)
         require(self.answer, (str, type(None)), "an answer is a text, or None")
         require(self.reason, str, "a reason is a text")
-        if self.answer is not None and (not self.answer.strip() or len(self.answer) > MOST_ANSWER or self.reason):
-            raise BadInput(f"an answer has 1 to {MOST_ANSWER:,} letters and no reason; without an answer it is None")
+        if self.answer is not None and (
+            not self.answer.strip() or len(self.answer) > MOST_ANSWER or self.reason
+        ):
+            raise BadInput(
+                f"an answer has 1 to {MOST_ANSWER:,} letters and no reason; without an answer it is None"
+            )
         if self.answer is None and (self.sources or not self.reason.strip() or len(self.reason) > _REASON):
             raise BadInput(f"without an answer there is a reason of 1 to {_REASON} letters, and no source")
         if len(self.sources) > MOST_SOURCES:
@@ -59,7 +67,12 @@ class RemoteAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """The body of its envelope."""
-        return {"answer": self.answer, "expert": self.expert, "reason": self.reason, "sources": list(self.sources)}
+        return {
+            "answer": self.answer,
+            "expert": self.expert,
+            "reason": self.reason,
+            "sources": list(self.sources),
+        }
 
 
 def remote_question(body: Mapping[str, Any]) -> RemoteQuestion:
@@ -74,7 +87,9 @@ def remote_answer(body: Mapping[str, Any]) -> RemoteAnswer:
 
 
 def single_line(value: object, what: str, most: int) -> str:
-    """A text of one line that can do nothing to what shows it; raises BadInput for any other, or a longer one."""
+    """A text of one line that can do nothing to what shows it; raises BadInput for any other, or a longer
+    one.
+    """
     if not isinstance(value, str) or not value.strip() or len(value) > most or harmless(value) != value:
         raise BadInput(f"{what} is a text of 1 to {most} letters on one line")
     return value

@@ -15,7 +15,9 @@ from kgot_lab.memory.tables.storage import TableStorage
 NONCES_LAYOUT = Layout(
     "seen nonces",
     0x6B676C78,  # "kglx"
-    ("CREATE TABLE nonces (sender TEXT NOT NULL, nonce TEXT NOT NULL, gone_at BIGINT NOT NULL, PRIMARY KEY (sender, nonce))",),
+    (
+        "CREATE TABLE nonces (sender TEXT NOT NULL, nonce TEXT NOT NULL, gone_at BIGINT NOT NULL, PRIMARY KEY (sender, nonce))",
+    ),
     ("CREATE INDEX nonces_gone ON nonces (gone_at)",),
 )
 _FORGET = "DELETE FROM nonces WHERE gone_at < :now"
@@ -27,7 +29,8 @@ _KEEP = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :g
 class SeenNonces:
     """Remembers the nonces of envelopes until these have expired, at most so many of a sender at a time.
 
-    Where it is full, that sender is refused rather than an old nonce forgotten, which could be replayed then; others are still heard.
+    Where it is full, that sender is refused rather than an old nonce forgotten, which could be replayed then;
+    others are still heard.
     """
 
     def __init__(self, storage: TableStorage, *, most: int = 10_000) -> None:
@@ -38,7 +41,9 @@ class SeenNonces:
         return f"<SeenNonces in {self.storage!r}>"
 
     def take(self, envelope: Envelope, now: datetime) -> None:
-        """Note an envelope; raises RefusedEnvelope where it was received before, or its sender has sent too many."""
+        """Note an envelope; raises RefusedEnvelope where it was received before, or its sender has sent too
+        many.
+        """
         own = {"sender": envelope.sender, "nonce": envelope.nonce}
         with self.storage.changing():
             self.storage.rows(_FORGET, {"now": instant(now, "now")})
@@ -55,5 +60,7 @@ class SeenNonces:
 
 
 def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNonces:
-    """The memory of nonces in an SQLite file, in memory, or in PostgreSQL by its address; raises what `open_tables` does."""
+    """The memory of nonces in an SQLite file, in memory, or in PostgreSQL by its address; raises what
+    `open_tables` does.
+    """
     return SeenNonces(open_tables(NONCES_LAYOUT, place), most=most)

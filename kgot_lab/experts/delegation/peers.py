@@ -22,8 +22,8 @@ _FIELDS = {"name", "url", "public_key", "plain_http"}
 class Peer:
     """Another instance: what we call it, where it is asked, and the public key that it signs with.
 
-    A question may be private, so an address that is not of this computer begins with https, unless `plain_http` allows http, as within a
-    closed network. Raises BadInput.
+    A question may be private, so an address that is not of this computer begins with https, unless
+    `plain_http` allows http, as within a closed network. Raises BadInput.
     """
 
     name: str
@@ -32,20 +32,37 @@ class Peer:
     plain_http: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.isprintable() or not 1 <= len(self.name.strip()) <= 100:
+        if (
+            not isinstance(self.name, str)
+            or not self.name.isprintable()
+            or not 1 <= len(self.name.strip()) <= 100
+        ):
             raise BadInput("the name of a peer is 1 to 100 letters on one line")
         if not is_public_key(self.public_key):
-            raise BadInput(f"the public key of the peer {shortly(self.name)} is 43 letters of base64url, as its instance shows it")
+            raise BadInput(
+                f"the public key of the peer {shortly(self.name)} is 43 letters of base64url, as its instance shows it"
+            )
         require(self.url, str, "the url of a peer is a text")
         try:
             parts = urlsplit(self.url)
             usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         except ValueError:  # a port that is none
             usable = False
-        if not usable or "@" in parts.netloc or parts.query or parts.fragment or not self.url.isprintable() or " " in self.url:
-            raise BadInput(f"the url of the peer {shortly(self.name)} is https://HOST[:PORT][/PATH], without a password or a query")
+        if (
+            not usable
+            or "@" in parts.netloc
+            or parts.query
+            or parts.fragment
+            or not self.url.isprintable()
+            or " " in self.url
+        ):
+            raise BadInput(
+                f"the url of the peer {shortly(self.name)} is https://HOST[:PORT][/PATH], without a password or a query"
+            )
         if parts.scheme == "http" and not self.plain_http and not is_loopback(self.url):
-            told = "a question may be private: use https, or say plain_http where the network between is yours"
+            told = (
+                "a question may be private: use https, or say plain_http where the network between is yours"
+            )
             raise BadInput(f"the url of the peer {shortly(self.name)} begins with http://; {told}")
 
     def at(self, path: str) -> str:
@@ -83,11 +100,15 @@ class Peers:
 
 
 def read_peers(path: Path | str) -> Peers:
-    """The peers of a file `peers.json`: {"peers": [{"name", "url", "public_key"}, …]}; raises BadInput for what is none, or is missing."""
+    """The peers of a file `peers.json`: {"peers": [{"name", "url", "public_key"}, …]}; raises BadInput for
+    what is none, or is missing.
+    """
     try:
         told: Any = json.loads(utf8_text(read_regular(path, _MOST_FILE), "peers.json"))
     except OSError as error:
-        raise BadInput(f"the file of peers cannot be read: {error.strerror or type(error).__name__}") from None
+        raise BadInput(
+            f"the file of peers cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
     except (ValueError, RecursionError):
         raise BadInput("the file of peers is no JSON") from None
     return peers_from_json(told)
@@ -96,9 +117,19 @@ def read_peers(path: Path | str) -> Peers:
 def peers_from_json(told: object) -> Peers:
     """The peers in a JSON value; raises BadInput with what would do."""
     listed = told.get("peers") if isinstance(told, Mapping) else None
-    if not isinstance(listed, list) or len(listed) > _MOST_PEERS or not all(isinstance(each, dict) for each in listed):
-        raise BadInput(f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MOST_PEERS:,}')
+    if (
+        not isinstance(listed, list)
+        or len(listed) > _MOST_PEERS
+        or not all(isinstance(each, dict) for each in listed)
+    ):
+        raise BadInput(
+            f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MOST_PEERS:,}'
+        )
     for each in listed:
-        if not {"name", "url", "public_key"} <= set(each) <= _FIELDS or not isinstance(each.get("plain_http", False), bool):
-            raise BadInput("a peer has name, url and public_key, perhaps plain_http (true or false), and nothing else")
+        if not {"name", "url", "public_key"} <= set(each) <= _FIELDS or not isinstance(
+            each.get("plain_http", False), bool
+        ):
+            raise BadInput(
+                "a peer has name, url and public_key, perhaps plain_http (true or false), and nothing else"
+            )
     return Peers(*(Peer(**each) for each in listed))

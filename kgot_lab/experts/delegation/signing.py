@@ -36,12 +36,20 @@ def signed_envelope(
     life: timedelta = timedelta(minutes=5),
     now: Callable[[], datetime] = utc_now,
 ) -> Envelope:
-    """An envelope of a kind of ENVELOPE_KINDS for the public key of a recipient, signed; `wire` is what is sent, as it is.
+    """An envelope of a kind of ENVELOPE_KINDS for the public key of a recipient, signed; `wire` is what is
+    sent, as it is.
 
-    Raises BadInput for what cannot be signed: another kind, no JSON, more than MOST_ENVELOPE bytes, a life longer than LONGEST_LIFE.
+    Raises BadInput for what cannot be signed: another kind, no JSON, more than MOST_ENVELOPE bytes, a life
+    longer than LONGEST_LIFE.
     """
-    if kind not in ENVELOPE_KINDS or ENVELOPE_KINDS[kind] != bool(in_reply_to) or not is_public_key(recipient):
-        raise BadInput(f"an envelope is one of {', '.join(ENVELOPE_KINDS)}, for a public key; answer and capabilities reply to a digest")
+    if (
+        kind not in ENVELOPE_KINDS
+        or ENVELOPE_KINDS[kind] != bool(in_reply_to)
+        or not is_public_key(recipient)
+    ):
+        raise BadInput(
+            f"an envelope is one of {', '.join(ENVELOPE_KINDS)}, for a public key; answer and capabilities reply to a digest"
+        )
     if not timedelta(0) < life <= LONGEST_LIFE:
         raise BadInput(f"an envelope lives more than 0 and at most {LONGEST_LIFE.total_seconds():g} seconds")
     begin, nonce = now(), text_of_bytes(secrets.token_bytes(16))
@@ -52,7 +60,9 @@ def signed_envelope(
     wire = canonical_json(fields | {"signature": key.sign(signed_part(fields))})
     if len(wire) > MOST_ENVELOPE:
         raise BadInput(f"an envelope has at most {MOST_ENVELOPE:,} bytes: send less")
-    return Envelope(key.public, recipient, kind, fields["body"], begin, begin + life, nonce, in_reply_to, wire)
+    return Envelope(
+        key.public, recipient, kind, fields["body"], begin, begin + life, nonce, in_reply_to, wire
+    )
 
 
 def opened_envelope(
@@ -65,13 +75,17 @@ def opened_envelope(
     seen: SeenNonces | None = None,
     in_reply_to: str = "",
 ) -> Envelope:
-    """The envelope in some bytes, where all of it holds: its signature is a peer's, it is for `me`, of this kind, in time, and new.
+    """The envelope in some bytes, where all of it holds: its signature is a peer's, it is for `me`, of this
+    kind, in time, and new.
 
-    Only what is a reply may be opened without `seen`: it is bound to the digest of a question that was asked once. Raises RefusedEnvelope
-    with one of the codes of REFUSALS. Nothing but its sender is looked at before the signature is known to be right.
+    Only what is a reply may be opened without `seen`: it is bound to the digest of a question that was asked
+    once. Raises RefusedEnvelope with one of the codes of REFUSALS. Nothing but its sender is looked at before
+    the signature is known to be right.
     """
     if ENVELOPE_KINDS.get(kind) != bool(in_reply_to) or (seen is None and not in_reply_to):
-        raise BadInput("what asks is opened with a memory of nonces, what replies with the digest of what was asked")
+        raise BadInput(
+            "what asks is opened with a memory of nonces, what replies with the digest of what was asked"
+        )
     envelope, signature, part = read_envelope(data)
     if peers.with_key(envelope.sender) is None:
         raise refused("unknown sender")

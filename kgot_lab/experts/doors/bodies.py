@@ -1,4 +1,6 @@
-"""The body of a request, read whole before any door sees it: bounded in bytes and in time, whether it says how long it is or not."""
+"""The body of a request, read whole before any door sees it: bounded in bytes and in time, whether it says
+how long it is or not.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class DoorRefusal(Exception):
 
 
 async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """The body, `most` bytes at most; None where the client left before its end. Raises DoorRefusal: 413, or 408 after so many seconds."""
+    """The body, `most` bytes at most; None where the client left before its end. Raises DoorRefusal: 413, or
+    408 after so many seconds.
+    """
     parts: list[bytes] = []
     size = 0
     try:
@@ -34,11 +38,15 @@ async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | Non
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
-        raise DoorRefusal(408, "too_slow", f"the body was not here within {seconds:g} seconds: send it again") from None
+        raise DoorRefusal(
+            408, "too_slow", f"the body was not here within {seconds:g} seconds: send it again"
+        ) from None
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """What an application receives in the place of a body that was read: all of it at once, and then what comes after."""
+    """What an application receives in the place of a body that was read: all of it at once, and then what
+    comes after.
+    """
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def told() -> Message:

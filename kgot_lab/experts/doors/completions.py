@@ -1,7 +1,8 @@
-"""The door that speaks the protocol of OpenAI, so that any chat client can talk to an expert: models are experts.
+"""The door that speaks the protocol of OpenAI, so that any chat client can talk to an expert: models are
+experts.
 
-A conversation is found by what was said in it so far, which such a client sends again each time. Citations stand in the text, and as
-annotations of the type url_citation, whose addresses show the node on this server.
+A conversation is found by what was said in it so far, which such a client sends again each time. Citations
+stand in the text, and as annotations of the type url_citation, whose addresses show the node on this server.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class ContentPart(_Loose):
 
 class CompletionMessage(_Loose):
     role: Annotated[str, Field(max_length=20)]
-    content: Annotated[str, Field(max_length=20_000)] | Annotated[list[ContentPart], Field(max_length=50)] | None = None
+    content: (
+        Annotated[str, Field(max_length=20_000)] | Annotated[list[ContentPart], Field(max_length=50)] | None
+    ) = None
 
     @property
     def text(self) -> str:
@@ -73,7 +76,10 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
     @router.get("/models", response_model=dict[str, Any], responses=documented())
     def list_models(who: _Who) -> Any:
         """The experts, each as a model."""
-        return {"object": "list", "data": [_model(each.id, each.created_at.timestamp()) for each in office.tables.experts()]}
+        return {
+            "object": "list",
+            "data": [_model(each.id, each.created_at.timestamp()) for each in office.tables.experts()],
+        }
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=documented(404))
     def get_model(who: _Who, id: Annotated[str, Path(max_length=200)]) -> Any:
@@ -81,11 +87,19 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
         found = office.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
-    @router.post("/chat/completions", response_model=dict[str, Any], responses=documented(404, 422, 503) | shapes.STREAMED)
+    @router.post(
+        "/chat/completions",
+        response_model=dict[str, Any],
+        responses=documented(404, 422, 503) | shapes.STREAMED,
+    )
     async def complete(who: _Who, asked: CompletionAsked, request: Request) -> Any:
-        """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]` ends it."""
+        """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]`
+        ends it.
+        """
         question, history, wishes = _told(asked.messages)
-        turn, pour = await faucet.begin(partial(office.ask, asked.model, who.name, question, history=history, wishes=wishes))
+        turn, pour = await faucet.begin(
+            partial(office.ask, asked.model, who.name, question, history=history, wishes=wishes)
+        )
         base = str(request.base_url)
         if asked.stream:
             usage = asked.stream_options is not None and asked.stream_options.include_usage
@@ -100,7 +114,11 @@ def _told(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, s
     """The question, what was said before it, and what the client wishes of the manner (its system messages)."""
     said = [(each.role, each.text) for each in messages]
     wishes = "\n".join(text for role, text in said if role in ("system", "developer"))
-    talk = [(role, text) for role, text in said if role not in ("system", "developer", "tool", "function") and text]
+    talk = [
+        (role, text)
+        for role, text in said
+        if role not in ("system", "developer", "tool", "function") and text
+    ]
     if not talk or talk[-1][0] != "user":
         raise BadInput("the last of the messages is the user's, with a text")
     return talk[-1][1], talk[:-1], wishes
@@ -112,7 +130,12 @@ def _model(id: str, created: float) -> dict[str, Any]:
 
 async def _whole(pour: Pour, turn: ExpertTurn, base: str) -> dict[str, Any]:
     text, _, done = await pour.whole()
-    message = {"role": "assistant", "content": text, "refusal": None, "annotations": _annotations(text, done.cited, base)}
+    message = {
+        "role": "assistant",
+        "content": text,
+        "refusal": None,
+        "annotations": _annotations(text, done.cited, base),
+    }
     choice = {"index": 0, "message": message, "finish_reason": _ended(done), "logprobs": None}
     return _head(turn, "chat.completion") | {"choices": [choice], "usage": _usage(done)}
 
@@ -134,19 +157,35 @@ async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> As
             continue  # an end would say that the answer is whole
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
-            yield _chunk(head, {"annotations": annotations} if annotations else {}, ended=_ended(event), more={"sources": sources})
+            yield _chunk(
+                head,
+                {"annotations": annotations} if annotations else {},
+                ended=_ended(event),
+                more={"sources": sources},
+            )
             if usage:
                 yield f"data: {json.dumps(head | {'choices': [], 'usage': _usage(event)})}\n\n"
     yield "data: [DONE]\n\n"
 
 
-def _chunk(head: dict[str, Any], delta: dict[str, Any], *, ended: str | None = None, more: dict[str, Any] | None = None) -> str:
+def _chunk(
+    head: dict[str, Any],
+    delta: dict[str, Any],
+    *,
+    ended: str | None = None,
+    more: dict[str, Any] | None = None,
+) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": ended, "logprobs": None}
     return f"data: {json.dumps(head | {'choices': [choice]} | (more or {}))}\n\n"
 
 
 def _head(turn: ExpertTurn, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{turn.conversation}", "object": kind, "created": int(time.time()), "model": turn.expert.id}
+    return {
+        "id": f"chatcmpl-{turn.conversation}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": turn.expert.id,
+    }
 
 
 def _ended(done: ChatDone) -> str:
@@ -165,6 +204,11 @@ def _annotations(text: str, cited: Sequence[CitableNode], base: str) -> list[dic
         for node in cited:
             if node.named_in(match.group(1)):
                 url = f"{base}pages/node.html#{quote(node.graph)}/{quote(node.id, safe='')}"
-                place = {"start_index": match.start(), "end_index": match.end(), "title": node.name, "url": url}
+                place = {
+                    "start_index": match.start(),
+                    "end_index": match.end(),
+                    "title": node.name,
+                    "url": url,
+                }
                 found.append({"type": "url_citation", "url_citation": place})
     return found

@@ -1,4 +1,6 @@
-"""Routes on dimensions that drift: what people contradict, told in numbers, and a value that an admin proposes in its place."""
+"""Routes on dimensions that drift: what people contradict, told in numbers, and a value that an admin
+proposes in its place.
+"""
 
 from __future__ import annotations
 
@@ -65,21 +67,40 @@ def drift_router(office: ExpertOffice, desk: LearningDesk) -> APIRouter:
 
     @router.get("", response_model=DriftsShown, responses=documented(403, 404, 422))
     def get_drift(who: _Admin, id: _Id, days: _Days = DRIFT_DAYS) -> Any:
-        """The values of dimensions that people who talk to an expert contradict; it reads everybody's words and tells numbers."""
+        """The values of dimensions that people who talk to an expert contradict; it reads everybody's words
+        and tells numbers.
+        """
         reports = drift_of_expert(office, id, days=days)
         drifted = []
         for graph, report in reports.items():
             for each in report.found:
-                told = {name: getattr(each, name) for name in ("node", "dimension", "value", "way", "against", "agreeing", "p")}
-                drifted.append({"graph": graph, **told, "quotes": [one.words for one in each.evidence if one.by == who.name]})
-        numbers = {name: sum(getattr(report, name) for report in reports.values()) for name in ("watched", "stale")}
+                told = {
+                    name: getattr(each, name)
+                    for name in ("node", "dimension", "value", "way", "against", "agreeing", "p")
+                }
+                drifted.append(
+                    {
+                        "graph": graph,
+                        **told,
+                        "quotes": [one.words for one in each.evidence if one.by == who.name],
+                    }
+                )
+        numbers = {
+            name: sum(getattr(report, name) for report in reports.values()) for name in ("watched", "stale")
+        }
         return whole({"days": days, **numbers, "drifted": drifted})
 
     @router.post("", response_model=ProposalShown, status_code=201, responses=documented(403, 404, 422))
     def mend_drift(who: _Admin, id: _Id, sent: DriftMended, days: _Days = DRIFT_DAYS) -> Any:
-        """Propose another value where people contradict one; it waits beside what people propose, until it is accepted."""
+        """Propose another value where people contradict one; it waits beside what people propose, until it is
+        accepted.
+        """
         report = drift_of_expert(office, id, days=days).get(sent.graph)
-        found = [each for each in report.found if (each.node, each.dimension) == (sent.node, sent.dimension)] if report else []
+        found = (
+            [each for each in report.found if (each.node, each.dimension) == (sent.node, sent.dimension)]
+            if report
+            else []
+        )
         if not found:
             raise NotThere("contradicted value")
         proposal = contradiction_proposal(sent.graph, found[0], sent.value)

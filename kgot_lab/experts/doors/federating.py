@@ -1,4 +1,6 @@
-"""The routes by which instances ask each other: what is signed is opened, answered and signed; a question from afar is never passed on."""
+"""The routes by which instances ask each other: what is signed is opened, answered and signed; a question
+from afar is never passed on.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _MOST_TOPICS = 50
 
 
 def federation_router(office: ExpertOffice, faucet: Faucet, federation: Federation) -> APIRouter:
-    """The two routes of a federation; they are no part of the API that is described, since only signed bytes pass through."""
+    """The two routes of a federation; they are no part of the API that is described, since only signed bytes
+    pass through.
+    """
     router = APIRouter(include_in_schema=False)
 
     @router.post(ASK_PATH)
@@ -43,7 +47,9 @@ def federation_router(office: ExpertOffice, faucet: Faucet, federation: Federati
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
         said = await answered_for_peer(office, faucet, question)
-        return Response(await run_in_threadpool(signed_answer, said, question, federation), media_type="application/json")
+        return Response(
+            await run_in_threadpool(signed_answer, said, question, federation), media_type="application/json"
+        )
 
     @router.post(CAPABILITIES_PATH)
     async def capabilities(request: Request) -> Response:
@@ -57,8 +63,12 @@ def federation_router(office: ExpertOffice, faucet: Faucet, federation: Federati
     return router
 
 
-async def answered_for_peer(office: ExpertOffice, faucet: Faucet, question: DelegatedQuestion) -> RemoteAnswer:
-    """What an expert answers to a peer, whose conversations are apart from all others, or why there is no answer, without the inside."""
+async def answered_for_peer(
+    office: ExpertOffice, faucet: Faucet, question: DelegatedQuestion
+) -> RemoteAnswer:
+    """What an expert answers to a peer, whose conversations are apart from all others, or why there is no
+    answer, without the inside.
+    """
     expert, owner = question.asked.expert, f"{PEER_OWNER}{question.peer.name}"
     try:
         _, pour = await faucet.begin(partial(office.ask, expert, owner, question.asked.question))
@@ -77,10 +87,16 @@ def advertised(office: ExpertOffice) -> list[AdvertisedExpert]:
     offered = []
     for each in office.tables.experts():
         graphs = {name: office.graphs.graph(name) for name in each.graphs}
-        topics = [name for graph in graphs.values() for name in _best_linked(graph, _MOST_TOPICS // len(graphs))]
-        sizes = tuple(AdvertisedGraph(name, len(graph), len(graph.edge_keys)) for name, graph in graphs.items())
+        topics = [
+            name for graph in graphs.values() for name in _best_linked(graph, _MOST_TOPICS // len(graphs))
+        ]
+        sizes = tuple(
+            AdvertisedGraph(name, len(graph), len(graph.edge_keys)) for name, graph in graphs.items()
+        )
         name, about = " ".join(each.name.split()), each.description[:2000]
-        offered.append(AdvertisedExpert(each.id, name, about, tuple(dict.fromkeys(topics)), sizes, each.schema_version))
+        offered.append(
+            AdvertisedExpert(each.id, name, about, tuple(dict.fromkeys(topics)), sizes, each.schema_version)
+        )
     return offered
 
 

@@ -1,7 +1,8 @@
 """What stands before every door: who asks, from where, how much and how often.
 
-On loopback everybody who reaches the port is the user of this computer, so what a web page could send from their browser is refused: a
-foreign Host, a foreign Origin, a body that is no JSON. Off loopback a token is demanded. There is no CORS header at all.
+On loopback everybody who reaches the port is the user of this computer, so what a web page could send from
+their browser is refused: a foreign Host, a foreign Origin, a body that is no JSON. Off loopback a token is
+demanded. There is no CORS header at all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ from kgot_lab.http.proxies import is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_OPEN = ("/health", ASK_PATH, CAPABILITIES_PATH)  # need no token: the last two take nothing that is not signed
+_OPEN = (
+    "/health",
+    ASK_PATH,
+    CAPABILITIES_PATH,
+)  # need no token: the last two take nothing that is not signed
 _PAGES = ("/", "/pages/")  # hold nothing of anybody, and a browser sends no token for them
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
@@ -63,7 +68,9 @@ class GuardLimits:
 
 @dataclass(frozen=True)
 class GuardRules:
-    """Where a server is reached: its host, whether a token is demanded, and its limits. Raises BadInput off loopback without tokens."""
+    """Where a server is reached: its host, whether a token is demanded, and its limits. Raises BadInput off
+    loopback without tokens.
+    """
 
     host: str = "127.0.0.1"
     tokens: bool = False
@@ -72,12 +79,20 @@ class GuardRules:
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_here(self.host):
-            raise BadInput(f"a server that others reach ({self.host}) demands tokens: make one with kgot-lab serve --new-token NAME")
+            raise BadInput(
+                f"a server that others reach ({self.host}) demands tokens: make one with kgot-lab serve --new-token NAME"
+            )
 
     def may_be_called(self, host: str) -> bool:
-        """Whether a Host header names this server; one that listens everywhere is called anything, and demands tokens."""
+        """Whether a Host header names this server; one that listens everywhere is called anything, and
+        demands tokens.
+        """
         try:
-            name = (urlsplit(f"http://{host}").hostname or "") if host.isascii() and not set(host) & set("/?#@ ") else ""
+            name = (
+                (urlsplit(f"http://{host}").hostname or "")
+                if host.isascii() and not set(host) & set("/?#@ ")
+                else ""
+            )
         except ValueError:  # brackets that hold no address
             return False
         names = {each.casefold() for each in (self.host, *self.names)}
@@ -92,7 +107,14 @@ def is_here(host: str) -> bool:
 class DoorGuard:
     """An application behind the rules; who asks stands in the scope as `tenant`."""
 
-    def __init__(self, app: ASGIApp, rules: GuardRules, tables: ExpertTables, *, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        app: ASGIApp,
+        rules: GuardRules,
+        tables: ExpertTables,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._app, self._rules, self._tables, self._clock = app, rules, tables, clock
         self._recent: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
@@ -109,9 +131,15 @@ class DoorGuard:
                 await self._app(scope, replayed(body, receive), sending)
         except DoorRefusal as refusal:
             await _refuse(sending, refusal, str(scope["path"]))
-        except asyncio.CancelledError:  # the server ends and waits no longer; what was begun is cut off, which tells that it is not whole
+        except (
+            asyncio.CancelledError
+        ):  # the server ends and waits no longer; what was begun is cut off, which tells that it is not whole
             if not sending.begun:
-                await _refuse(sending, DoorRefusal(503, "ending", "this server is ending: ask again once it is back"), str(scope["path"]))
+                await _refuse(
+                    sending,
+                    DoorRefusal(503, "ending", "this server is ending: ask again once it is back"),
+                    str(scope["path"]),
+                )
         except Exception as error:  # told here, since a server tells it with a trace that may hold anything
             log.error("%s: %s", type(error).__name__, reason_logged(error))
             if not sending.begun:
@@ -119,7 +147,9 @@ class DoorGuard:
 
     async def _admitted(self, scope: Scope) -> Tenant | None:
         """Who asks; None for a page, which nobody in particular asks for. Raises DoorRefusal."""
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.may_be_called(headers.get("host", "")):
             raise DoorRefusal(421, "wrong_host", "this server is not called that: use its own address")
@@ -130,7 +160,9 @@ class DoorGuard:
             raise DoorRefusal(403, "foreign_origin", "pages of other origins may not ask this server")
         length = headers.get("content-length", "0")
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        holds_nothing = length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
+        holds_nothing = (
+            length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
+        )
         if method in ("POST", "PUT", "PATCH") and kind != "application/json" and not holds_nothing:
             raise DoorRefusal(415, "not_json", "send a body of type application/json")
         if not (length.isascii() and length.isdigit()):
@@ -138,10 +170,14 @@ class DoorGuard:
         if len(length) > 18 or int(length) > limits.body:
             raise DoorRefusal(413, "too_large", f"a body has {limits.body:,} bytes at most")
         tenant = await self._tenant(headers)
-        if tenant is None and not (path in _OPEN or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGES[1])))):
+        if tenant is None and not (
+            path in _OPEN or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGES[1])))
+        ):
             raise DoorRefusal(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
         if tenant is not None and not self._in_time(tenant.name):
-            raise DoorRefusal(429, "too_often", f"more than {limits.requests_a_minute} requests a minute: wait")
+            raise DoorRefusal(
+                429, "too_often", f"more than {limits.requests_a_minute} requests a minute: wait"
+            )
         return tenant
 
     async def _tenant(self, headers: dict[str, str]) -> Tenant | None:
@@ -182,7 +218,11 @@ class _Sending:
 
 async def _refuse(send: Send, refusal: DoorRefusal, path: str) -> None:
     body = json.dumps(error_body(path, refusal.status, refusal.code, refusal.why)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *_MORE.get(refusal.status, ())]
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *_MORE.get(refusal.status, ()),
+    ]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

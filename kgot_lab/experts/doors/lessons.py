@@ -1,4 +1,6 @@
-"""Routes by which experts learn: why answers failed, what people propose, and the decisions of those who may change graphs."""
+"""Routes by which experts learn: why answers failed, what people propose, and the decisions of those who may
+change graphs.
+"""
 
 from __future__ import annotations
 
@@ -62,14 +64,28 @@ def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> 
         expert = office.expert(id)
         name = expert.graphs[0]
         asked = asked_by(office.tables, id, who.name, name)
-        found = gap_report(office.graphs.graph(name), asked, config=expert.search_config(), embedder=office.embedder)
-        told = {"gaps": found.gaps, "settings": found.misconfigured, "patterns": found.patterns, "regions": found.regions}
+        found = gap_report(
+            office.graphs.graph(name), asked, config=expert.search_config(), embedder=office.embedder
+        )
+        told = {
+            "gaps": found.gaps,
+            "settings": found.misconfigured,
+            "patterns": found.patterns,
+            "regions": found.regions,
+        }
         lists = {part: list(map(str, those)) for part, those in told.items()}
         return {"asked": found.asked, "failed": found.failed, "unexplained": len(found.unexplained), **lists}
 
-    @router.post("/conversations/{cid}/learn", response_model=list[ProposalShown], status_code=201, responses=documented(404, 422, 503))
+    @router.post(
+        "/conversations/{cid}/learn",
+        response_model=list[ProposalShown],
+        status_code=201,
+        responses=documented(404, 422, 503),
+    )
     def learn(who: _Who, id: _Id, cid: _Id) -> Any:
-        """Have the expert's model read what the caller said in a conversation; what would change the graph waits for approval."""
+        """Have the expert's model read what the caller said in a conversation; what would change the graph
+        waits for approval.
+        """
         if not faucet.take():  # it asks a model, as a chat does
             raise TooBusy
         try:
@@ -80,7 +96,11 @@ def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> 
     @router.get("/proposals", response_model=list[ProposalShown], responses=documented(403, 404))
     def list_proposals(who: _Admin, id: _Id) -> Any:
         """What waits for the graphs of an expert, first what most people said."""
-        return [shown_proposal(each, who.name) for name in office.expert(id).graphs for each in desk.ledger.queue(name)]
+        return [
+            shown_proposal(each, who.name)
+            for name in office.expert(id).graphs
+            for each in desk.ledger.queue(name)
+        ]
 
     @router.get("/decisions", response_model=list[DecisionShown], responses=documented(403, 404))
     def list_decisions(who: _Admin, id: _Id) -> Any:
@@ -88,12 +108,16 @@ def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> 
         made = [each for name in office.expert(id).graphs for each in desk.ledger.decided(name)]
         return [_decided(each) for each in sorted(made, key=lambda each: -each.number)]
 
-    @router.put("/proposals/{pid}/accepted", response_model=DecisionShown, responses=documented(403, 404, 422))
+    @router.put(
+        "/proposals/{pid}/accepted", response_model=DecisionShown, responses=documented(403, 404, 422)
+    )
     def accept(who: _Admin, id: _Id, pid: _Id) -> Any:
         """Let a proposal change its graph; the twelve rules are asked first."""
         return _decided(desk.reviewer(_graph(id, pid), who.name).accept(pid))
 
-    @router.put("/proposals/{pid}/rejected", response_model=DecisionShown, responses=documented(403, 404, 422))
+    @router.put(
+        "/proposals/{pid}/rejected", response_model=DecisionShown, responses=documented(403, 404, 422)
+    )
     def reject(who: _Admin, id: _Id, pid: _Id) -> Any:
         """Let a proposal count for nothing, also when it is said again."""
         return _decided(desk.reviewer(_graph(id, pid), who.name).reject(pid))
@@ -120,4 +144,10 @@ def shown_proposal(kept: KeptProposal, owner: str) -> dict[str, Any]:
 
 
 def _decided(verdict: ProposalVerdict) -> dict[str, Any]:
-    return {"number": verdict.number, "proposal": verdict.proposal, "action": verdict.action, "by": verdict.by, "undoes": verdict.undoes}
+    return {
+        "number": verdict.number,
+        "proposal": verdict.proposal,
+        "action": verdict.action,
+        "by": verdict.by,
+        "undoes": verdict.undoes,
+    }

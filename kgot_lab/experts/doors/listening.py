@@ -8,7 +8,8 @@ from kgot_lab.errors import BadInput
 
 
 def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket that listens; `shared` lets other processes that say so too listen there, and the system gives each some of what comes.
+    """A socket that listens; `shared` lets other processes that say so too listen there, and the system gives
+    each some of what comes.
 
     Raises BadInput where the port is taken, or a system cannot share one.
     """
@@ -23,6 +24,8 @@ def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.so
         opened.bind((host, port))
     except OSError as error:
         opened.close()
-        raise BadInput(f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port") from None
+        raise BadInput(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port"
+        ) from None
     opened.set_inheritable(True)
     return opened

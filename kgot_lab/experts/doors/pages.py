@@ -1,4 +1,6 @@
-"""The pages: files that hold nothing of anybody, need no build and ask no other server; what they show comes from the REST API."""
+"""The pages: files that hold nothing of anybody, need no build and ask no other server; what they show comes
+from the REST API.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from fastapi import APIRouter, Request, Response
 from kgot_lab.experts.keeping import NotThere
 
 _FOLDER = Path(__file__).parent / "pages"
-_DRAWING = Path(__file__).parents[2] / "viz" / "browser"  # as files: the room of live views stands above this one
+_DRAWING = (
+    Path(__file__).parents[2] / "viz" / "browser"
+)  # as files: the room of live views stands above this one
 _FIRST = "chat.html"
 _KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -23,7 +27,18 @@ _KINDS = {
 _PAGES = (
     *("chat.html", "expert.html", "node.html"),
     *("page.css", "chat.css", "graph.css", "icon.svg"),
-    *("api.js", "dom.js", "answer.js", "thought.js", "graph.js", "tabs.js", "talks.js", "chat.js", "expert.js", "node.js"),
+    *(
+        "api.js",
+        "dom.js",
+        "answer.js",
+        "thought.js",
+        "graph.js",
+        "tabs.js",
+        "talks.js",
+        "chat.js",
+        "expert.js",
+        "node.js",
+    ),
 )
 _FILES = {name: _FOLDER / name for name in _PAGES} | {"cytoscape.min.js": _DRAWING / "cytoscape.min.js"}
 
@@ -64,7 +79,10 @@ def pages_router() -> APIRouter:
 def _served(request: Request, name: str) -> Response:
     """A file, or that it is still the one which the browser has."""
     file = page_file(name)
-    headers = {"etag": file.tag, "cache-control": "no-cache"}  # kept, and asked about: another version of the package shows at once
+    headers = {
+        "etag": file.tag,
+        "cache-control": "no-cache",
+    }  # kept, and asked about: another version of the package shows at once
     known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
     if file.tag in known or "*" in known:
         return Response(status_code=304, headers=headers)

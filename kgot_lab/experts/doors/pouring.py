@@ -1,4 +1,6 @@
-"""Events of a chat, which a thread makes, given on to a client that may leave at any time: then the model stops."""
+"""Events of a chat, which a thread makes, given on to a client that may leave at any time: then the model
+stops.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed, SourceNode, SourcesTold, TokenTold
+from kgot_lab.experts.chat.happening import (
+    ChatDone,
+    ChatEvent,
+    ChatFailed,
+    SourceNode,
+    SourcesTold,
+    TokenTold,
+)
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.doors.refusing import TooBusy, TurnFailed
 from kgot_lab.experts.failing import failure_told
@@ -62,7 +71,9 @@ class Faucet:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def begin(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, Pour]:
-        """A question that is asked, and its answer as it begins; raises TooBusy where there is no place, and what asking raises."""
+        """A question that is asked, and its answer as it begins; raises TooBusy where there is no place, and
+        what asking raises.
+        """
         if not self.take():
             raise TooBusy
         try:
@@ -84,7 +95,9 @@ class Faucet:
 
 
 class Pour:
-    """Events that a thread makes and a client reads; when it leaves they are closed in their thread, which gives the place back."""
+    """Events that a thread makes and a client reads; when it leaves they are closed in their thread, which
+    gives the place back.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float):
         self._loop, self._seconds = loop, seconds
@@ -181,7 +194,11 @@ class PouredResponse(StreamingResponse):
     """A response of events; however it ends, the model stops."""
 
     def __init__(self, pour: Pour, content: AsyncIterator[str]):
-        super().__init__(content, media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        super().__init__(
+            content,
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
         self._pour = pour
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,6 @@
-"""How errors are told at the doors: a status, a word for programs, a sentence that says what to do; nothing of the inside."""
+"""How errors are told at the doors: a status, a word for programs, a sentence that says what to do; nothing
+of the inside.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from kgot_lab.errors import BadInput, LabError, LLMError, ModelMissing, NotInstalled, OutOfMemory, StoreUnavailable
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    LLMError,
+    ModelMissing,
+    NotInstalled,
+    OutOfMemory,
+    StoreUnavailable,
+)
 from kgot_lab.experts.doors.guard import error_body
 from kgot_lab.experts.doors.shapes import ApiErrorBody
 from kgot_lab.experts.doors.tokens import Tenant
@@ -55,7 +65,10 @@ class MarketAway(LabError):
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The errors of a route, as OpenAPI tells them."""
-    return {status: {"model": ApiErrorBody, "description": _SAID[status]} for status in sorted({*_ALWAYS, *statuses})}
+    return {
+        status: {"model": ApiErrorBody, "description": _SAID[status]}
+        for status in sorted({*_ALWAYS, *statuses})
+    }
 
 
 def tenant(request: Request) -> Tenant:
@@ -124,7 +137,13 @@ def _unfit(first: Mapping[str, Any]) -> str:
     return f"{where[:_LONGEST]}: {said}" if where else f"the body: {said}"
 
 
-def _told(request: Request, status: int, code: str, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    why = why.encode("utf-8", "replace").decode()  # it may repeat half of a surrogate pair, which no answer can hold
+def _told(
+    request: Request, status: int, code: str, why: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    why = why.encode(
+        "utf-8", "replace"
+    ).decode()  # it may repeat half of a surrogate pair, which no answer can hold
     more = {"retry-after": "5"} if status == 503 else {}
-    return JSONResponse(error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more})
+    return JSONResponse(
+        error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more}
+    )

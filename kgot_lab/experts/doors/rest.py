@@ -1,4 +1,6 @@
-"""The documented REST API: experts, chats with them as server-sent events, their conversations, and the methods on a graph directly."""
+"""The documented REST API: experts, chats with them as server-sent events, their conversations, and the
+methods on a graph directly.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,30 @@ _Who = Annotated[Tenant, Depends(tenant)]
 _Admin = Annotated[Tenant, Depends(may_change)]
 _ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert", examples=["expert_cook"])]
 _ConversationId = Annotated[str, Path(max_length=200, description="the id of a conversation")]
-_GraphName = Annotated[str, Path(max_length=100, description="the id of a graph of this server", examples=["cookbook"])]
-_NodeId = Annotated[str, Path(max_length=500, description="the id of a node", examples=["technique:prompt_caching"])]
+_GraphName = Annotated[
+    str, Path(max_length=100, description="the id of a graph of this server", examples=["cookbook"])
+]
+_NodeId = Annotated[
+    str, Path(max_length=500, description="the id of a node", examples=["technique:prompt_caching"])
+]
 _EXPERT: dict[str, Any] = {
     "name": "Python Expert",
     "description": "Answers questions on building applications on language models",
     "kg_db_id": "cookbook",
-    "persona": {"name": "Cook", "instructions": "You explain trade-offs.", "style": "professional", "greeting": "Ask me anything."},
-    "retrieval": {"methods": ["hybrid", "intent"], "alpha": 0.35, "beta": 0.4, "gamma": 0.15, "delta": 0.1, "limit": 10},
+    "persona": {
+        "name": "Cook",
+        "instructions": "You explain trade-offs.",
+        "style": "professional",
+        "greeting": "Ask me anything.",
+    },
+    "retrieval": {
+        "methods": ["hybrid", "intent"],
+        "alpha": 0.35,
+        "beta": 0.4,
+        "gamma": 0.15,
+        "delta": 0.1,
+        "limit": 10,
+    },
     "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}},
 }
 _Json = dict[str, Any]
@@ -62,42 +80,77 @@ def rest_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
 
 
 def _experts(router: APIRouter, office: ExpertOffice) -> None:
-    @router.get("/experts", response_model=list[shapes.ExpertShown], responses=documented(422) | shapes.PAGED, tags=["experts"])
+    @router.get(
+        "/experts",
+        response_model=list[shapes.ExpertShown],
+        responses=documented(422) | shapes.PAGED,
+        tags=["experts"],
+    )
     def list_experts(
         who: _Who,
         response: Response,
-        limit: Annotated[int | None, Query(ge=1, le=200, description="how many; without it, all there are")] = None,
-        after: Annotated[str | None, Query(max_length=200, description="the id of the last expert of the page before")] = None,
+        limit: Annotated[
+            int | None, Query(ge=1, le=200, description="how many; without it, all there are")
+        ] = None,
+        after: Annotated[
+            str | None, Query(max_length=200, description="the id of the last expert of the page before")
+        ] = None,
     ) -> Any:
-        """List experts, the oldest first, with how often the caller talked to each: all, or a page, with that of the next in `Link`."""
+        """List experts, the oldest first, with how often the caller talked to each: all, or a page, with that
+        of the next in `Link`.
+        """
         if limit is None and after is None:
             return office.experts(who.name)
         found, more = office.experts_page(who.name, limit or _PAGE, after)
         if more:
-            response.headers["link"] = f'</api/experts?limit={limit or _PAGE}&after={quote(str(found[-1]["id"]), safe="")}>; rel="next"'
+            response.headers["link"] = (
+                f'</api/experts?limit={limit or _PAGE}&after={quote(str(found[-1]["id"]), safe="")}>; rel="next"'
+            )
         return found
 
-    @router.post("/experts", response_model=shapes.ExpertMade, status_code=201, responses=documented(403, 422), tags=["experts"])
+    @router.post(
+        "/experts",
+        response_model=shapes.ExpertMade,
+        status_code=201,
+        responses=documented(403, 422),
+        tags=["experts"],
+    )
     def create_expert(who: _Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
         """Create an expert."""
         return _made(office.create(told))
 
-    @router.get("/experts/{id}", response_model=shapes.ExpertWhole, responses=documented(404), tags=["experts"])
+    @router.get(
+        "/experts/{id}", response_model=shapes.ExpertWhole, responses=documented(404), tags=["experts"]
+    )
     def get_expert(who: _Who, id: _ExpertId) -> Any:
         """An expert with all that is set of it."""
         return _whole(office.expert(id))
 
-    @router.put("/experts/{id}", response_model=shapes.ExpertWhole, responses=documented(403, 404, 422), tags=["experts"])
+    @router.put(
+        "/experts/{id}",
+        response_model=shapes.ExpertWhole,
+        responses=documented(403, 404, 422),
+        tags=["experts"],
+    )
     def update_expert(
-        who: _Admin, id: _ExpertId, change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])]
+        who: _Admin,
+        id: _ExpertId,
+        change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])],
     ) -> Any:
         """Change some fields: objects are merged, lists replaced, null takes a field back to what is usual."""
         return _whole(office.update(id, change))
 
-    @router.delete("/experts/{id}", response_model=shapes.ExpertDeleted, responses=documented(403, 404), tags=["experts"])
+    @router.delete(
+        "/experts/{id}", response_model=shapes.ExpertDeleted, responses=documented(403, 404), tags=["experts"]
+    )
     def delete_expert(who: _Admin, id: _ExpertId, delete_conversations: bool = False) -> Any:
-        """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is never used again."""
-        return {"deleted": True, "conversations_deleted": office.delete(id, conversations=delete_conversations)}
+        """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is
+        never used again.
+        """
+        return {
+            "deleted": True,
+            "conversations_deleted": office.delete(id, conversations=delete_conversations),
+        }
 
     @router.post(
         "/experts/{id}/duplicate",
@@ -120,7 +173,8 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         tags=["chat"],
     )
     async def chat(who: _Who, id: _ExpertId, asked: shapes.ChatAsked) -> Any:
-        """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources, token …, done.
+        """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources,
+        token …, done.
 
         In place of tokens, or after some, there may be an `error`. A false citation is marked in the text.
         """
@@ -129,26 +183,45 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         _, pour = await faucet.begin(partial(ask, id, who.name, asked.query))
         return PouredResponse(pour, _lines(pour, trace=asked.trace))
 
-    @router.get("/experts/{id}/conversations", response_model=shapes.ConversationsShown, responses=documented(404, 422), tags=["chat"])
+    @router.get(
+        "/experts/{id}/conversations",
+        response_model=shapes.ConversationsShown,
+        responses=documented(404, 422),
+        tags=["chat"],
+    )
     def list_conversations(
-        who: _Who, id: _ExpertId, limit: Annotated[int, Query(ge=1, le=200)] = 20, offset: Annotated[int, Query(ge=0, le=10**9)] = 0
+        who: _Who,
+        id: _ExpertId,
+        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Any:
-        """The caller's conversations with an expert, the last first; also with one that was deleted and left them."""
+        """The caller's conversations with an expert, the last first; also with one that was deleted and left
+        them.
+        """
         found, total = office.conversations(id, who.name, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
-    @router.get("/conversations", response_model=shapes.OwnedConversations, responses=documented(422), tags=["chat"])
+    @router.get(
+        "/conversations", response_model=shapes.OwnedConversations, responses=documented(422), tags=["chat"]
+    )
     def list_owned(
         who: _Who,
         gone: Annotated[bool, Query(description="only those with experts that were deleted")] = False,
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Any:
-        """The caller's conversations with all experts, the last first; each is read and deleted under the id of its expert."""
+        """The caller's conversations with all experts, the last first; each is read and deleted under the id
+        of its expert.
+        """
         found, total = office.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
-    @router.get("/experts/{id}/conversations/{cid}", response_model=shapes.ConversationWhole, responses=documented(404), tags=["chat"])
+    @router.get(
+        "/experts/{id}/conversations/{cid}",
+        response_model=shapes.ConversationWhole,
+        responses=documented(404),
+        tags=["chat"],
+    )
     def get_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
         """A conversation with all messages, and what each answer rests on."""
         conversation, messages = office.conversation(cid, id, who.name)
@@ -158,9 +231,19 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
             | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
             for each in messages
         ]
-        return {"id": conversation.id, "expert_id": id, "started_at": conversation.started_at, "messages": shown}
+        return {
+            "id": conversation.id,
+            "expert_id": id,
+            "started_at": conversation.started_at,
+            "messages": shown,
+        }
 
-    @router.delete("/experts/{id}/conversations/{cid}", response_model=shapes.ConversationDeleted, responses=documented(404), tags=["chat"])
+    @router.delete(
+        "/experts/{id}/conversations/{cid}",
+        response_model=shapes.ConversationDeleted,
+        responses=documented(404),
+        tags=["chat"],
+    )
     def delete_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
         office.remove_conversation(cid, id, who.name)
@@ -172,7 +255,9 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         responses=documented(404, 422),
         tags=["chat"],
     )
-    def put_opinion(who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent) -> Any:
+    def put_opinion(
+        who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
+    ) -> Any:
         """Say what you think of an answer: thumb 1 or -1."""
         office.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
@@ -207,7 +292,11 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
                 "node": _node(graph, each.id, properties=True),
                 "score": each.score,
                 "method": each.method,
-                "edge_annotations": [{"type": edge.type, "target": edge.target} for edge in found.edges if edge.source == each.id],
+                "edge_annotations": [
+                    {"type": edge.type, "target": edge.target}
+                    for edge in found.edges
+                    if edge.source == each.id
+                ],
                 "limitations": [one._asdict() for one in found.limitations.get(each.id, ())],
             }
             for each in found.nodes
@@ -222,7 +311,12 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
             "why": list(found.why),
         }
 
-    @router.post("/kgos/impact/{db_id}/{node_id:path}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
+    @router.post(
+        "/kgos/impact/{db_id}/{node_id:path}",
+        response_model=_Json,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
     def impact(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
         """What a change of a node reaches, by depth, with risks."""
         graph = _graph(office, db_id)
@@ -230,7 +324,11 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
         found = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
         by_depth: dict[str, list[_Json]] = {}
         for each in found.nodes:
-            told = {"node": {"id": each.id, "name": each.name}, "risk": each.risk, "distance_risk": each.distance_risk}
+            told = {
+                "node": {"id": each.id, "name": each.name},
+                "risk": each.risk,
+                "distance_risk": each.distance_risk,
+            }
             by_depth.setdefault(str(each.depth), []).append(told)
         return {
             "node_id": node_id,
@@ -240,13 +338,20 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
             "critical_path": list(found.critical_path),
         }
 
-    @router.post("/kgos/compose/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
+    @router.post(
+        "/kgos/compose/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"]
+    )
     def compose(who: _Who, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
         """A plan for a goal of several steps."""
         graph = _graph(office, db_id)
         return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
-    @router.post("/kgos/similar/{db_id}/{node_id:path}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
+    @router.post(
+        "/kgos/similar/{db_id}/{node_id:path}",
+        response_model=_Json,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
     def similar(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
         """Nodes whose neighbours, type and name are like those of a node."""
         graph = _graph(office, db_id)
@@ -263,16 +368,28 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
         ]
         return {"source_node": _node(graph, node_id), "similar": rows}
 
-    @router.get("/kgos/graphs/{db_id}", response_model=shapes.GraphShown, responses=documented(404, 422), tags=["graphs"])
+    @router.get(
+        "/kgos/graphs/{db_id}",
+        response_model=shapes.GraphShown,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
     def graph_size(who: _Who, db_id: _GraphName) -> Any:
         """How large a graph is, and which types of nodes it has most of, at most 12."""
         graph = _graph(office, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
 
-    @router.get("/kgos/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=documented(404, 422), tags=["graphs"])
+    @router.get(
+        "/kgos/node/{db_id}/{node_id:path}",
+        response_model=shapes.NodeSeen,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
     def node_seen(who: _Who, db_id: _GraphName, node_id: _NodeId) -> Any:
-        """A node with its properties, its limitations, and at most 40 neighbours, the best linked first, placed for a drawing."""
+        """A node with its properties, its limitations, and at most 40 neighbours, the best linked first,
+        placed for a drawing.
+        """
         graph = _graph(office, db_id)
         _there(graph, node_id)
         found = surroundings(graph, node_id)
@@ -283,13 +400,17 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
                 "properties": dict(found.properties),
                 "limitations": [each._asdict() for each in found.limitations],
                 "neighbours": [each._asdict() for each in found.neighbours],
-                "edges": [{"source": each.source, "type": each.type, "target": each.target} for each in found.edges],
+                "edges": [
+                    {"source": each.source, "type": each.type, "target": each.target} for each in found.edges
+                ],
                 "neighbours_in_all": found.neighbours_in_all,
                 "edges_in_all": found.edges_in_all,
             }
         )
 
-    @router.get("/kgos/dimensions", response_model=shapes.DimensionsShown, responses=documented(), tags=["graphs"])
+    @router.get(
+        "/kgos/dimensions", response_model=shapes.DimensionsShown, responses=documented(), tags=["graphs"]
+    )
     def list_dimensions(who: _Who) -> Any:
         """The 56 dimensions, and what the ends of each mean."""
         shown = [
@@ -334,9 +455,17 @@ def _node(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:
 
 def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
     names = {step.tool: step.name for step in plan.steps}
-    steps = [{"order": number, "tool": each.name, "action": each.action, "node_id": each.tool} for number, each in enumerate(plan.steps, 1)]
+    steps = [
+        {"order": number, "tool": each.name, "action": each.action, "node_id": each.tool}
+        for number, each in enumerate(plan.steps, 1)
+    ]
     edges = [
-        {"from": names.get(each.source, each.source), "to": names.get(each.target, each.target), "type": each.type, "validated": True}
+        {
+            "from": names.get(each.source, each.source),
+            "to": names.get(each.target, each.target),
+            "type": each.type,
+            "validated": True,
+        }
         for each in plan.edges
     ]
     told = {"goal": plan.goal, "steps": steps, "edges": edges, "prerequisites": list(plan.prerequisites)}

@@ -33,7 +33,9 @@ _ON_LOOPBACK = GuardRules()
 _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
-def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: LearningDesk | None = None) -> FastAPI:
+def expert_app(
+    office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: LearningDesk | None = None
+) -> FastAPI:
     """An ASGI application that serves the experts of an office behind the rules.
 
     Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
@@ -42,7 +44,9 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: Lea
     from mcp.server.transport_security import TransportSecuritySettings
 
     tools = expert_tools(office, _ASKING.get, faucet)
-    unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard looks at hosts and origins for all doors
+    unguarded = TransportSecuritySettings(
+        enable_dns_rebinding_protection=False
+    )  # the guard looks at hosts and origins for all doors
     mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
 
     @asynccontextmanager
@@ -84,7 +88,9 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: Lea
         await mcp(scope, receive, send)
 
     # only POST: a GET would open a stream that nothing is ever told on, since no session is kept
-    app.router.routes.append(Route("/mcp", _AtRoot(asked_by_tenant), methods=["POST"], include_in_schema=False))
+    app.router.routes.append(
+        Route("/mcp", _AtRoot(asked_by_tenant), methods=["POST"], include_in_schema=False)
+    )
     app.add_middleware(DoorGuard, rules=rules, tables=office.tables)
     return app
 

@@ -30,13 +30,28 @@ _Type = Annotated[str, Field(max_length=100), AfterValidator(_sound)]
 
 _STREAM_EVENT: dict[str, Any] = {  # as OpenAPI describes one of a stream
     "type": "object",
-    "properties": {"data": {"type": "string", "contentMediaType": "application/json", "description": "the event; `type` says which"}},
+    "properties": {
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "the event; `type` says which",
+        }
+    },
     "required": ["data"],
 }
-STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": _STREAM_EVENT}}}}
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": _STREAM_EVENT}}}
+}
 
 PAGED: dict[int | str, dict[str, Any]] = {
-    200: {"headers": {"Link": {"description": 'the next page, as <ADDRESS>; rel="next"; not on the last', "schema": {"type": "string"}}}}
+    200: {
+        "headers": {
+            "Link": {
+                "description": 'the next page, as <ADDRESS>; rel="next"; not on the last',
+                "schema": {"type": "string"},
+            }
+        }
+    }
 }
 
 
@@ -184,7 +199,10 @@ class OpinionTakenBack(BaseModel):
 class QueryConfig(_Sent):
     """How a graph is searched; as in an expert's retrieval."""
 
-    methods: Annotated[list[Literal["hybrid", "intent"]], Field(min_length=1, max_length=2)] = ["hybrid", "intent"]
+    methods: Annotated[list[Literal["hybrid", "intent"]], Field(min_length=1, max_length=2)] = [
+        "hybrid",
+        "intent",
+    ]
     alpha: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.35
     beta: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.40
     gamma: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.15

@@ -53,7 +53,9 @@ class TrialSent(BaseModel):
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     a: _Json = {}
     b: _Json
-    primary: Literal["thumbs", "citation use", "false citations", "seconds to first token", "intent accuracy"] = "thumbs"
+    primary: Literal[
+        "thumbs", "citation use", "false citations", "seconds to first token", "intent accuracy"
+    ] = "thumbs"
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     least: Annotated[int, Field(ge=2, le=1_000_000)] = 30
 
@@ -78,7 +80,13 @@ def sharing_router(office: ExpertOffice) -> APIRouter:
         """An expert as portable JSON, without its graphs, with a hash."""
         return exported(office.expert(id), office.graphs)
 
-    @router.post("/import", response_model=ImportedExpert, status_code=201, responses=documented(403, 422), tags=["sharing"])
+    @router.post(
+        "/import",
+        response_model=ImportedExpert,
+        status_code=201,
+        responses=documented(403, 422),
+        tags=["sharing"],
+    )
     def import_expert(who: _Admin, sent: Annotated[ImportSent, Body()]) -> Any:
         """Take an exported expert in, if it fits; what is lacking is told."""
         found = taken(sent.expert, office, graphs=sent.graphs)
@@ -90,24 +98,42 @@ def sharing_router(office: ExpertOffice) -> APIRouter:
         """What was measured of an expert, and what came of its answers so far."""
         return expert_scores(office, id)
 
-    @router.get("/experts/{id}/conversations/{cid}/spans", response_model=_Json, responses=documented(404), tags=["sharing"])
+    @router.get(
+        "/experts/{id}/conversations/{cid}/spans",
+        response_model=_Json,
+        responses=documented(404),
+        tags=["sharing"],
+    )
     def get_spans(who: _Who, id: _Id, cid: _Id) -> Any:
         """A conversation as OpenTelemetry spans (OTLP JSON), without words."""
         return genai_spans(office.expert(id), *office.conversation(cid, id, who.name))
 
-    @router.get("/experts/{id}/trials", response_model=list[TrialShown], responses=documented(404), tags=["trials"])
+    @router.get(
+        "/experts/{id}/trials", response_model=list[TrialShown], responses=documented(404), tags=["trials"]
+    )
     def list_trials(who: _Who, id: _Id) -> Any:
         """The trials of an expert, and what each shows so far."""
         office.expert(id)
         return [_shown(office, id, each) for each in office.tables.trials(id)]
 
-    @router.post("/experts/{id}/trials", response_model=TrialShown, status_code=201, responses=documented(403, 404, 422), tags=["trials"])
+    @router.post(
+        "/experts/{id}/trials",
+        response_model=TrialShown,
+        status_code=201,
+        responses=documented(403, 404, 422),
+        tags=["trials"],
+    )
     def start_trial(who: _Admin, id: _Id, sent: TrialSent) -> Any:
         """Begin a trial of two configurations on new and old conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
         return _shown(office, id, office.begin_trial(id, sent.a, sent.b, plan))
 
-    @router.delete("/experts/{id}/trials/{tid}", response_model=TrialShown, responses=documented(403, 404), tags=["trials"])
+    @router.delete(
+        "/experts/{id}/trials/{tid}",
+        response_model=TrialShown,
+        responses=documented(403, 404),
+        tags=["trials"],
+    )
     def end_trial(who: _Admin, id: _Id, tid: _Id) -> Any:
         """End a trial; what it showed stays."""
         verdict_on(office.tables, id, tid, office.tables.now())
@@ -120,11 +146,21 @@ def sharing_router(office: ExpertOffice) -> APIRouter:
 
 def _shown(office: ExpertOffice, expert: str, trial: KeptTrial) -> _Json:
     verdict = verdict_on(office.tables, expert, trial.id, office.tables.now())[1]
-    about = {"id": trial.id, "begun": trial.begun.isoformat(), "ended": trial.ended and trial.ended.isoformat()}
+    about = {
+        "id": trial.id,
+        "begun": trial.begun.isoformat(),
+        "ended": trial.ended and trial.ended.isoformat(),
+    }
     return about | (_verdict(verdict) if verdict else _NOTHING_YET)
 
 
-_NOTHING_YET: _Json = {"decision": "undecided", "declined": ["no answer is settled yet"], "costs": [], "correction": "", "comparisons": {}}
+_NOTHING_YET: _Json = {
+    "decision": "undecided",
+    "declined": ["no answer is settled yet"],
+    "costs": [],
+    "correction": "",
+    "comparisons": {},
+}
 
 
 def _verdict(verdict: TrialVerdict) -> _Json:
@@ -141,5 +177,9 @@ def _verdict(verdict: TrialVerdict) -> _Json:
         }
         for name, row in verdict.comparisons.items()
     }
-    told = {"decision": verdict.decision, "declined": [each.text for each in verdict.declined], "costs": list(verdict.costs)}
+    told = {
+        "decision": verdict.decision,
+        "declined": [each.text for each in verdict.declined],
+        "costs": list(verdict.costs),
+    }
     return told | {"correction": verdict.correction, "comparisons": rows}

@@ -22,7 +22,9 @@ _PREFIX = "kgx_"
 
 @dataclass(frozen=True)
 class Tenant:
-    """Who asks: the owner of conversations, and whether experts may be changed ("admin") or only talked to ("user")."""
+    """Who asks: the owner of conversations, and whether experts may be changed ("admin") or only talked to
+    ("user").
+    """
 
     name: str
     role: TenantRole
@@ -38,7 +40,9 @@ class HeldToken:
 
 
 def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> str:
-    """A token for a tenant, told this once: only its hash is kept. Raises BadInput for a name that can be none."""
+    """A token for a tenant, told this once: only its hash is kept. Raises BadInput for a name that can be
+    none.
+    """
     if not _TENANT.fullmatch(tenant):
         raise BadInput("a tenant's name is letters, digits and . _ @ -, at most 100")
     token = _PREFIX + secrets.token_urlsafe(32)
@@ -58,11 +62,15 @@ def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
 
 def held_tokens(tables: ExpertTables) -> tuple[HeldToken, ...]:
     """The tokens that hold, by tenant and age."""
-    return tuple(HeldToken(tenant, role, moment(made)) for tenant, role, made in tables.storage.rows(sql.HELD_TOKENS))
+    return tuple(
+        HeldToken(tenant, role, moment(made)) for tenant, role, made in tables.storage.rows(sql.HELD_TOKENS)
+    )
 
 
 def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:
-    """Whose token it is; None where it is nobody's. Each hash is compared whole, so that time tells nothing of a hash."""
+    """Whose token it is; None where it is nobody's. Each hash is compared whole, so that time tells nothing
+    of a hash.
+    """
     given, found = _hash(token), None
     for kept, tenant, role in tables.storage.rows(sql.TOKENS):
         if hmac.compare_digest(given, str(kept)):

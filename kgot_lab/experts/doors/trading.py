@@ -1,4 +1,6 @@
-"""Routes of the one marketplace that whoever runs the server named: what it offers, and taking an expert in. No request names a place."""
+"""Routes of the one marketplace that whoever runs the server named: what it offers, and taking an expert in.
+No request names a place.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +55,13 @@ def trading_router(office: ExpertOffice, market: Path | str) -> APIRouter:
         except LabError as error:
             raise _away(error) from None
 
-    @router.post("/import", response_model=ImportedExpert, status_code=201, responses=documented(403, 404, 422))
+    @router.post(
+        "/import", response_model=ImportedExpert, status_code=201, responses=documented(403, 404, 422)
+    )
     def import_from_market(who: _Admin, sent: Annotated[MarketImport, Body()]) -> Any:
-        """Take an expert of the marketplace in, if its hash is that of the index and it fits; what is lacking is told."""
+        """Take an expert of the marketplace in, if its hash is that of the index and it fits; what is lacking
+        is told.
+        """
         try:
             told = fetched_expert(market, sent.name, timeout=_SECONDS)
         except UnknownName:
@@ -70,6 +76,8 @@ def trading_router(office: ExpertOffice, market: Path | str) -> APIRouter:
 
 
 def _away(error: LabError) -> MarketAway:
-    """What is told of a marketplace that fails: that a file was changed, or else nothing that says where it lies."""
+    """What is told of a marketplace that fails: that a file was changed, or else nothing that says where it
+    lies.
+    """
     log.warning("the marketplace: %s: %s", type(error).__name__, reason_logged(error))
     return MarketAway(HASH_MISMATCH if str(error) == HASH_MISMATCH else _AWAY)

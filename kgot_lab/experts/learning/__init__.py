@@ -1,1 +1,3 @@
-"""What an expert may learn from its conversations: gaps, proposals that wait for a person, and dimensions that people contradict."""
+"""What an expert may learn from its conversations: gaps, proposals that wait for a person, and dimensions
+that people contradict.
+"""

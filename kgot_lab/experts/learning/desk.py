@@ -1,4 +1,6 @@
-"""Where it is decided what experts learn: graphs as they were read, with all that was accepted; nothing is written into their files."""
+"""Where it is decided what experts learn: graphs as they were read, with all that was accepted; nothing is
+written into their files.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ _MOST_MESSAGES = 20  # of a conversation that are read at once, the last ones
 
 @dataclass
 class LearningDesk:
-    """The ledger of proposals, and the graphs of an office with what was accepted: the office reads them through this from now on.
+    """The ledger of proposals, and the graphs of an office with what was accepted: the office reads them
+    through this from now on.
 
     What another process accepted counts at the next question.
     """
@@ -36,11 +39,16 @@ class LearningDesk:
         self.office.forgetting = self.ledger.forget
 
     def learnt(self, name: str, base: PropertyGraph) -> PropertyGraph:
-        """A graph with all that was accepted for it; where its file was changed since, with what still fits it, and the log says so."""
+        """A graph with all that was accepted for it; where its file was changed since, with what still fits
+        it, and the log says so.
+        """
         decided = self.ledger.decided(name, most=1)
         if not decided:
             return base
-        last = (decided[0].number, decided[0].settled)  # one that is not settled has not reached the graph yet
+        last = (
+            decided[0].number,
+            decided[0].settled,
+        )  # one that is not settled has not reached the graph yet
         with self._lock:
             kept = self._learnt.get(name)
             if kept is None or kept[:2] != (base.digest, last):
@@ -52,11 +60,17 @@ class LearningDesk:
     def _with_decisions(self, name: str, base: PropertyGraph) -> PropertyGraph:
         try:
             return held_graph(self.ledger, name, base).graph()
-        except BadInput:  # whoever changed the file knows of no decision, and nobody may be kept from asking by that
+        except (
+            BadInput
+        ):  # whoever changed the file knows of no decision, and nobody may be kept from asking by that
             found, misfits = graph_as_far(self.ledger, name, base)
         if misfits:
             numbers = ", ".join(map(str, misfits))
-            log.warning("the graph %s was changed since it was decided on; passed over, as they fit no more: decisions %s", name, numbers)
+            log.warning(
+                "the graph %s was changed since it was decided on; passed over, as they fit no more: decisions %s",
+                name,
+                numbers,
+            )
         return found
 
     def reviewer(self, graph: str, by: str) -> GraphReviewer:
@@ -64,7 +78,8 @@ class LearningDesk:
         return GraphReviewer(self.ledger, _OfLedger(self.office.graphs, graph), graph, by)
 
     def learn(self, expert: str, conversation: str, owner: str) -> tuple[KeptProposal, ...]:
-        """Queue what somebody proposes in their own conversation for the first graph of an expert, read by its model.
+        """Queue what somebody proposes in their own conversation for the first graph of an expert, read by
+        its model.
 
         Raises NotThere, BadInput and LLMError.
         """

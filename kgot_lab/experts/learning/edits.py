@@ -1,4 +1,6 @@
-"""Edits of a graph that somebody proposes, as values that can be kept, and what they would make of a graph, checked as by hand."""
+"""Edits of a graph that somebody proposes, as values that can be kept, and what they would make of a graph,
+checked as by hand.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.schemas.check import Fault
 from kgot_lab.types import Diff, Edge, Json, Node
 
-_NO_PROPERTIES = ("id", "type", MADE_BY_HAND)  # the editor takes the second for another type, and writes the third itself
+_NO_PROPERTIES = (
+    "id",
+    "type",
+    MADE_BY_HAND,
+)  # the editor takes the second for another type, and writes the third itself
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,9 @@ class EdgeToRemove:
 
 @dataclass(frozen=True)
 class PropertyToChange:
-    """Another value of a property; `before` is the one that it had when this was proposed, None where it had none."""
+    """Another value of a property; `before` is the one that it had when this was proposed, None where it had
+    none.
+    """
 
     id: str
     name: str
@@ -74,7 +82,9 @@ class PropertyToChange:
 
 
 GraphEdit = NodeToAdd | EdgeToAdd | EdgeToRemove | PropertyToChange
-_KINDS: Mapping[str, type[GraphEdit]] = {each.__name__: each for each in (NodeToAdd, EdgeToAdd, EdgeToRemove, PropertyToChange)}
+_KINDS: Mapping[str, type[GraphEdit]] = {
+    each.__name__: each for each in (NodeToAdd, EdgeToAdd, EdgeToRemove, PropertyToChange)
+}
 
 
 @dataclass(frozen=True)
@@ -107,23 +117,30 @@ class GraphProposal:
         told = json.loads(text)
         edits = ({name: value for name, value in each.items() if name != "edit"} for each in told["edits"])
         kinds = (_KINDS[each["edit"]] for each in told["edits"])
-        return GraphProposal(told["graph"], tuple(kind(**edit) for kind, edit in zip(kinds, edits, strict=True)))
+        return GraphProposal(
+            told["graph"], tuple(kind(**edit) for kind, edit in zip(kinds, edits, strict=True))
+        )
 
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """What some edits would make of a graph: the change, the graph after it, and what it would break that is no error."""
+    """What some edits would make of a graph: the change, the graph after it, and what it would break that is
+    no error.
+    """
 
     diff: Diff
     after: PropertyGraph
     broken: tuple[Fault, ...]
 
 
-def planned_change(graph: PropertyGraph, edits: Sequence[GraphEdit], *, by: str, now: Callable[[], datetime] = utc_now) -> PlannedChange:
-    """What some edits would make of a graph, as the Editor makes them one after another, marked as made by hand; nothing is written.
+def planned_change(
+    graph: PropertyGraph, edits: Sequence[GraphEdit], *, by: str, now: Callable[[], datetime] = utc_now
+) -> PlannedChange:
+    """What some edits would make of a graph, as the Editor makes them one after another, marked as made by
+    hand; nothing is written.
 
-    Raises BadInput for what a rule forbids, for what is there already, and where a property has another value than when the change was
-    proposed; UnknownName for a node or an edge that is not there.
+    Raises BadInput for what a rule forbids, for what is there already, and where a property has another value
+    than when the change was proposed; UnknownName for a node or an edge that is not there.
     """
     editor = Editor(graph, by=by, now=now)
     broken: set[Fault] = set()
@@ -136,7 +153,9 @@ def planned_change(graph: PropertyGraph, edits: Sequence[GraphEdit], *, by: str,
 def _made(editor: Editor, edit: GraphEdit) -> Any:
     match edit:
         case NodeToAdd(id, type, name, description):
-            return editor.add_node(id, type, name=name, **({"description": description} if description else {}))
+            return editor.add_node(
+                id, type, name=name, **({"description": description} if description else {})
+            )
         case EdgeToAdd(source, type, target):
             return editor.add_edge(source, type, target)
         case EdgeToRemove(source, type, target):

@@ -1,4 +1,6 @@
-"""What a message says that would change a graph, read by a model; of its reply counts what stands in the message word for word."""
+"""What a message says that would change a graph, read by a model; of its reply counts what stands in the
+message word for word.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import slug
-from kgot_lab.experts.learning.edits import EdgeToAdd, EdgeToRemove, GraphEdit, GraphProposal, NodeToAdd, PropertyToChange
+from kgot_lab.experts.learning.edits import (
+    EdgeToAdd,
+    EdgeToRemove,
+    GraphEdit,
+    GraphProposal,
+    NodeToAdd,
+    PropertyToChange,
+)
 from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
 from kgot_lab.experts.learning.naming import named_node
 from kgot_lab.experts.learning.noting import MOST_OF_MESSAGE, ChangeNoted, ChangesNoted, changes_prompt
@@ -36,17 +45,21 @@ class _NotTaken(Exception):
 
 
 def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:
-    """The proposals that a message makes for a graph, by its name among others, read by one call of a model. Raises LLMError.
+    """The proposals that a message makes for a graph, by its name among others, read by one call of a model.
+    Raises LLMError.
 
-    A phrase counts only if it stands in the message word for word, a relation and a type only if the graph has them. A new node and its
-    edges are one proposal. What the model makes of the message is proposed and no more: nothing it writes is carried out.
+    A phrase counts only if it stands in the message word for word, a relation and a type only if the graph
+    has them. A new node and its edges are one proposal. What the model makes of the message is proposed and
+    no more: nothing it writes is carried out.
     """
     noted = structured(llm, changes_prompt(message, graph), ChangesNoted).changes
     reader = _Reader(graph, shorten(message, MOST_OF_MESSAGE))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     single: list[tuple[GraphEdit, str]] = []
-    for each in sorted(noted, key=lambda one: one.kind != "node"):  # so that edges find the nodes that are new with them
+    for each in sorted(
+        noted, key=lambda one: one.kind != "node"
+    ):  # so that edges find the nodes that are new with them
         try:
             edit = reader.edit(each)
         except _NotTaken as why:
@@ -54,13 +67,18 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
             continue
         if isinstance(edit, NodeToAdd):
             nodes[edit.id] = [edit], [each.quote]
-        elif isinstance(edit, EdgeToAdd) and (new := next((end for end in (edit.source, edit.target) if end in nodes), "")):
+        elif isinstance(edit, EdgeToAdd) and (
+            new := next((end for end in (edit.source, edit.target) if end in nodes), "")
+        ):
             edits, quotes = nodes[new]
             edits.append(edit)
             quotes += [each.quote] * (each.quote not in quotes)
         else:
             single.append((edit, each.quote))
-    made = [(GraphProposal(name, tuple(dict.fromkeys(edits))), " … ".join(quotes)) for edits, quotes in nodes.values()]
+    made = [
+        (GraphProposal(name, tuple(dict.fromkeys(edits))), " … ".join(quotes))
+        for edits, quotes in nodes.values()
+    ]
     made += [(GraphProposal(name, (edit,)), quote) for edit, quote in dict(single).items()]
     return ExtractedChanges(tuple(made), tuple(refused))
 
@@ -68,7 +86,8 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
 def learn_from_message(
     ledger: ProposalLedger, llm: LLM, graph: PropertyGraph, *, name: str, text: str, said: ProposalSaid
 ) -> tuple[KeptProposal, ...]:
-    """Queue what a message proposes for a graph; `said` tells message, conversation and person. Raises LLMError and BadInput.
+    """Queue what a message proposes for a graph; `said` tells message, conversation and person. Raises
+    LLMError and BadInput.
 
     Every proposal waits: neither the message nor the model's reply can accept one.
     """
@@ -77,9 +96,15 @@ def learn_from_message(
 
 
 def spelled_there(phrase: str, text: str) -> str:
-    """A phrase as a text spells it, where it stands there word for word and sign for sign but for capitals and spaces; else ""."""
+    """A phrase as a text spells it, where it stands there word for word and sign for sign but for capitals
+    and spaces; else "".
+    """
     words = phrase.split()
-    found = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE) if words and stands_in(phrase, text) else None
+    found = (
+        re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
+        if words and stands_in(phrase, text)
+        else None
+    )
     return found[0] if found else ""
 
 
@@ -125,7 +150,9 @@ class _Reader:
         source, target = self._end(noted.subject), self._end(noted.object)
         if source == target:
             raise _NotTaken("both ends are the same")
-        there = source in self.graph and any(each.target == target for each in self.graph.neighbours(source, "out", (noted.relation,)))
+        there = source in self.graph and any(
+            each.target == target for each in self.graph.neighbours(source, "out", (noted.relation,))
+        )
         if there != (noted.kind == "no edge"):
             raise _NotTaken("it is in the graph already" if there else "there is no such edge")
         return (EdgeToRemove if there else EdgeToAdd)(source, noted.relation, target)
@@ -146,18 +173,26 @@ class _Reader:
             raise _NotTaken(str(error)) from None
 
     def _end(self, name: str) -> str:
-        ids = named_node(self.graph, name) or tuple(filter(None, [self.new.get(" ".join(name.split()).casefold(), "")]))
+        ids = named_node(self.graph, name) or tuple(
+            filter(None, [self.new.get(" ".join(name.split()).casefold(), "")])
+        )
         if len(ids) != 1:
             raise _NotTaken(f"{len(ids) or 'no'} nodes are called {name[:60]!r}")
         return ids[0]
 
 
 def _read_values(noted: ChangeNoted, before: Json) -> Iterator[Json]:
-    """The value of a property that the quotation says, where such a property may have it: a dimension, a description, a number, a text."""
+    """The value of a property that the quotation says, where such a property may have it: a dimension, a
+    description, a number, a text.
+    """
     number = isinstance(before, int | float) and not isinstance(before, bool)
     if noted.property in BY_NAME or number:
         said = [float(each) for each in _NUMBER.findall(noted.quote)]
-        yield from (each for each in said if _same(noted.value, each) and (noted.property not in BY_NAME or 0 <= each <= 1))
+        yield from (
+            each
+            for each in said
+            if _same(noted.value, each) and (noted.property not in BY_NAME or 0 <= each <= 1)
+        )
     elif noted.property == "description" or isinstance(before, str):
         text = " ".join(spelled_there(noted.value, noted.quote).split())
         if text and text.isprintable():

@@ -24,7 +24,9 @@ _DOES_NOT_KNOW = re.compile(
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question and what came of it: the nodes of one graph that were told and cited, best first, false citations, and a thumb or None."""
+    """A question and what came of it: the nodes of one graph that were told and cited, best first, false
+    citations, and a thumb or None.
+    """
 
     message: str  # the id of the answer
     question: str
@@ -49,28 +51,43 @@ def admits_not_knowing(answer: str) -> bool:
     return _DOES_NOT_KNOW.search(answer) is not None
 
 
-def asked_questions(messages: Sequence[ChatMessage], thumbs: Mapping[str, int], graph: str) -> tuple[AskedQuestion, ...]:
-    """The questions of a conversation with what came of them, as one graph of the expert has it; `thumbs` are by the id of the answer.
+def asked_questions(
+    messages: Sequence[ChatMessage], thumbs: Mapping[str, int], graph: str
+) -> tuple[AskedQuestion, ...]:
+    """The questions of a conversation with what came of them, as one graph of the expert has it; `thumbs` are
+    by the id of the answer.
 
     An answer that was stopped, or that a model failed to give, says nothing of the graph and is left out.
     """
     found = []
     for before, answer in pairwise(messages):
         about = answer.metadata
-        if (before.role, answer.role) != ("user", "assistant") or about.get("failed") or about.get("stopped") or "trace" not in about:
+        if (
+            (before.role, answer.role) != ("user", "assistant")
+            or about.get("failed")
+            or about.get("stopped")
+            or "trace" not in about
+        ):
             continue
         nodes = [each["id"] for each in about["trace"]["nodes"] if each["told"] and each["graph"] == graph]
         cited = tuple(each["id"] for each in about.get("citations", ()) if each["graph"] == graph)
         false = tuple(about.get("false_citations", ()))
         thumb, intent = thumbs.get(answer.id), str(about.get("intent") or "")
-        found.append(AskedQuestion(answer.id, before.content, answer.content, tuple(nodes), cited, false, thumb, intent))
+        found.append(
+            AskedQuestion(
+                answer.id, before.content, answer.content, tuple(nodes), cited, false, thumb, intent
+            )
+        )
     return tuple(found)
 
 
-def asked_by(tables: ExpertTables, expert: str, owner: str, graph: str, *, most: int = 200) -> tuple[AskedQuestion, ...]:
+def asked_by(
+    tables: ExpertTables, expert: str, owner: str, graph: str, *, most: int = 200
+) -> tuple[AskedQuestion, ...]:
     """The questions of somebody to an expert, of at most so many conversations, the last first.
 
-    What several people asked is the sum of these; whoever joins them shows the words of one to whoever reads the report.
+    What several people asked is the sum of these; whoever joins them shows the words of one to whoever reads
+    the report.
     """
     thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
     talks, _ = tables.conversations(expert, owner, limit=most)

@@ -1,4 +1,6 @@
-"""Why answers failed: a graph that lacks something, a search that is set so that it does not find it, and what failed questions share."""
+"""Why answers failed: a graph that lacks something, a search that is set so that it does not find it, and
+what failed questions share.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _FIRST = 3  # nodes of the usual search that are looked at
 
 @dataclass(frozen=True)
 class KnowledgeGap:
-    """A failed question for which the graph holds nothing better than what was told; `match` is that of the best node, from 0 to 1."""
+    """A failed question for which the graph holds nothing better than what was told; `match` is that of the
+    best node, from 0 to 1.
+    """
 
     asked: AskedQuestion
     match: float
@@ -37,9 +41,11 @@ class KnowledgeGap:
 
 @dataclass(frozen=True)
 class Misconfiguration:
-    """A failed question whose answer may be a node of the graph that was not told, and which setting keeps that out.
+    """A failed question whose answer may be a node of the graph that was not told, and which setting keeps
+    that out.
 
-    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where none of them is at fault.
+    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where none of them is at
+    fault.
     """
 
     asked: AskedQuestion
@@ -55,9 +61,11 @@ class Misconfiguration:
 
 @dataclass(frozen=True)
 class GapReport:
-    """What is to be learnt from failed answers; `unexplained` are failures of the model, whose answer cites what is not there.
+    """What is to be learnt from failed answers; `unexplained` are failures of the model, whose answer cites
+    what is not there.
 
-    While a setting is at fault most failures are put down to it, also of questions that the graph cannot answer: mend it and ask again.
+    While a setting is at fault most failures are put down to it, also of questions that the graph cannot
+    answer: mend it and ask again.
     """
 
     asked: int
@@ -71,12 +79,15 @@ class GapReport:
     def __str__(self) -> str:
         head = f"{self.failed} of {counted(self.asked, 'answer')} failed: {counted(len(self.gaps), 'gap')}, "
         head += f"{len(self.misconfigured)} by settings, {len(self.unexplained)} unexplained"
-        return "\n".join([head, *map(str, self.patterns), *map(str, self.misconfigured), *map(str, self.regions)])
+        return "\n".join(
+            [head, *map(str, self.patterns), *map(str, self.misconfigured), *map(str, self.regions)]
+        )
 
 
 @dataclass(frozen=True)
 class GapSettings:
-    """When a node matches clearly better: by at least `margin` more than all that was told, and at least `least`.
+    """When a node matches clearly better: by at least `margin` more than all that was told, and at least
+    `least`.
 
     Defaults are for cosines of MiniLM, set on the tuning half of the queries of the bundled graph.
     """
@@ -98,12 +109,14 @@ def gap_report(
     settings: GapSettings | None = None,
     matches: NodeMatches | None = None,
 ) -> GapReport:
-    """Why the failed of some questions failed, and what to add to the graph; `config` is how the expert searches.
+    """Why the failed of some questions failed, and what to add to the graph; `config` is how the expert
+    searches.
 
-    A failed question is one of a misconfiguration where another setting, the usual one, puts a node among its first three that was not
-    told and is the first or matches as well as what was told; or where any node matches clearly better than what was told. Else it is
-    unexplained where its citations alone were false, and a gap where they were not. A gap proposes a node next to what was told; gaps
-    that share ends or words are one. Patterns are told of all failed questions.
+    A failed question is one of a misconfiguration where another setting, the usual one, puts a node among its
+    first three that was not told and is the first or matches as well as what was told; or where any node
+    matches clearly better than what was told. Else it is unexplained where its citations alone were false,
+    and a gap where they were not. A gap proposes a node next to what was told; gaps that share ends or words
+    are one. Patterns are told of all failed questions.
     """
     settings, config = settings or GapSettings(), config or _USUAL
     matches = matches or NodeMatches(graph, embedder)
@@ -117,7 +130,9 @@ def gap_report(
         if not setting and float(strengths[best]) >= max(settings.least, told + settings.margin):
             setting, node = "ranking", graph.ids[best]
         if setting:
-            misconfigured.append(Misconfiguration(each, setting, node, float(strengths[graph.row(node)]), told))
+            misconfigured.append(
+                Misconfiguration(each, setting, node, float(strengths[graph.row(node)]), told)
+            )
         elif each.failures == ("false citations",):
             unexplained.append(each)
         else:
@@ -142,7 +157,9 @@ def _kept_out(
     strengths: NDArray[np.float64],
     told_match: float,
 ) -> tuple[str, str]:
-    """The first setting whose usual value would have told a node that may be the answer, and the node; two empty texts where none would."""
+    """The first setting whose usual value would have told a node that may be the answer, and the node; two
+    empty texts where none would.
+    """
     told = frozenset(asked.told)
     for name, other in _variants(config):
         nodes = intent_search(graph, asked.question, config=other, embedder=embedder).nodes[:_FIRST]

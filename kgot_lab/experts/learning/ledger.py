@@ -1,4 +1,5 @@
-"""The ledger of proposals: what people said that would change a graph, what waits, and who decided what and when.
+"""The ledger of proposals: what people said that would change a graph, what waits, and who decided what and
+when.
 
 Nothing in it changes a graph: that is done by a reviewer, and by nothing that stands in a message.
 """
@@ -52,7 +53,9 @@ class KeptProposal:
 
 @dataclass(frozen=True)
 class ProposalVerdict:
-    """A decision, "accept", "reject" or "undo": its number, by whom and when, and for a change of the graph the digests around it."""
+    """A decision, "accept", "reject" or "undo": its number, by whom and when, and for a change of the graph
+    the digests around it.
+    """
 
     number: int
     proposal: str
@@ -78,20 +81,30 @@ class ProposalLedger:
     def close(self) -> None:
         self.storage.close()
 
-    # --- what was said ------------------------------------------------------------------------------------------------
+    # --- what was said
+    # ------------------------------------------------------------------------------------------------
 
     def propose(self, proposal: GraphProposal, said: ProposalSaid) -> KeptProposal:
-        """Queue a proposal; one that is there keeps its standing, with who says it too. Raises BadInput where somebody has too many."""
+        """Queue a proposal; one that is there keeps its standing, with who says it too. Raises BadInput where
+        somebody has too many.
+        """
         who, quote = plain_text(said.said_by, "who says it (said_by)"), plain_text(said.quote, "the quote")
         with self.storage.changing():
             at = instant(self.now(), "now")
             if not self.storage.rows(sql.PROPOSAL, {"id": proposal.id}):
                 ((waiting,),) = self.storage.rows(sql.WAITING_OF_PERSON, {"said_by": who})
                 if waiting >= MOST_WAITING:
-                    raise BadInput(f"{MOST_WAITING} proposals of one person wait already: decide on some of them first")
+                    raise BadInput(
+                        f"{MOST_WAITING} proposals of one person wait already: decide on some of them first"
+                    )
                 told = {"id": proposal.id, "graph": proposal.graph, "body": proposal.to_text(), "at": at}
                 self.storage.rows(sql.ADD_PROPOSAL, told)
-            where = {"message": said.message, "conversation": said.conversation, "said_by": who, "quote": quote}
+            where = {
+                "message": said.message,
+                "conversation": said.conversation,
+                "said_by": who,
+                "quote": quote,
+            }
             self.storage.rows(sql.ADD_SAYING, {"id": proposal.id, **where, "at": at})
             return self.proposal(proposal.id)
 
@@ -110,7 +123,9 @@ class ProposalLedger:
         return tuple(sorted(kept, key=lambda each: -each.people))
 
     def forget(self, conversation: str) -> int:
-        """Remove the words of a conversation, and what waits that nobody else said and nobody decided on; how many proposals went."""
+        """Remove the words of a conversation, and what waits that nobody else said and nobody decided on; how
+        many proposals went.
+        """
         with self.storage.changing():
             ids = [row[0] for row in self.storage.rows(sql.SAID_IN, {"conversation": conversation})]
             self.storage.rows(sql.REMOVE_SAYINGS, {"conversation": conversation})
@@ -122,10 +137,13 @@ class ProposalLedger:
     def _kept(self, row: ClaimRow) -> KeptProposal:
         id, body, standing, at = row
         rows = self.storage.rows(sql.SAYINGS, {"id": id})
-        said = (ProposalSaid(message, talk, who, quote, moment(when)) for message, talk, who, quote, when in rows)
+        said = (
+            ProposalSaid(message, talk, who, quote, moment(when)) for message, talk, who, quote, when in rows
+        )
         return KeptProposal(GraphProposal.of_text(body), standing, moment(at), tuple(said))
 
-    # --- what was decided ---------------------------------------------------------------------------------------------
+    # --- what was decided
+    # ---------------------------------------------------------------------------------------------
 
     def decided(self, graph: str, most: int = 20) -> tuple[ProposalVerdict, ...]:
         """The last decisions on a graph, at most so many, the latest first."""
@@ -148,16 +166,36 @@ class ProposalLedger:
         return tuple(map(_verdict, self.storage.rows(sql.UNSETTLED, {"graph": graph})))
 
     def note(
-        self, action: str, id: str, by: str, change: PlannedChange | None = None, *, before: str = "", undoes: int | None = None
+        self,
+        action: str,
+        id: str,
+        by: str,
+        change: PlannedChange | None = None,
+        *,
+        before: str = "",
+        undoes: int | None = None,
     ) -> ProposalVerdict:
-        """Note a decision: with a change as one that has yet to reach the graph, else as settled. Called within `storage.changing()`."""
+        """Note a decision: with a change as one that has yet to reach the graph, else as settled. Called
+        within `storage.changing()`.
+        """
         standings = {"accept": "accepted", "reject": "rejected", "undo": "queued"}
         if action not in standings:
             raise UnknownName("decision", action, standings)
         ((last,),) = self.storage.rows(sql.LAST_VERDICT)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
-        told = {"number": int(last) + 1, "proposal": id, "action": action, "who": plain_text(by, "who decides (by)"), "undoes": undoes}
-        told |= {"at": instant(self.now(), "now"), "diff": diff_as_text(diff), "before": before, "after": after}
+        told = {
+            "number": int(last) + 1,
+            "proposal": id,
+            "action": action,
+            "who": plain_text(by, "who decides (by)"),
+            "undoes": undoes,
+        }
+        told |= {
+            "at": instant(self.now(), "now"),
+            "diff": diff_as_text(diff),
+            "before": before,
+            "after": after,
+        }
         self.storage.rows(sql.ADD_VERDICT, {**told, "settled": int(change is None)})
         self.storage.rows(sql.STAND, {"id": id, "standing": standings[action]})
         return self.verdict(int(last) + 1)
@@ -184,4 +222,6 @@ def _verdict(row: ClaimRow) -> ProposalVerdict:
     number, proposal, action, by, at, undoes, diff, before, after, settled = row
     read = diff_from_json(json.loads(diff))
     undone = None if undoes is None else int(undoes)
-    return ProposalVerdict(int(number), proposal, action, by, moment(at), undone, read, before, after, bool(settled))
+    return ProposalVerdict(
+        int(number), proposal, action, by, moment(at), undone, read, before, after, bool(settled)
+    )

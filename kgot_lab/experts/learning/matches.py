@@ -1,4 +1,6 @@
-"""How well each node of a graph matches a question: by meaning where there is an embedder, else by the words they share."""
+"""How well each node of a graph matches a question: by meaning where there is an embedder, else by the words
+they share.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ from kgot_lab.text.words import searched_words
 class NodeMatches:
     """The nodes of a graph as questions are matched with them; a match is from 0 to 1.
 
-    By meaning it is the cosine of the node's text with the question, at least 0. By words it is the share of the question's words that the
-    node holds, each word w weighing log(1 + (n - n_w + .5) / (n_w + .5)) as in BM25, where n_w of n nodes hold it.
+    By meaning it is the cosine of the node's text with the question, at least 0. By words it is the share of
+    the question's words that the node holds, each word w weighing log(1 + (n - n_w + .5) / (n_w + .5)) as in
+    BM25, where n_w of n nodes hold it.
     """
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None) -> None:
@@ -40,4 +43,6 @@ class NodeMatches:
 
     def unknown(self, question: str) -> tuple[str, ...]:
         """The words of a question that no node holds, in their order."""
-        return tuple(dict.fromkeys(word for word in searched_words(question) if stem(word) not in self._index.of_stem))
+        return tuple(
+            dict.fromkeys(word for word in searched_words(question) if stem(word) not in self._index.of_stem)
+        )

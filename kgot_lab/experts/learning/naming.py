@@ -17,7 +17,9 @@ def named_node(graph: PropertyGraph, name: str) -> tuple[str, ...]:
 
 
 def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
-    """The rows of the nodes whose whole name stands in a text, in the order of the text; of names within names the longest."""
+    """The rows of the nodes whose whole name stands in a text, in the order of the text; of names within
+    names the longest.
+    """
     names, words = _names(graph), standing_words(text)
     longest = max((len(name) for name in names), default=0)
     found: dict[int, None] = {}

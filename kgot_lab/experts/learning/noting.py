@@ -49,4 +49,6 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
     asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, MOST_OF_MESSAGE), 'a message')}"
-    return Prompt((Message("system", _SYSTEM), Message("user", asked)), schema_of(ChangesNoted), max_tokens=_REPLY)
+    return Prompt(
+        (Message("system", _SYSTEM), Message("user", asked)), schema_of(ChangesNoted), max_tokens=_REPLY
+    )

@@ -1,4 +1,6 @@
-"""What failed questions have in common: an intent or a word whose questions fail more often than the others do."""
+"""What failed questions have in common: an intent or a word whose questions fail more often than the others
+do.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from kgot_lab.text.words import searched_words
 
 @dataclass(frozen=True)
 class FailurePattern:
-    """Questions of one kind that fail more often: an intent or a word, how many were asked and failed, and p, corrected for all kinds."""
+    """Questions of one kind that fail more often: an intent or a word, how many were asked and failed, and p,
+    corrected for all kinds.
+    """
 
     kind: str  # "intent" or "word"
     name: str
@@ -29,11 +33,15 @@ class FailurePattern:
         return f"{self.kind} {self.name}: {self.failed} of {self.asked} failed (p {self.p:.2g})"
 
 
-def failure_patterns(asked: Sequence[AskedQuestion], *, alpha: float = 0.05, least: int = 3) -> tuple[FailurePattern, ...]:
-    """The intents, and words of questions, of which at least `least` failed, and more than chance explains; the surest first.
+def failure_patterns(
+    asked: Sequence[AskedQuestion], *, alpha: float = 0.05, least: int = 3
+) -> tuple[FailurePattern, ...]:
+    """The intents, and words of questions, of which at least `least` failed, and more than chance explains;
+    the surest first.
 
-    Fisher's exact test, one-sided: the chance that of k questions so many are among the failed f of n, drawn without replacement, corrected
-    by Holm over every intent and word that at least `least` questions have. Raises BadInput.
+    Fisher's exact test, one-sided: the chance that of k questions so many are among the failed f of n, drawn
+    without replacement, corrected by Holm over every intent and word that at least `least` questions have.
+    Raises BadInput.
     """
     require_count(least, 1, "least")
     if not 0 < alpha < 1:
@@ -50,9 +58,18 @@ def failure_patterns(asked: Sequence[AskedQuestion], *, alpha: float = 0.05, lea
     tried = {kind: those for kind, those in sorted(of_kind.items()) if len(those) >= least}
     failed = sum(bool(each.failures) for each in asked)
     counts = {kind: sum(bool(each.failures) for each in those) for kind, those in tried.items()}
-    corrected = holm([drawn_tail(counts[kind], len(those), failed, len(asked)) for kind, those in tried.items()])
+    corrected = holm(
+        [drawn_tail(counts[kind], len(those), failed, len(asked)) for kind, those in tried.items()]
+    )
     found = [
-        FailurePattern(kind, spelled[name] if kind == "word" else name, len(those), counts[kind, name], p, _failed_ids(those))
+        FailurePattern(
+            kind,
+            spelled[name] if kind == "word" else name,
+            len(those),
+            counts[kind, name],
+            p,
+            _failed_ids(those),
+        )
         for ((kind, name), those), p in zip(tried.items(), corrected, strict=True)
         if p <= alpha and counts[kind, name] >= least
     ]
@@ -60,9 +77,14 @@ def failure_patterns(asked: Sequence[AskedQuestion], *, alpha: float = 0.05, lea
 
 
 def drawn_tail(least: int, drawn: int, marked: int, of: int) -> float:
-    """P(at least so many of the drawn are marked), drawn without replacement: the upper tail of the hypergeometric distribution."""
+    """P(at least so many of the drawn are marked), drawn without replacement: the upper tail of the
+    hypergeometric distribution.
+    """
     whole = comb(of, drawn)
-    return sum(comb(marked, k) * comb(of - marked, drawn - k) for k in range(least, min(drawn, marked) + 1)) / whole
+    return (
+        sum(comb(marked, k) * comb(of - marked, drawn - k) for k in range(least, min(drawn, marked) + 1))
+        / whole
+    )
 
 
 def _failed_ids(those: Sequence[AskedQuestion]) -> tuple[str, ...]:

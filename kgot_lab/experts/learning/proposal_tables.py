@@ -21,11 +21,15 @@ PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, PROPOSAL_TABLES, PROPOSAL_IND
 
 PROPOSAL = "SELECT id, body, standing, at FROM proposals WHERE id = :id"
 WAITING_PROPOSALS = "SELECT id, body, standing, at FROM proposals WHERE standing = 'queued' AND graph = :graph ORDER BY at, id"
-ADD_PROPOSAL = "INSERT INTO proposals (id, graph, body, standing, at) VALUES (:id, :graph, :body, 'queued', :at)"
+ADD_PROPOSAL = (
+    "INSERT INTO proposals (id, graph, body, standing, at) VALUES (:id, :graph, :body, 'queued', :at)"
+)
 STAND = "UPDATE proposals SET standing = :standing WHERE id = :id"
 REMOVE_PROPOSALS = "DELETE FROM proposals WHERE id = ANY(:ids)"
 
-SAYINGS = "SELECT message, conversation, said_by, quote, at FROM sayings WHERE proposal = :id ORDER BY at, message"
+SAYINGS = (
+    "SELECT message, conversation, said_by, quote, at FROM sayings WHERE proposal = :id ORDER BY at, message"
+)
 ADD_SAYING = """INSERT INTO sayings (proposal, message, conversation, said_by, quote, at)
   VALUES (:id, :message, :conversation, :said_by, :quote, :at) ON CONFLICT (proposal, message) DO NOTHING"""
 WAITING_OF_PERSON = """SELECT count(*) FROM proposals p WHERE p.standing = 'queued'

@@ -1,4 +1,6 @@
-"""Where a graph should grow: what a missing node would be joined with, over which edges, and of which type it might be."""
+"""Where a graph should grow: what a missing node would be joined with, over which edges, and of which type it
+might be.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _KEPT = "_learning_edges"
 
 @dataclass(frozen=True)
 class ProposedEdge:
-    """An edge that a new node should have: to or from a node that is there, of the type that is usual between such types."""
+    """An edge that a new node should have: to or from a node that is there, of the type that is usual between
+    such types.
+    """
 
     end: str
     type: str
@@ -33,9 +37,11 @@ class ProposedEdge:
 
 @dataclass(frozen=True)
 class ProposedRegion:
-    """A node that seems to be missing: words for its name, types it might have with their shares, edges, and the questions that miss it.
+    """A node that seems to be missing: words for its name, types it might have with their shares, edges, and
+    the questions that miss it.
 
-    The type is a guess from the types around it: on the bundled graph it is right no more often than chance, so a person says it.
+    The type is a guess from the types around it: on the bundled graph it is right no more often than chance,
+    so a person says it.
     """
 
     words: tuple[str, ...]
@@ -54,29 +60,41 @@ class ProposedRegion:
         return f"a node ({likely}) about {', '.join(self.words) or 'this'}: {'; '.join(map(str, self.edges))}"
 
 
-def proposed_region(matches: NodeMatches, question: str, message: str, told: Sequence[str] = ()) -> ProposedRegion:
-    """Where the answer to a question seems to be missing: next to what was told, the best first, or else to what matches best."""
+def proposed_region(
+    matches: NodeMatches, question: str, message: str, told: Sequence[str] = ()
+) -> ProposedRegion:
+    """Where the answer to a question seems to be missing: next to what was told, the best first, or else to
+    what matches best.
+    """
     graph, strengths = matches.graph, matches.of(question)
     order = [int(row) for row in np.argsort(-strengths, kind="stable") if strengths[row] > 0]
-    near = list(dict.fromkeys([*(id for id in told if id in graph), *(graph.ids[row] for row in order[:10])]))[:10]
+    near = list(
+        dict.fromkeys([*(id for id in told if id in graph), *(graph.ids[row] for row in order[:10])])
+    )[:10]
     votes: Counter[str] = Counter()
     for place, id in enumerate(near):
         votes.update(dict.fromkeys(graph.node(id).labels, 1 / (1 + place)))
     total = sum(votes.values()) or 1.0
-    types = tuple((name, share / total) for name, share in sorted(votes.items(), key=lambda each: (-each[1], each[0])))
+    types = tuple(
+        (name, share / total) for name, share in sorted(votes.items(), key=lambda each: (-each[1], each[0]))
+    )
     edges = tuple(usual_edge(graph, types[0][0], id) for id in near[:MOST_ENDS])
     return ProposedRegion(matches.unknown(question), types, edges, (question,), (message,))
 
 
 def usual_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
-    """The edge that nodes of a type most often have with nodes of the type of `end`; where none has, the most frequent of the graph."""
+    """The edge that nodes of a type most often have with nodes of the type of `end`; where none has, the most
+    frequent of the graph.
+    """
     counted: Counter[tuple[str, bool]] = Counter()
     for label in dict.fromkeys(graph.node(end).labels):
         for (source, name, target), count in _edges_by_types(graph).items():
             counted[name, True] += count * ((source, target) == (type, label))
             counted[name, False] += count * ((source, target) == (label, type))
     if not counted.total():
-        counted.update({(name, True): count for name, count in graph.types().items()} or {("relates_to", True): 1})
+        counted.update(
+            {(name, True): count for name, count in graph.types().items()} or {("relates_to", True): 1}
+        )
     (name, outwards), _ = min(counted.items(), key=lambda each: (-each[1], each[0][0], not each[0][1]))
     return ProposedEdge(end, name, outwards)
 
@@ -88,7 +106,11 @@ def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
         kept = Counter()
         labels = dict(zip(graph.ids, graph.node_labels, strict=True))
         for edge in graph.edges:
-            kept.update((source, edge.type, target) for source in labels[edge.source] for target in labels[edge.target])
+            kept.update(
+                (source, edge.type, target)
+                for source in labels[edge.source]
+                for target in labels[edge.target]
+            )
         vars(graph)[_KEPT] = kept  # with the graph, as its index is
     return kept
 
@@ -98,7 +120,9 @@ def joined_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, .
     made: list[ProposedRegion] = []
     for each in regions:
         for place, other in enumerate(made):
-            if len(set(each.ends) & set(other.ends)) >= 2 or {*map(stem, each.words)} & {*map(stem, other.words)}:
+            if len(set(each.ends) & set(other.ends)) >= 2 or {*map(stem, each.words)} & {
+                *map(stem, other.words)
+            }:
                 made[place] = _joined(other, each)
                 break
         else:
@@ -111,8 +135,12 @@ def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
     for each, weight in ((one, len(one.questions)), (other, len(other.questions))):
         shares.update({name: share * weight for name, share in each.types})
     total = sum(shares.values()) or 1.0
-    types = tuple((name, share / total) for name, share in sorted(shares.items(), key=lambda each: (-each[1], each[0])))
-    edges = {each.end: each for each in (*other.edges, *one.edges)}  # of an end that both have, the edge of the first
+    types = tuple(
+        (name, share / total) for name, share in sorted(shares.items(), key=lambda each: (-each[1], each[0]))
+    )
+    edges = {
+        each.end: each for each in (*other.edges, *one.edges)
+    }  # of an end that both have, the edge of the first
     order = dict.fromkeys((*(end for end in one.ends if end in other.ends), *one.ends, *other.ends))
     return ProposedRegion(
         tuple(dict.fromkeys((*one.words, *other.words))),
@@ -123,10 +151,14 @@ def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
     )
 
 
-def region_proposal(graph: PropertyGraph, name: str, region: ProposedRegion, *, called: str, type: str) -> GraphProposal:
-    """The proposal to add the node of a region to a graph, by its name among others, once somebody says what it is called and its type.
+def region_proposal(
+    graph: PropertyGraph, name: str, region: ProposedRegion, *, called: str, type: str
+) -> GraphProposal:
+    """The proposal to add the node of a region to a graph, by its name among others, once somebody says what
+    it is called and its type.
 
-    Its edges are those usual for that type. Raises BadInput for a type that the graph has not, and for a name that is blank or taken.
+    Its edges are those usual for that type. Raises BadInput for a type that the graph has not, and for a name
+    that is blank or taken.
     """
     if type not in graph.labels():
         raise BadInput(f"the graph has no type {type[:40]!r}; it has {', '.join(graph.labels())}")
@@ -134,5 +166,8 @@ def region_proposal(graph: PropertyGraph, name: str, region: ProposedRegion, *, 
     if not title or id in graph:
         raise BadInput("give the node a name that no node has")
     edges = [usual_edge(graph, type, end) for end in region.ends[:MOST_ENDS]]
-    joined = [EdgeToAdd(id, each.type, each.end) if each.outwards else EdgeToAdd(each.end, each.type, id) for each in edges]
+    joined = [
+        EdgeToAdd(id, each.type, each.end) if each.outwards else EdgeToAdd(each.end, each.type, id)
+        for each in edges
+    ]
     return GraphProposal(name, (NodeToAdd(id, type, title), *joined))

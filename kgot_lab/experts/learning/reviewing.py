@@ -1,4 +1,6 @@
-"""One who reviews proposals: what is accepted reaches the graph, checked as by hand, and is taken back exactly."""
+"""One who reviews proposals: what is accepted reaches the graph, checked as by hand, and is taken back
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ class HeldGraph:
 
 
 def held_graph(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> HeldGraph:
-    """A graph that lies in no store, such as the bundled one, with all that was accepted for it and not undone; by its name and as it was.
+    """A graph that lies in no store, such as the bundled one, with all that was accepted for it and not
+    undone; by its name and as it was.
 
     Raises BadInput where the graph is another than the decisions were made on.
     """
@@ -51,12 +54,17 @@ def held_graph(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> HeldG
             try:
                 held.apply(verdict.diff)
             except BadInput as error:
-                raise BadInput(f"the graph {graph} is another than decision {verdict.number} was made on: {error}") from None
+                raise BadInput(
+                    f"the graph {graph} is another than decision {verdict.number} was made on: {error}"
+                ) from None
     return held
 
 
-def graph_as_far(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> tuple[PropertyGraph, tuple[int, ...]]:
-    """A graph that was changed since, with what was accepted and still fits it; and the numbers of the decisions that fit no more.
+def graph_as_far(
+    ledger: ProposalLedger, graph: str, base: PropertyGraph
+) -> tuple[PropertyGraph, tuple[int, ...]]:
+    """A graph that was changed since, with what was accepted and still fits it; and the numbers of the
+    decisions that fit no more.
 
     A decision that was taken back is not made at all.
     """
@@ -75,13 +83,18 @@ def graph_as_far(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> tup
 class GraphReviewer:
     """Who decides on the proposals for one graph, by name.
 
-    A decision is on file before the graph changes, and noted as settled after; one that was cut off in between is settled by the digest
-    of the graph when a reviewer is made, or by `settle`.
+    A decision is on file before the graph changes, and noted as settled after; one that was cut off in
+    between is settled by the digest of the graph when a reviewer is made, or by `settle`.
     """
 
     def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
         require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
-        self.ledger, self.taught, self.graph, self.by = ledger, taught, graph, plain_text(by, "who decides (by)")
+        self.ledger, self.taught, self.graph, self.by = (
+            ledger,
+            taught,
+            graph,
+            plain_text(by, "who decides (by)"),
+        )
         self.settle()
 
     def planned(self, id: str) -> PlannedChange:
@@ -89,7 +102,9 @@ class GraphReviewer:
         return planned_change(self.taught.graph(), self._of_graph(id), by=self.by, now=self.ledger.now)
 
     def accept(self, id: str) -> ProposalVerdict:
-        """Let a proposal that waits change the graph; raises BadInput where a rule forbids it or it no longer waits, and UnknownName."""
+        """Let a proposal that waits change the graph; raises BadInput where a rule forbids it or it no longer
+        waits, and UnknownName.
+        """
         with self.ledger.storage.changing():
             self._require_waiting(id)
             change = self.planned(id)
@@ -97,13 +112,17 @@ class GraphReviewer:
         return self._reach(verdict)
 
     def reject(self, id: str) -> ProposalVerdict:
-        """Let a proposal that waits count for nothing, also when it is said again; raises BadInput where it no longer waits."""
+        """Let a proposal that waits count for nothing, also when it is said again; raises BadInput where it
+        no longer waits.
+        """
         with self.ledger.storage.changing():
             self._require_waiting(id)
             return self.ledger.note("reject", id, self.by)
 
     def undo(self, number: int) -> ProposalVerdict:
-        """Take a decision back: the graph is as it was, and the proposal waits again. Raises BadInput where later changes rest on it."""
+        """Take a decision back: the graph is as it was, and the proposal waits again. Raises BadInput where
+        later changes rest on it.
+        """
         with self.ledger.storage.changing():
             verdict = self.ledger.verdict(number)
             self._of_graph(verdict.proposal)
@@ -118,12 +137,18 @@ class GraphReviewer:
             try:
                 change = PlannedChange(back, before.apply(back), ())
             except BadInput as error:
-                raise BadInput(f"what decision {number} did was changed since, undo that first: {error}") from None
-            undoing = self.ledger.note("undo", verdict.proposal, self.by, change, before=before.digest, undoes=number)
+                raise BadInput(
+                    f"what decision {number} did was changed since, undo that first: {error}"
+                ) from None
+            undoing = self.ledger.note(
+                "undo", verdict.proposal, self.by, change, before=before.digest, undoes=number
+            )
         return self._reach(undoing)
 
     def settle(self) -> tuple[ProposalVerdict, ...]:
-        """Settle decisions that were cut off: those that reached the graph stand, the others are off the file; the latter are told."""
+        """Settle decisions that were cut off: those that reached the graph stand, the others are off the
+        file; the latter are told.
+        """
         withdrawn = []
         with self.ledger.storage.changing():
             for verdict in self.ledger.unsettled(self.graph):
@@ -150,7 +175,9 @@ class GraphReviewer:
         failed: LabError | None = None
         with self.ledger.storage.changing():
             if verdict.number not in {each.number for each in self.ledger.unsettled(self.graph)}:
-                raise BadInput("somebody settled the ledger between the decision and the change: decide again")
+                raise BadInput(
+                    "somebody settled the ledger between the decision and the change: decide again"
+                )
             try:
                 self.taught.apply(verdict.diff)
             except LabError as error:

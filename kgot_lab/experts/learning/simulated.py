@@ -1,4 +1,6 @@
-"""Simulations to try learning on: an extractor that reads set sentences, and users who say how things are and err at a set rate."""
+"""Simulations to try learning on: an extractor that reads set sentences, and users who say how things are and
+err at a set rate.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ _SENTENCE = re.compile(r"[^.!?]+(?:\.\d+[^.!?]*)*[.!?]?")
 class SimulatedLearner:
     """A model that notes changes of set sentences, for tests.
 
-    "A is a TYPE.", "A requires B." (any relation, underscores as spaces), "It is wrong that A requires B.", "The P of A is V."; with
-    `inventing` it adds to every reply a change whose words the message does not hold, and one that asks for what there is not.
+    "A is a TYPE.", "A requires B." (any relation, underscores as spaces), "It is wrong that A requires B.",
+    "The P of A is V."; with `inventing` it adds to every reply a change whose words the message does not
+    hold, and one that asks for what there is not.
     """
 
     price = FREE
@@ -36,7 +39,9 @@ class SimulatedLearner:
         message, relations = _FENCED.search(asked), _RELATIONS.search(asked)
         changes = list(_noted(message[2], relations[1].split(", "))) if message and relations else []
         if self.inventing:
-            changes.append(_change("edge", "Invented thing", "nobody said this", relation="requires", object="this"))
+            changes.append(
+                _change("edge", "Invented thing", "nobody said this", relation="requires", object="this")
+            )
         reply = json.dumps({"changes": changes})
         return Reply(reply, Usage(len(asked.split()), len(reply.split())))
 
@@ -68,8 +73,9 @@ def _change(kind: str, subject: str, quote: str, **more: str) -> dict[str, Json]
 def simulated_sayings(
     graph: PropertyGraph, pairs: Sequence[tuple[str, str]], *, people: float, error: float, seed: int = 0
 ) -> list[tuple[str, str]]:
-    """What simulated users say of some nodes and dimensions, as (person, sentence): the end at which a graph has the value, or, at a rate
-    of `error`, the other one. So many people on average speak of each (Poisson); a seed gives the same sayings."""
+    """What simulated users say of some nodes and dimensions, as (person, sentence): the end at which a graph
+    has the value, or, at a rate of `error`, the other one. So many people on average speak of each (Poisson);
+    a seed gives the same sayings."""
     chance, index, said = np.random.default_rng(seed), index_of(graph), []
     for number, (id, dimension) in enumerate(pairs):
         row = graph.row(id)
@@ -78,5 +84,7 @@ def simulated_sayings(
             end: DimensionEnd = "high" if high != bool(chance.random() < error) else "low"
             phrases = END_PHRASES[dimension][end]
             phrase = phrases[int(chance.integers(len(phrases)))]
-            said.append((f"person {number}-{person}", f"{index.names[row]}: {phrase}, as I see it these days."))
+            said.append(
+                (f"person {number}-{person}", f"{index.names[row]}: {phrase}, as I see it these days.")
+            )
     return said

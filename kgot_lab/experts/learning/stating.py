@@ -1,7 +1,9 @@
-"""What people say of a dimension of a node: sentences that name one node and use words that speak for an end of a dimension.
+"""What people say of a dimension of a node: sentences that name one node and use words that speak for an end
+of a dimension.
 
-The words are those of the catalogue for both ends of each dimension, and for some what people say every day. A question, a wish and
-a sentence that names two nodes say nothing; "not cheap" and "no longer cheap" speak for the other end.
+The words are those of the catalogue for both ends of each dimension, and for some what people say every day.
+A question, a wish and a sentence that names two nodes say nothing; "not cheap" and "no longer cheap" speak
+for the other end.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _EVERY_DAY = """
     data_sensitivity_level | public | confidential
     schema_strictness | free of any schema | strict about its schema"""
 _NEGATED = frozenset({"not", "never", "no", "isn", "aren", "wasn", "hardly", "without"})
-_UNSURE = frozenset({"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"})
+_UNSURE = frozenset(
+    {"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"}
+)
 _MONTH = re.compile(r"(?<=\w )May\b")  # since May, which is no "may"
 _BEFORE = 4  # words before the end's own in which a negation counts
 
@@ -71,7 +75,9 @@ _LONGEST = max(map(len, _BY_STEMS))
 
 @dataclass(frozen=True)
 class DimensionEvidence:
-    """That somebody speaks for an end of a dimension of a node: by whom, with which words, in which message and when."""
+    """That somebody speaks for an end of a dimension of a node: by whom, with which words, in which message
+    and when.
+    """
 
     node: str
     dimension: str
@@ -92,8 +98,13 @@ def stated_dimensions(
         if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(in_stems(_MONTH.sub("", sentence))):
             continue
         said = list(_phrases_in(stems))
-        names = {row: _places(in_stems(index_of(graph).names[row]), stems) for row in nodes_named_in(graph, sentence)}
-        rows = [row for row, own in names.items() if not any(own <= places for places, _ in said)]  # "public data" may be in such a phrase
+        names = {
+            row: _places(in_stems(index_of(graph).names[row]), stems)
+            for row in nodes_named_in(graph, sentence)
+        }
+        rows = [
+            row for row, own in names.items() if not any(own <= places for places, _ in said)
+        ]  # "public data" may be in such a phrase
         if len(rows) != 1:
             continue
         own, known = names[rows[0]], graph.node_properties[rows[0]]
@@ -106,33 +117,45 @@ def stated_dimensions(
         }
         for dimension, end in sorted(ends):
             if (dimension, _other(end)) not in ends:
-                found.append(DimensionEvidence(graph.ids[rows[0]], dimension, end, by, sentence.strip(), message, at))
+                found.append(
+                    DimensionEvidence(graph.ids[rows[0]], dimension, end, by, sentence.strip(), message, at)
+                )
     return tuple(found)
 
 
-def filter_evidence(graph: PropertyGraph, right: str, filters: Filters, said: DimensionEvidence) -> tuple[DimensionEvidence, ...]:
-    """What it says that filters of an expert exclude the right answer: for each that does, evidence that the value belongs inside.
+def filter_evidence(
+    graph: PropertyGraph, right: str, filters: Filters, said: DimensionEvidence
+) -> tuple[DimensionEvidence, ...]:
+    """What it says that filters of an expert exclude the right answer: for each that does, evidence that the
+    value belongs inside.
 
-    `said` tells who asked, with which words and when; its node, dimension and end are not looked at. Such evidence only ever speaks
-    against a value: a wrong answer that many take for right is told as drift, so its words are to be read. Raises UnknownName for a node
-    that is not there, BadInput for filters that make no sense.
+    `said` tells who asked, with which words and when; its node, dimension and end are not looked at. Such
+    evidence only ever speaks against a value: a wrong answer that many take for right is told as drift, so
+    its words are to be read. Raises UnknownName for a node that is not there, BadInput for filters that make
+    no sense.
     """
     if right not in graph:
         raise UnknownName("node", right, ())
     found = []
     for name, (least, most) in bounds_of(filters).items():
         value = _number(graph.node(right).properties.get(name))
-        if value is not None and ((most is not None and value > most) or (least is not None and value < least)):
+        if value is not None and (
+            (most is not None and value > most) or (least is not None and value < least)
+        ):
             end: DimensionEnd = "low" if most is not None and value > most else "high"
             found.append(DimensionEvidence(right, name, end, said.by, said.words, said.message, said.at))
     return tuple(found)
 
 
 def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
-    """The phrases for ends of dimensions in a sentence, of phrases within phrases the longest: their places, and the ends."""
+    """The phrases for ends of dimensions in a sentence, of phrases within phrases the longest: their places,
+    and the ends.
+    """
     at = 0
     while at < len(stems):
-        length = next((n for n in range(min(_LONGEST, len(stems) - at), 0, -1) if stems[at : at + n] in _BY_STEMS), 0)
+        length = next(
+            (n for n in range(min(_LONGEST, len(stems) - at), 0, -1) if stems[at : at + n] in _BY_STEMS), 0
+        )
         if length:
             yield frozenset(range(at, at + length)), _BY_STEMS[stems[at : at + length]]
         at += length or 1

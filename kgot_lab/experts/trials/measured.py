@@ -14,7 +14,9 @@ MOST_FALSE = 4  # false citations of one answer that are counted: a comparison t
 
 @dataclass(frozen=True)
 class TrialMeasure:
-    """A number from 0 to `most` for an outcome, or None where it has none; `ranked` ones have no bound and are compared by order alone."""
+    """A number from 0 to `most` for an outcome, or None where it has none; `ranked` ones have no bound and
+    are compared by order alone.
+    """
 
     name: str
     value: Callable[[TrialOutcome], float | None]
@@ -51,7 +53,9 @@ TRIAL_MEASURES = {
         TrialMeasure("thumbs", _thumb, more_is_better=True),
         TrialMeasure("citation use", _use, more_is_better=True),
         TrialMeasure("false citations", _false, more_is_better=False, most=MOST_FALSE),
-        TrialMeasure("seconds to first token", lambda outcome: outcome.seconds_first, more_is_better=False, ranked=True),
+        TrialMeasure(
+            "seconds to first token", lambda outcome: outcome.seconds_first, more_is_better=False, ranked=True
+        ),
         TrialMeasure("intent accuracy", _intent, more_is_better=True),
     )
 }
@@ -65,14 +69,19 @@ def trial_measure(name: str) -> TrialMeasure:
 
 
 def settled_order(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
-    """Outcomes by the time they were settled; of those settled at the same time by conversation and content, however they were given."""
+    """Outcomes by the time they were settled; of those settled at the same time by conversation and content,
+    however they were given.
+    """
     return sorted(outcomes, key=lambda each: (each.at, each.unit, repr(each)))
 
 
-def values_by_variant(outcomes: Sequence[TrialOutcome], measure: TrialMeasure) -> dict[TrialVariant, list[float]]:
+def values_by_variant(
+    outcomes: Sequence[TrialOutcome], measure: TrialMeasure
+) -> dict[TrialVariant, list[float]]:
     """For each variant one value a conversation, in the order given: that of its first outcome that has one.
 
-    Answers of one conversation are no independent draws, and how many there are may be an effect of the variant; the first is neither.
+    Answers of one conversation are no independent draws, and how many there are may be an effect of the
+    variant; the first is neither.
     """
     seen: dict[TrialVariant, dict[str, float]] = {variant: {} for variant in VARIANTS}
     for outcome in outcomes:

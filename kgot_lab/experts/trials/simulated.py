@@ -1,4 +1,6 @@
-"""Simulated raters of a known effect: to try a trial on before people are asked. What they say is labelled a simulation."""
+"""Simulated raters of a known effect: to try a trial on before people are asked. What they say is labelled a
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ _SPREAD = 0.5  # of the logarithm of seconds
 
 @dataclass(frozen=True)
 class SimulatedVariant:
-    """What raters and answers of one variant are like; raises BadInput for rates that are not between 0 and 1.
+    """What raters and answers of one variant are like; raises BadInput for rates that are not between 0 and
+    1.
 
-    up: the share of thumbs that point up. judged: of answers that get a thumb. use: of nodes told that are cited. false: false citations
-    an answer, on average. seconds: the median to the first token. intent: the share of intents that are right.
+    up: the share of thumbs that point up. judged: of answers that get a thumb. use: of nodes told that are
+    cited. false: false citations an answer, on average. seconds: the median to the first token. intent: the
+    share of intents that are right.
     """
 
     up: float = 0.6
@@ -33,7 +37,9 @@ class SimulatedVariant:
     def __post_init__(self) -> None:
         for name in ("up", "judged", "use", "intent"):
             if not 0 <= getattr(self, name) <= 1:
-                raise BadInput(f"the simulated rate {name!r} must be between 0 and 1, not {getattr(self, name)!r}")
+                raise BadInput(
+                    f"the simulated rate {name!r} must be between 0 and 1, not {getattr(self, name)!r}"
+                )
         require_amount(self.false, "the simulated number of false citations")
         require_amount(self.seconds, "the simulated seconds", some=True)
 
@@ -50,7 +56,8 @@ def simulated_outcomes(
     shares: tuple[float, float] = EVEN,
     seed: int = 0,
 ) -> list[TrialOutcome]:
-    """The outcomes of a simulated trial in the order of time, so many conversations of so many turns; a seed gives the same ones.
+    """The outcomes of a simulated trial in the order of time, so many conversations of so many turns; a seed
+    gives the same ones.
 
     A conversation's thumbs are all alike, as are those of one person in one mood. Raises BadInput.
     """

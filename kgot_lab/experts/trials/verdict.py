@@ -10,19 +10,32 @@ from kgot_lab.evaluation.significance import holm
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experts.trials.assignment import EVEN, TrialVariant, require_shares
 from kgot_lab.experts.trials.declining import Declined, invalid_reasons, silence, undecided_reasons
-from kgot_lab.experts.trials.measured import TRIAL_MEASURES, TrialMeasure, settled_order, trial_measure, values_by_variant
+from kgot_lab.experts.trials.measured import (
+    TRIAL_MEASURES,
+    TrialMeasure,
+    settled_order,
+    trial_measure,
+    values_by_variant,
+)
 from kgot_lab.experts.trials.outcomes import TrialOutcome
-from kgot_lab.experts.trials.sequential import ALPHA, SequentialComparison, bounded_comparison, ranked_comparison
+from kgot_lab.experts.trials.sequential import (
+    ALPHA,
+    SequentialComparison,
+    bounded_comparison,
+    ranked_comparison,
+)
 
 LEAST = 30
 
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """What is stated before a trial begins; changed later, nothing it promises holds. Raises BadInput, UnknownName for the measure.
+    """What is stated before a trial begins; changed later, nothing it promises holds. Raises BadInput,
+    UnknownName for the measure.
 
-    primary: the one measure that may name a winner. alpha: the share of false winners that is allowed, over all looks together.
-    least: values of the primary measure that each variant needs. shares: of the conversations that a and b are given.
+    primary: the one measure that may name a winner. alpha: the share of false winners that is allowed, over
+    all looks together. least: values of the primary measure that each variant needs. shares: of the
+    conversations that a and b are given.
     """
 
     primary: str = "thumbs"
@@ -35,15 +48,19 @@ class TrialPlan:
         require_count(self.least, 2, "the least number of values of each variant")
         require_shares(self.shares)
         if not 0 < self.alpha < 1:
-            raise BadInput(f"alpha is the share of false winners that is allowed, between 0 and 1, not {self.alpha!r}")
+            raise BadInput(
+                f"alpha is the share of false winners that is allowed, between 0 and 1, not {self.alpha!r}"
+            )
 
 
 @dataclass(frozen=True, repr=False)
 class TrialVerdict:
-    """What a trial shows so far. `winner` is None unless the primary measure shows one and nothing speaks against naming it.
+    """What a trial shows so far. `winner` is None unless the primary measure shows one and nothing speaks
+    against naming it.
 
-    comparisons: by measure, b against a. corrected: the p of the measures beside the primary one, by Holm over these; they name no winner.
-    declined: why none is named. costs: measures beside the primary one that are shown to be worse with the winner, after correction.
+    comparisons: by measure, b against a. corrected: the p of the measures beside the primary one, by Holm
+    over these; they name no winner. declined: why none is named. costs: measures beside the primary one that
+    are shown to be worse with the winner, after correction.
     """
 
     test_id: str
@@ -77,7 +94,11 @@ class TrialVerdict:
         p = self.corrected.get(name, row.p)
         means = [Cell("–" if mean is None else decimal(mean)) for mean in (row.mean_a, row.mean_b)]
         gap = Cell("–" if row.difference is None else signed(row.difference), p <= row.alpha)
-        tail = (Cell(f"{signed(row.low)} to {signed(row.high)}"), Cell(f"{row.e_value:.3g}"), Cell(f"{row.p:.2g}"))
+        tail = (
+            Cell(f"{signed(row.low)} to {signed(row.high)}"),
+            Cell(f"{row.e_value:.3g}"),
+            Cell(f"{row.p:.2g}"),
+        )
         holms = Cell(f"{p:.2g}" if name in self.corrected else "primary")
         return Cell(name), Cell(str(row.n_a)), Cell(str(row.n_b)), *means, gap, *tail, holms
 
@@ -86,7 +107,9 @@ class TrialVerdict:
         if self.winner is None:
             return f"{self.test_id}: {self.decision}; " + "; ".join(each.text for each in self.declined)
         shown = f"{self.plan.primary} differ by {own.low:+.2g} to {own.high:+.2g} (b against a)"
-        return f"{self.test_id}: {self.winner} is better; {shown}" + (f"; it is worse by {', '.join(self.costs)}" if self.costs else "")
+        return f"{self.test_id}: {self.winner} is better; {shown}" + (
+            f"; it is worse by {', '.join(self.costs)}" if self.costs else ""
+        )
 
     def __repr__(self) -> str:
         return f"{self.grid().text}\n{self.correction}"
@@ -98,16 +121,20 @@ class TrialVerdict:
 def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = None) -> TrialVerdict:
     """What all outcomes of one trial show so far; it may be asked after every one of them.
 
-    They are taken by the time they were settled, however they are given, and one value of each conversation counts. Give all of them, not
-    only those with a thumb: the balance of the variants and who stays silent are judged by the others. Raises BadInput for outcomes of
-    two trials, or none.
+    They are taken by the time they were settled, however they are given, and one value of each conversation
+    counts. Give all of them, not only those with a thumb: the balance of the variants and who stays silent
+    are judged by the others. Raises BadInput for outcomes of two trials, or none.
     """
     plan = plan or TrialPlan()
     tests = sorted({each.test_id for each in outcomes})
     if len(tests) != 1:
-        raise BadInput(f"a verdict is on the outcomes of one trial, not of {len(tests)}: {', '.join(tests[:3]) or 'there are none yet'}")
+        raise BadInput(
+            f"a verdict is on the outcomes of one trial, not of {len(tests)}: {', '.join(tests[:3]) or 'there are none yet'}"
+        )
     ordered = settled_order(outcomes)
-    comparisons = {name: _compared_by(measure, ordered, plan.alpha) for name, measure in TRIAL_MEASURES.items()}
+    comparisons = {
+        name: _compared_by(measure, ordered, plan.alpha) for name, measure in TRIAL_MEASURES.items()
+    }
     others = [name for name in comparisons if name != plan.primary]
     corrected = dict(zip(others, holm([comparisons[name].p for name in others]), strict=True))
 
@@ -115,8 +142,14 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
         return TRIAL_MEASURES[name].better(comparisons[name].higher)
 
     primary = trial_measure(plan.primary)
-    declined = invalid_reasons(ordered, plan.shares) or undecided_reasons(comparisons, primary, plan.least, better)
-    silent = silence(ordered, plan.alpha) if plan.primary == "thumbs" and not any(each.invalid for each in declined) else None
+    declined = invalid_reasons(ordered, plan.shares) or undecided_reasons(
+        comparisons, primary, plan.least, better
+    )
+    silent = (
+        silence(ordered, plan.alpha)
+        if plan.primary == "thumbs" and not any(each.invalid for each in declined)
+        else None
+    )
     declined = [*declined, silent] if silent else declined
     if declined:
         return TrialVerdict(tests[0], plan, comparisons, corrected, None, tuple(declined))
@@ -125,7 +158,9 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
     return TrialVerdict(tests[0], plan, comparisons, corrected, winner, (), tuple(costs))
 
 
-def _compared_by(measure: TrialMeasure, ordered: Sequence[TrialOutcome], alpha: float) -> SequentialComparison:
+def _compared_by(
+    measure: TrialMeasure, ordered: Sequence[TrialOutcome], alpha: float
+) -> SequentialComparison:
     values = values_by_variant(ordered, measure)
     if measure.ranked:
         return ranked_comparison(values["a"], values["b"], alpha=alpha)

@@ -38,7 +38,9 @@ _ABOUT: _Ask = (about_prompt, read_about)
 
 @dataclass(frozen=True)
 class Grown:
-    """A graph with what was read put into it: how many calls were made and how many replies were kept ones, what was refused, the cost."""
+    """A graph with what was read put into it: how many calls were made and how many replies were kept ones,
+    what was refused, the cost.
+    """
 
     graph: PropertyGraph
     read: tuple[ReadPassage, ...]
@@ -50,15 +52,23 @@ class Grown:
     def __repr__(self) -> str:
         relations = sum(len(each.relations) for each in self.read)
         refused = sum(len(each.refused) for each in self.read)
-        passages, keywords = len({id(each.passage) for each in self.read}), sum(len(each.keywords) for each in self.read)
+        passages, keywords = (
+            len({id(each.passage) for each in self.read}),
+            sum(len(each.keywords) for each in self.read),
+        )
         said = f"{passages} passages: {relations} relations, {keywords} keywords"
         return f"<{said}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
 
 
-def what_it_takes(passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None) -> CostEstimate:
+def what_it_takes(
+    passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
+) -> CostEstimate:
     """About what reading some passages takes, if none was read before: calls, tokens, seconds and dollars."""
     asked = [ask(each) for ask, _ in _asks(about) for each in passages]
-    sizes = {str(number): (sum(tokens(message.text) for message in prompt.messages), _USUAL_REPLY) for number, prompt in enumerate(asked)}
+    sizes = {
+        str(number): (sum(tokens(message.text) for message in prompt.messages), _USUAL_REPLY)
+        for number, prompt in enumerate(asked)
+    }
     return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())
 
 
@@ -71,12 +81,18 @@ def read_concepts(
     cache: Path | Literal[False] | None = None,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> Grown:
-    """The graph with the concepts that a model reads in some passages, each with the words that state it, its file and line.
+    """The graph with the concepts that a model reads in some passages, each with the words that state it, its
+    file and line.
 
-    Each reply is kept when it comes, under its prompt and the model's name: what was interrupted goes on, and a second run asks nothing.
-    A reply that is no list is counted and left out. Raises LLMError, also where the budget is used up; what was read is kept.
+    Each reply is kept when it comes, under its prompt and the model's name: what was interrupted goes on, and
+    a second run asks nothing. A reply that is no list is counted and left out. Raises LLMError, also where
+    the budget is used up; what was read is kept.
     """
-    kept = None if cache is False else CacheFile(cache, _REPLIES, called="concept", without="passages are read again")
+    kept = (
+        None
+        if cache is False
+        else CacheFile(cache, _REPLIES, called="concept", without="passages are read again")
+    )
     state = _Reading(llm, kept)
     read = []
     total = len(passages) * len(_asks(about))
@@ -87,7 +103,14 @@ def read_concepts(
             read.append(ask[1](passage, state.reply(ask[0](passage)).text))
         except BadReply:
             state.unusable += 1
-    return Grown(with_concepts(graph, read, llm.name), tuple(read), state.calls, state.reused, state.unusable, state.usage)
+    return Grown(
+        with_concepts(graph, read, llm.name),
+        tuple(read),
+        state.calls,
+        state.reused,
+        state.unusable,
+        state.usage,
+    )
 
 
 def _asks(about: bool) -> tuple[_Ask, ...]:
@@ -125,9 +148,11 @@ def _reply(value: object) -> Reply | None:
 
 
 def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:
-    """The graph with what was read: nodes for concepts, edges with quotation, file, line and model; keywords and dimensions at nodes.
+    """The graph with what was read: nodes for concepts, edges with quotation, file, line and model; keywords
+    and dimensions at nodes.
 
-    An end that is called as one node of the graph is that node. What is said in several places is one edge with all of them.
+    An end that is called as one node of the graph is that node. What is said in several places is one edge
+    with all of them.
     """
     named: dict[str, list[str]] = {}
     for node in graph.nodes:
@@ -147,30 +172,47 @@ def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str)
             if ends[0] == ends[1]:
                 continue
             where = {"quote": stated.quote, "file": passage.file, "line": passage.line}
-            edges.setdefault((ends[0], stated.relation, ends[1]), {"model": model, "said": []})["said"].append(where)
+            edges.setdefault((ends[0], stated.relation, ends[1]), {"model": model, "said": []})[
+                "said"
+            ].append(where)
             for end in ends:
                 if end != passage.node and passage.node in graph:
                     type = "documents" if graph.node(passage.node).labels == ("document",) else "relates_to"
                     pair = (passage.node, end) if type == "documents" else tuple(sorted((passage.node, end)))
-                    edges.setdefault((pair[0], type, pair[1]), {"file": passage.file, "line": passage.line, "model": model})
+                    edges.setdefault(
+                        (pair[0], type, pair[1]), {"file": passage.file, "line": passage.line, "model": model}
+                    )
         if passage.node in graph and (each.keywords or each.dimensions):
             held = properties.setdefault(passage.node, {})
             words = held.get("intent_keywords", [])
-            held["intent_keywords"] = list(dict.fromkeys([*(words if isinstance(words, list) else []), *each.keywords]))
+            held["intent_keywords"] = list(
+                dict.fromkeys([*(words if isinstance(words, list) else []), *each.keywords])
+            )
             for rated in each.dimensions:
                 held.setdefault(rated.dimension, rated.value)
                 held.setdefault(f"{rated.dimension}_said", rated.quote)
-    kept = [Node(node.id, node.labels, {**properties.get(node.id, {}), **node.properties}) for node in graph.nodes]
+    kept = [
+        Node(node.id, node.labels, {**properties.get(node.id, {}), **node.properties}) for node in graph.nodes
+    ]
     known = {(edge.source, edge.type, edge.target) for edge in graph.edges}
     new = (Edge(*ends, about) for ends, about in sorted(edges.items()) if ends not in known)
     return PropertyGraph.of([*kept, *nodes.values()], [*graph.edges, *new])
 
 
-def _end(text: str, type: str, passage: Passage, named: dict[str, list[str]], nodes: dict[str, Node], graph: PropertyGraph) -> str:
+def _end(
+    text: str,
+    type: str,
+    passage: Passage,
+    named: dict[str, list[str]],
+    nodes: dict[str, Node],
+    graph: PropertyGraph,
+) -> str:
     folded = _folded(text)
     found = named.get(folded, [])
     if passage.node in found or (
-        folded == _folded(passage.name) and passage.node in graph and graph.node(passage.node).labels != ("document",)
+        folded == _folded(passage.name)
+        and passage.node in graph
+        and graph.node(passage.node).labels != ("document",)
     ):
         return passage.node
     if len(found) == 1:
@@ -178,7 +220,16 @@ def _end(text: str, type: str, passage: Passage, named: dict[str, list[str]], no
     id = f"concept:{re.sub(r'[^a-z0-9]+', '_', folded).strip('_')[:80] or hashlib.sha256(folded.encode()).hexdigest()[:12]}"
     nodes.setdefault(
         id,
-        Node(id, (type,), {"name": " ".join(text.split()), "description": passage.text[:300], "file": passage.file, "line": passage.line}),
+        Node(
+            id,
+            (type,),
+            {
+                "name": " ".join(text.split()),
+                "description": passage.text[:300],
+                "file": passage.file,
+                "line": passage.line,
+            },
+        ),
     )
     return id
 

@@ -1,4 +1,6 @@
-"""What a model reads: paragraphs of Markdown, and what functions and classes say of themselves, each with its place."""
+"""What a model reads: paragraphs of Markdown, and what functions and classes say of themselves, each with its
+place.
+"""
 
 from __future__ import annotations
 
@@ -31,24 +33,45 @@ class Passage:
 
 
 def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
-    """The passages of a graph that was read from a folder: paragraphs of its documents if the folder is given, and descriptions of code."""
+    """The passages of a graph that was read from a folder: paragraphs of its documents if the folder is
+    given, and descriptions of code.
+    """
     found: list[Passage] = []
     for node in graph.nodes:
-        name, file, line = str(node.properties.get("name", node.id)), str(node.properties.get("file", "")), node.properties.get("line", 1)
+        name, file, line = (
+            str(node.properties.get("name", node.id)),
+            str(node.properties.get("file", "")),
+            node.properties.get("line", 1),
+        )
         if node.labels == ("document",) and folder is not None:
-            found += [Passage(node.id, heading or name, file, at, text) for at, heading, text in _paragraphs(folder / file)]
-        elif node.labels not in _PROSE and len(searched_words(text := str(node.properties.get("description", "")))) >= _FEWEST_WORDS:
-            found.append(Passage(node.id, name, file, line if isinstance(line, int) else 1, text[:_MOST_LETTERS]))
+            found += [
+                Passage(node.id, heading or name, file, at, text)
+                for at, heading, text in _paragraphs(folder / file)
+            ]
+        elif (
+            node.labels not in _PROSE
+            and len(searched_words(text := str(node.properties.get("description", "")))) >= _FEWEST_WORDS
+        ):
+            found.append(
+                Passage(node.id, name, file, line if isinstance(line, int) else 1, text[:_MOST_LETTERS])
+            )
     return found
 
 
 def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
-    """The paragraphs of a file with their first lines and the heading they stand under; code is left out. A file that is gone has none."""
+    """The paragraphs of a file with their first lines and the heading they stand under; code is left out. A
+    file that is gone has none.
+    """
     try:
         text = text_of(path).text
     except BadInput:
         return
-    prose = re.sub(r"^(```|~~~).*?^\1\s*$", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(
+        r"^(```|~~~).*?^\1\s*$",
+        lambda match: "\n" * match[0].count("\n"),
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
     line, heading = 1, ""
     for part in re.split(r"(\n\s*\n)", prose):
         if title := _HEADING.match(part.strip()):

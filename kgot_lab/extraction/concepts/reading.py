@@ -1,4 +1,6 @@
-"""Reading one passage: which relations it states, each with the words that state it, and what it says of how something is."""
+"""Reading one passage: which relations it states, each with the words that state it, and what it says of how
+something is.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,15 @@ from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.text.words import searched_words, stands_in
 from kgot_lab.types import Message, Prompt
 
-# Each field of the form that a model fills in: the relation it stands for, what it asks for, and the types of both ends. The subject is
-# what the passage is about; of a workaround and of a cause it is the limitation.
+# Each field of the form that a model fills in: the relation it stands for, what it asks for, and the types of
+# both ends. The subject is what the passage is about; of a workaround and of a cause it is the limitation.
 FIELDS: Mapping[str, tuple[str, str, str, str]] = {
-    "limitations": ("has_limitation", "what the thing does not do, or what is bad about it", "concept", "limitation"),
+    "limitations": (
+        "has_limitation",
+        "what the thing does not do, or what is bad about it",
+        "concept",
+        "limitation",
+    ),
     "workarounds": ("has_workaround", "what to do in spite of a limitation", "limitation", "workaround"),
     "requires": ("requires", "what the thing needs", "concept", "concept"),
     "enables": ("enables", "what one can do with the thing", "technique", "goal"),
@@ -137,9 +144,11 @@ def about_prompt(passage: Passage) -> Prompt:
 
 
 def read_relations(passage: Passage, reply: str) -> ReadPassage:
-    """What of a form the passage says: each phrase stands in it word for word, a limitation is said as one. Raises BadReply for no form.
+    """What of a form the passage says: each phrase stands in it word for word, a limitation is said as one.
+    Raises BadReply for no form.
 
-    A workaround and a cause are those of the first limitation that was accepted; without one they are refused.
+    A workaround and a cause are those of the first limitation that was accepted; without one they are
+    refused.
     """
     form = parse(reply, PassageForm)
     kept: dict[tuple[str, str, str], Stated] = {}
@@ -153,7 +162,9 @@ def read_relations(passage: Passage, reply: str) -> ReadPassage:
                 refused.append(f"{relation} {phrase!r}: {why}")
                 continue
             quote = next((each for each in rough_sentences(passage.text) if stands_in(phrase, each)), phrase)
-            kept.setdefault((subject.casefold(), relation, phrase.casefold()), Stated(subject, relation, phrase, quote))
+            kept.setdefault(
+                (subject.casefold(), relation, phrase.casefold()), Stated(subject, relation, phrase, quote)
+            )
             if relation == "has_limitation" and not limitation:
                 limitation = phrase
     return ReadPassage(passage, tuple(kept.values()), refused=tuple(refused))
@@ -162,7 +173,11 @@ def read_relations(passage: Passage, reply: str) -> ReadPassage:
 def read_about(passage: Passage, reply: str) -> ReadPassage:
     """The keywords and dimensions of a reply that the passage says. Raises BadReply."""
     about = parse(reply, About)
-    refused = [f"keyword {each}: it is not in the passage" for each in about.keywords if not stands_in(each, passage.text)]
+    refused = [
+        f"keyword {each}: it is not in the passage"
+        for each in about.keywords
+        if not stands_in(each, passage.text)
+    ]
     rated: dict[str, Rated] = {}
     for each in about.dimensions:
         if each.dimension not in _RATED:
@@ -171,7 +186,9 @@ def read_about(passage: Passage, reply: str) -> ReadPassage:
             refused.append(f"dimension {each.dimension}: its quotation is not in the passage")
         else:
             rated.setdefault(each.dimension, each)
-    keywords = tuple(dict.fromkeys(each.casefold() for each in about.keywords if stands_in(each, passage.text)))
+    keywords = tuple(
+        dict.fromkeys(each.casefold() for each in about.keywords if stands_in(each, passage.text))
+    )
     return ReadPassage(passage, (), keywords, tuple(rated.values()), tuple(refused))
 
 

@@ -13,7 +13,9 @@ PACKAGE = "package:"  # before the name of something that is imported and is not
 
 @dataclass(frozen=True)
 class Definition:
-    """Something that a file defines: its id in the graph, its type in the vocabulary of code, its name, its lines, and what holds it."""
+    """Something that a file defines: its id in the graph, its type in the vocabulary of code, its name, its
+    lines, and what holds it.
+    """
 
     id: str
     type: str
@@ -25,7 +27,9 @@ class Definition:
     signature: str = ""
     decorators: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()  # of a class, besides its methods
-    marks: tuple[str, ...] = ()  # what a template of a pattern asks for and structure does not tell, as "abstract"
+    marks: tuple[
+        str, ...
+    ] = ()  # what a template of a pattern asks for and structure does not tell, as "abstract"
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Definition:
@@ -35,7 +39,9 @@ class Definition:
 
 @dataclass(frozen=True)
 class Mention:
-    """That one thing names another: `target` is an id, or a name that is looked up among all files once they are read."""
+    """That one thing names another: `target` is an id, or a name that is looked up among all files once they
+    are read.
+    """
 
     source: str
     type: str
@@ -46,7 +52,9 @@ class Mention:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """All that one file says: the node of the file is the first definition; `flow` is what an analysis of the language needs besides."""
+    """All that one file says: the node of the file is the first definition; `flow` is what an analysis of the
+    language needs besides.
+    """
 
     path: str  # inside the folder
     language: str

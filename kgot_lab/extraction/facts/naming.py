@@ -12,9 +12,10 @@ INIT = "__init__"
 class ModuleNames:
     """The dotted name of each module of a folder, and the module that a name means where it is written.
 
-    A package is a folder with an `__init__`; its name begins at the highest such folder around it, so `src/shop/cart.py` is
-    `shop.cart` where only `src/shop` is a package, and `src.shop.cart` where none is. `prefix` is the package that the folder itself
-    stands in. Two files that would have one name are told apart by their paths.
+    A package is a folder with an `__init__`; its name begins at the highest such folder around it, so
+    `src/shop/cart.py` is `shop.cart` where only `src/shop` is a package, and `src.shop.cart` where none is.
+    `prefix` is the package that the folder itself stands in. Two files that would have one name are told
+    apart by their paths.
     """
 
     def __init__(self, paths: Iterable[str], prefix: str = ""):
@@ -33,7 +34,11 @@ class ModuleNames:
             parts = name.split(".")
             for start in range(1, len(parts)):
                 self._by_end[".".join(parts[start:])].append(name)
-        self._folders = {".".join(name.split(".")[:length]) for name in self.package_of for length in range(1, name.count(".") + 1)}
+        self._folders = {
+            ".".join(name.split(".")[:length])
+            for name in self.package_of
+            for length in range(1, name.count(".") + 1)
+        }
 
     def of(self, path: str) -> str:
         """The name of the module in a file."""
@@ -47,7 +52,9 @@ class ModuleNames:
         return name in self._folders
 
     def find(self, name: str, at: str) -> str | None:
-        """The module that a name means in the module `at`: of this name, beside it, or the only one whose name ends so."""
+        """The module that a name means in the module `at`: of this name, beside it, or the only one whose
+        name ends so.
+        """
         if name in self.package_of:
             return name
         beside = at if self.package_of.get(at) else at.rpartition(".")[0]

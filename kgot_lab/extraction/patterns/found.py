@@ -11,7 +11,8 @@ from kgot_lab.types import Edge, Node
 
 
 def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES) -> PropertyGraph:
-    """The graph with a node for each pattern that something is built after, an edge that says what shows it, and their alternatives.
+    """The graph with a node for each pattern that something is built after, an edge that says what shows it,
+    and their alternatives.
 
     An alternative is there where both patterns are. A pattern that is not found has no node.
     """
@@ -24,8 +25,14 @@ def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATE
             if id not in graph:
                 continue
             name = template.id.rpartition(":")[2].replace("-", " ")
-            nodes.setdefault(template.id, Node(template.id, (template.type,), {"name": name, "description": template.description}))
-            edges.setdefault((id, "pattern_instance_of", template.id), Edge(id, "pattern_instance_of", template.id, {"why": why}))
+            nodes.setdefault(
+                template.id,
+                Node(template.id, (template.type,), {"name": name, "description": template.description}),
+            )
+            edges.setdefault(
+                (id, "pattern_instance_of", template.id),
+                Edge(id, "pattern_instance_of", template.id, {"why": why}),
+            )
     for template in known:
         for other in template.alternatives:
             if template.id in nodes and other in nodes:

@@ -1,7 +1,9 @@
-"""Templates of patterns: what each is, what it may be exchanged for, and how a graph of code shows that something is built after it.
+"""Templates of patterns: what each is, what it may be exchanged for, and how a graph of code shows that
+something is built after it.
 
-The names are those of the field: design patterns of Gamma, Helm, Johnson and Vlissides (1994), idioms of Python, and anti-patterns of
-Fowler's refactoring (1999) and of linters. A template asks for structure, and says what it saw; it does not know what was meant.
+The names are those of the field: design patterns of Gamma, Helm, Johnson and Vlissides (1994), idioms of
+Python, and anti-patterns of Fowler's refactoring (1999) and of linters. A template asks for structure, and
+says what it saw; it does not know what was meant.
 """
 
 from __future__ import annotations
@@ -42,13 +44,18 @@ def _singleton(view: CodeView) -> _Found:
         if "__new__" in methods and any("instance" in name for name in view.attributes(id)):
             yield id, "__new__ and an attribute that keeps the one instance"
         elif methods & {"get_instance", "getInstance", "instance"}:
-            yield id, f"a method that gives the one instance: {min(methods & {'get_instance', 'getInstance', 'instance'})}"
+            yield (
+                id,
+                f"a method that gives the one instance: {min(methods & {'get_instance', 'getInstance', 'instance'})}",
+            )
 
 
 def _factory(view: CodeView) -> _Found:
     for id, methods in view.classes():
         makers = sorted(
-            name for name in methods if name.startswith(("from_", "create_")) and "classmethod" in view.decorators(f"{id}.{name}")
+            name
+            for name in methods
+            if name.startswith(("from_", "create_")) and "classmethod" in view.decorators(f"{id}.{name}")
         )
         if makers:
             yield id, f"class methods that make instances: {', '.join(makers[:5])}"
@@ -75,7 +82,9 @@ def _template_method(view: CodeView) -> _Found:
     for id, methods in view.classes():
         for name in sorted(methods):
             steps = sorted(
-                other for other in methods if f"{id}.{other}" in view.calls(f"{id}.{name}") and "abstract" in view.marks(f"{id}.{other}")
+                other
+                for other in methods
+                if f"{id}.{other}" in view.calls(f"{id}.{name}") and "abstract" in view.marks(f"{id}.{other}")
             )
             if steps and "abstract" not in view.marks(f"{id}.{name}"):
                 yield id, f"{name} runs steps that heirs fill in: {', '.join(steps[:3])}"
@@ -107,7 +116,10 @@ def _context_manager(view: CodeView) -> _Found:
         if {"__enter__", "__exit__"} <= methods or {"__aenter__", "__aexit__"} <= methods:
             yield id, "__enter__ and __exit__"
     for id in view.functions():
-        if any(each.rpartition(".")[2] in ("contextmanager", "asynccontextmanager") for each in view.decorators(id)):
+        if any(
+            each.rpartition(".")[2] in ("contextmanager", "asynccontextmanager")
+            for each in view.decorators(id)
+        ):
             yield id, "decorated as a context manager"
 
 
@@ -172,15 +184,34 @@ def _bare_except(view: CodeView) -> _Found:
 def _circular_import(view: CodeView) -> _Found:
     for cycle in cycles_of_imports(view):
         for id in cycle:
-            yield id, f"imports itself through {', '.join(each for each in cycle[:5] if each != id) or 'itself'}"
+            yield (
+                id,
+                f"imports itself through {', '.join(each for each in cycle[:5] if each != id) or 'itself'}",
+            )
 
 
 TEMPLATES: tuple[Template, ...] = (
-    Template("pattern:singleton", "design_pattern", "One instance of a class for the whole program.", ("pattern:registry",), _singleton),
     Template(
-        "pattern:factory-method", "design_pattern", "A method that makes an instance from something else.", ("pattern:registry",), _factory
+        "pattern:singleton",
+        "design_pattern",
+        "One instance of a class for the whole program.",
+        ("pattern:registry",),
+        _singleton,
     ),
-    Template("pattern:abstract-base", "design_pattern", "A class that says what others have to do.", ("pattern:strategy",), _abstract_base),
+    Template(
+        "pattern:factory-method",
+        "design_pattern",
+        "A method that makes an instance from something else.",
+        ("pattern:registry",),
+        _factory,
+    ),
+    Template(
+        "pattern:abstract-base",
+        "design_pattern",
+        "A class that says what others have to do.",
+        ("pattern:strategy",),
+        _abstract_base,
+    ),
     Template(
         "pattern:strategy",
         "design_pattern",
@@ -202,7 +233,13 @@ TEMPLATES: tuple[Template, ...] = (
         ("pattern:strategy",),
         _visitor,
     ),
-    Template("pattern:observer", "design_pattern", "Others ask to be told of what happens.", ("pattern:iterator",), _observer),
+    Template(
+        "pattern:observer",
+        "design_pattern",
+        "Others ask to be told of what happens.",
+        ("pattern:iterator",),
+        _observer,
+    ),
     Template(
         "pattern:iterator",
         "design_pattern",
@@ -224,7 +261,13 @@ TEMPLATES: tuple[Template, ...] = (
         ("pattern:context-manager",),
         _decorator,
     ),
-    Template("pattern:value-object", "design_pattern", "A value of several parts that never changes.", (), _value_object),
+    Template(
+        "pattern:value-object",
+        "design_pattern",
+        "A value of several parts that never changes.",
+        (),
+        _value_object,
+    ),
     Template(
         "pattern:registry",
         "design_pattern",
@@ -232,9 +275,17 @@ TEMPLATES: tuple[Template, ...] = (
         ("pattern:singleton",),
         _registry,
     ),
-    Template("pattern:command-line", "architectural_pattern", "A program that is told by words and options what to do.", (), _command_line),
+    Template(
+        "pattern:command-line",
+        "architectural_pattern",
+        "A program that is told by words and options what to do.",
+        (),
+        _command_line,
+    ),
     Template("pattern:god-class", "anti_pattern", "A class that does too much.", (), _god_class),
-    Template("pattern:long-function", "anti_pattern", "A function that nobody reads in one go.", (), _long_function),
+    Template(
+        "pattern:long-function", "anti_pattern", "A function that nobody reads in one go.", (), _long_function
+    ),
     Template(
         "pattern:long-parameter-list",
         "anti_pattern",
@@ -242,8 +293,20 @@ TEMPLATES: tuple[Template, ...] = (
         ("pattern:value-object",),
         _many_parameters,
     ),
-    Template("pattern:mutable-default", "anti_pattern", "A default that one call changes for the next.", (), _mutable_default),
-    Template("pattern:bare-except", "anti_pattern", "Errors that nobody hears of.", ("pattern:context-manager",), _bare_except),
+    Template(
+        "pattern:mutable-default",
+        "anti_pattern",
+        "A default that one call changes for the next.",
+        (),
+        _mutable_default,
+    ),
+    Template(
+        "pattern:bare-except",
+        "anti_pattern",
+        "Errors that nobody hears of.",
+        ("pattern:context-manager",),
+        _bare_except,
+    ),
     Template(
         "pattern:circular-import",
         "anti_pattern",

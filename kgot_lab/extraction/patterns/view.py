@@ -39,7 +39,11 @@ class CodeView:
 
     def methods(self, id: str) -> set[str]:
         """The names of the methods that stand in a class."""
-        return {str(self._property(each, "name")) for each in self._out["contains"][id] if self.graph.node(each).labels == ("method",)}
+        return {
+            str(self._property(each, "name"))
+            for each in self._out["contains"][id]
+            if self.graph.node(each).labels == ("method",)
+        }
 
     def functions_of(self, id: str) -> set[str]:
         """The names of the functions that stand in a module."""
@@ -55,7 +59,12 @@ class CodeView:
 
     def external_bases(self, id: str) -> set[str]:
         """The bases of a class that are not among the files, as they are named."""
-        return {name for target, names in self._out["inherits_from"][id].items() if target.startswith(PACKAGE) for name in names}
+        return {
+            name
+            for target, names in self._out["inherits_from"][id].items()
+            if target.startswith(PACKAGE)
+            for name in names
+        }
 
     def calls(self, id: str) -> set[str]:
         """What a function calls."""
@@ -108,7 +117,9 @@ class CodeView:
 
 
 def cycles_of_imports(view: CodeView) -> list[list[str]]:
-    """The groups of modules that import each other, each group sorted: strongly connected components of two or more (Tarjan 1972)."""
+    """The groups of modules that import each other, each group sorted: strongly connected components of two
+    or more (Tarjan 1972).
+    """
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph((id, other) for id in view.modules() for other in view.imports(id))

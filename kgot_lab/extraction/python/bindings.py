@@ -22,8 +22,14 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 elsewhere.update(names)
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                bound.update(alias.asname or alias.name.split(".")[0] for alias in aliases if alias.name != "*")
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                bound.update(
+                    alias.asname or alias.name.split(".")[0] for alias in aliases if alias.name != "*"
+                )
+            case (
+                ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ):
                 bound.add(name)
             case ast.MatchMapping(rest=str(name)):
                 bound.add(name)
@@ -45,7 +51,9 @@ def declared(body: Iterable[ast.stmt], kind: type[ast.Global] | type[ast.Nonloca
             found.update(node.names)
         if not isinstance(node, _SCOPES):
             waiting.extend(
-                child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
+                child
+                for child in ast.iter_child_nodes(node)
+                if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
             )
     return found
 
@@ -68,4 +76,9 @@ def yields(function: Function) -> bool:
 def parameters(given: ast.arguments) -> list[ast.arg]:
     """All parameters that have a name, in the order in which they are written."""
     usual = [*given.posonlyargs, *given.args]
-    return [*usual, *([given.vararg] if given.vararg else []), *given.kwonlyargs, *([given.kwarg] if given.kwarg else [])]
+    return [
+        *usual,
+        *([given.vararg] if given.vararg else []),
+        *given.kwonlyargs,
+        *([given.kwarg] if given.kwarg else []),
+    ]

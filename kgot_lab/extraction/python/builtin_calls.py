@@ -1,4 +1,6 @@
-"""What the functions of Python itself, and the methods of lists and dictionaries, do with what they are given."""
+"""What the functions of Python itself, and the methods of lists and dictionaries, do with what they are
+given.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallMade:
-    """The arguments of a call as variables (None: nothing is known of it; ("star", v): *v), those with a name, and where it stands."""
+    """The arguments of a call as variables (None: nothing is known of it; ("star", v): *v), those with a
+    name, and where it stands.
+    """
 
     arguments: list[int | tuple[str, int] | None]
     names: Mapping[str, int]
     caller: str
     line: int
     callee: int  # the variable of what is called
-    operation: str = ""  # the method that an operation of the language runs; "" for a call that is written as one
+    operation: str = (
+        ""  # the method that an operation of the language runs; "" for a call that is written as one
+    )
 
     def argument(self, place: int) -> int | None:
         """An argument by its place; None for one that is not there or of which nothing is known."""
@@ -64,7 +70,9 @@ def _map(analysis: PointsTo, to: int, calls: CallMade) -> None:
     analysis.solver.add(to, ("box", box))
     analysis.hold(box, ANY_KEY, returned)
     if function is not None:
-        items = [_each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments[1:]]
+        items = [
+            _each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments[1:]
+        ]
         _call(analysis, function, returned, items, calls)
 
 
@@ -73,7 +81,13 @@ def _filter(analysis: PointsTo, to: int, calls: CallMade) -> None:
     if given is not None:
         analysis.solver.flow(given, to)
     if function is not None:
-        _call(analysis, function, analysis.solver.of(f"nothing@{calls.caller}"), [_each(analysis, given, calls)], calls)
+        _call(
+            analysis,
+            function,
+            analysis.solver.of(f"nothing@{calls.caller}"),
+            [_each(analysis, given, calls)],
+            calls,
+        )
 
 
 def _best(analysis: PointsTo, to: int, calls: CallMade) -> None:
@@ -112,7 +126,11 @@ def _enumerate(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
 
 def _zip(analysis: PointsTo, to: int, calls: CallMade) -> None:
-    _rows(analysis, to, [_each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments])
+    _rows(
+        analysis,
+        to,
+        [_each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments],
+    )
 
 
 def _rows(analysis: PointsTo, to: int, columns: list[int | None]) -> None:
@@ -133,7 +151,9 @@ def _getattr(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
         def named(key: Value) -> None:
             if key[:2] == ("key", "str"):
-                analysis.solver.when(base, lambda value: analysis.attribute(value, key[2], to, calls.caller, calls.line))
+                analysis.solver.when(
+                    base, lambda value: analysis.attribute(value, key[2], to, calls.caller, calls.line)
+                )
 
         analysis.solver.when(name, named)
     if (default := calls.argument(2)) is not None:
@@ -153,7 +173,10 @@ def _setattr(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
 def _type(analysis: PointsTo, to: int, calls: CallMade) -> None:
     if (given := calls.argument(0)) is not None and len(calls.arguments) == 1:
-        analysis.solver.when(given, lambda value: analysis.solver.add(to, ("class", value[1])) if value[0] == "object" else None)
+        analysis.solver.when(
+            given,
+            lambda value: analysis.solver.add(to, ("class", value[1])) if value[0] == "object" else None,
+        )
 
 
 def _super(analysis: PointsTo, to: int, calls: CallMade) -> None:
@@ -172,7 +195,9 @@ def _sends(method: str) -> Builtin:
 
     def act(analysis: PointsTo, to: int, calls: CallMade) -> None:
         if (given := calls.argument(0)) is not None:
-            analysis.solver.when(given, lambda value: analysis.send_only(value, method, calls.caller, calls.line))
+            analysis.solver.when(
+                given, lambda value: analysis.send_only(value, method, calls.caller, calls.line)
+            )
 
     return act
 
@@ -220,7 +245,11 @@ def _extended(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     def act(value: Value) -> None:
         if value[0] == "box":
             for key in analysis.boxes.get(value[1], ()):
-                analysis.hold(box, key if box in analysis.program.dictionaries else ANY_KEY, analysis.slot(value[1], key))
+                analysis.hold(
+                    box,
+                    key if box in analysis.program.dictionaries else ANY_KEY,
+                    analysis.slot(value[1], key),
+                )
             analysis.hold(box, ANY_KEY, analysis.slot(value[1], ANY_KEY))
             if not analysis.boxes.get(value[1]):
                 analysis.hold(box, ANY_KEY, analysis.slot(value[1], "all"))
@@ -279,7 +308,9 @@ def _same(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
 
 def _sorted_here(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     if (key := calls.names.get("key")) is not None:
-        _call(analysis, key, analysis.solver.of(f"nothing@{calls.caller}"), [analysis.slot(box, "all")], calls)
+        _call(
+            analysis, key, analysis.solver.of(f"nothing@{calls.caller}"), [analysis.slot(box, "all")], calls
+        )
 
 
 METHODS_OF_BOXES: Mapping[str, Callable[[PointsTo, str, int, CallMade], None]] = {

@@ -20,13 +20,19 @@ class Expressions:
         self.lambda_read = lambda_read
 
     def value(self, node: ast.expr | None, scope: Scope) -> str | None:
-        """The variable of what an expression may be; None where nothing is known of it. What it holds is read in any case."""
+        """The variable of what an expression may be; None where nothing is known of it. What it holds is read
+        in any case.
+        """
         flow = self.flow
         match node:
             case None:
                 return None
             case ast.Constant(value=str() | bool() | int() as constant):
-                return flow.made(known_key(constant)) if len(str(constant)) <= _LONGEST_KEY else flow.made(["text"])
+                return (
+                    flow.made(known_key(constant))
+                    if len(str(constant)) <= _LONGEST_KEY
+                    else flow.made(["text"])
+                )
             case ast.Name(id=name):
                 return scope.read(name)
             case ast.Attribute(value=base, attr=attribute):
@@ -40,9 +46,13 @@ class Expressions:
             case ast.Dict():
                 return self._dictionary(node, scope)
             case ast.ListComp(elt=element) | ast.SetComp(elt=element) | ast.GeneratorExp(elt=element):
-                return self._comprehended(node.generators, scope, lambda box: self._put(box, ANY_KEY, self.value(element, scope)))
+                return self._comprehended(
+                    node.generators, scope, lambda box: self._put(box, ANY_KEY, self.value(element, scope))
+                )
             case ast.DictComp():
-                return self._comprehended(node.generators, scope, lambda box: self._put_pair(box, node, scope))
+                return self._comprehended(
+                    node.generators, scope, lambda box: self._put_pair(box, node, scope)
+                )
             case ast.Subscript(value=base, slice=key):
                 return self._subscript(self.value(base, scope), key, scope, node.lineno)
             case ast.IfExp(test=test, body=one, orelse=other):
@@ -76,8 +86,12 @@ class Expressions:
                 self.value(child, scope)
         return None
 
-    def bind(self, target: ast.expr, value: str | None, scope: Scope, literal: ast.expr | None = None) -> None:
-        """Give what a target names a value; where the value is written as items, each of several targets gets its own."""
+    def bind(
+        self, target: ast.expr, value: str | None, scope: Scope, literal: ast.expr | None = None
+    ) -> None:
+        """Give what a target names a value; where the value is written as items, each of several targets gets
+        its own.
+        """
         match target:
             case ast.Name(id=name):
                 scope.write(name, value)
@@ -94,12 +108,16 @@ class Expressions:
             case ast.Starred(value=inner):
                 self.bind(inner, value, scope)
 
-    def _bind_several(self, targets: list[ast.expr], value: str | None, scope: Scope, literal: ast.expr | None) -> None:
+    def _bind_several(
+        self, targets: list[ast.expr], value: str | None, scope: Scope, literal: ast.expr | None
+    ) -> None:
         starred = next((place for place, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
         if items is not None and not any(isinstance(each, ast.Starred) for each in items):
             after = len(targets) - 1 - starred if starred is not None else 0
-            read = [self.value(each, scope) for each in items]  # all before any name changes, as in a, b = b, a
+            read = [
+                self.value(each, scope) for each in items
+            ]  # all before any name changes, as in a, b = b, a
             for place, target in enumerate(targets):
                 if starred is not None and place == starred:
                     self.bind(target, self._box(read[place : len(read) - after]), scope)
@@ -162,7 +180,9 @@ class Expressions:
         return returned
 
     def _super(self, scope: Scope, line: int) -> str:
-        """What `super()` is in a method: what follows its class among the bases of whatever the first parameter may be."""
+        """What `super()` is in a method: what follows its class among the bases of whatever the first
+        parameter may be.
+        """
         variable = self.flow.fresh()
         self.flow.add("call", variable, self.flow.made(["builtin", "super"]), [], {}, scope.id, line)
         self.flow.add("super", variable, scope.own_class, scope.read(scope.first) if scope.first else None)
@@ -231,7 +251,9 @@ class Expressions:
         self.value(node.key, scope)
         self._put(box, ANY_KEY, self.value(node.value, scope))
 
-    def _comprehended(self, generators: Iterable[ast.comprehension], scope: Scope, fill: Callable[[str], None]) -> str:
+    def _comprehended(
+        self, generators: Iterable[ast.comprehension], scope: Scope, fill: Callable[[str], None]
+    ) -> str:
         """What a comprehension makes: its names are its own, and what it runs is run by the code around it."""
         before, bound = dict(scope.versions), set(scope.bound)
         for each in generators:
@@ -257,13 +279,23 @@ class Expressions:
     def _subscript(self, base: str | None, key: ast.expr, scope: Scope, line: int) -> str | None:
         found = self.flow.fresh()
         if isinstance(key, ast.Slice):
-            low, high = (each.value if isinstance(each, ast.Constant) else None for each in (key.lower, key.upper))
+            low, high = (
+                each.value if isinstance(each, ast.Constant) else None for each in (key.lower, key.upper)
+            )
             for each in (key.lower, key.upper, key.step):
                 self.value(each, scope)
-            plain = key.step is None and all(each is None or (isinstance(each, int) and each >= 0) for each in (low, high))
+            plain = key.step is None and all(
+                each is None or (isinstance(each, int) and each >= 0) for each in (low, high)
+            )
             constant = all(each is None or isinstance(each, ast.Constant) for each in (key.lower, key.upper))
             if base is not None:
-                self.flow.add("part", found, base, (low or 0) if plain and constant else None, high if plain and constant else None)
+                self.flow.add(
+                    "part",
+                    found,
+                    base,
+                    (low or 0) if plain and constant else None,
+                    high if plain and constant else None,
+                )
             return found if base is not None else None
         at = self._key(key, scope)
         if base is None:
@@ -280,7 +312,9 @@ class Expressions:
         scope.versions = either(before, scope.versions)  # what is bound by := on one of the ways
         return self.flow.joined(found)
 
-    def _compared(self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr], scope: Scope) -> None:
+    def _compared(
+        self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr], scope: Scope
+    ) -> None:
         self.value(left, scope)
         for operator, node in zip(operators, others, strict=True):
             other = self.value(node, scope)
@@ -292,7 +326,11 @@ class Expressions:
         written = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.Set, ast.DictComp)
         if isinstance(left, written) or isinstance(right, written):
             return self.flow.joined([each for each in (one, other) if each is not None])
-        return self.flow.made(["text"]) if isinstance(left, ast.JoinedStr | ast.Constant) and _is_text(left) else None
+        return (
+            self.flow.made(["text"])
+            if isinstance(left, ast.JoinedStr | ast.Constant) and _is_text(left)
+            else None
+        )
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -12,7 +12,9 @@ _BOXES = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
 def marks_of(node: Function, decorators: tuple[str, ...]) -> tuple[str, ...]:
-    """The marks of a function: abstract, a default that is shared between calls, an except that names nothing, many parameters."""
+    """The marks of a function: abstract, a default that is shared between calls, an except that names
+    nothing, many parameters.
+    """
     return tuple(_marks(node, decorators))
 
 

@@ -1,8 +1,9 @@
 """What each name of a program may stand for, and so what its calls call.
 
-Context-insensitive and, but for the versions of local names, flow-insensitive; attributes are kept apart by class, containers by the
-place where they are made and by key, as PyCG does (Salis et al., ICSE 2021). More than there, a parameter is also an instance of what its
-annotation names, and what a decorator makes that nobody can follow is taken for the function itself.
+Context-insensitive and, but for the versions of local names, flow-insensitive; attributes are kept apart by
+class, containers by the place where they are made and by key, as PyCG does (Salis et al., ICSE 2021). More
+than there, a parameter is also an instance of what its annotation names, and what a decorator makes that
+nobody can follow is taken for the function itself.
 """
 
 from __future__ import annotations
@@ -18,9 +19,24 @@ from kgot_lab.extraction.python.program import Program, linearised
 from kgot_lab.extraction.python.solver import Solver, Value
 
 _DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
-_PASSING = {"functools.partial", "copy.copy", "copy.deepcopy", "contextlib.contextmanager", "asyncio.create_task"}
-_PASSING_ON = ("functools.lru_cache", "functools.cache", "functools.wraps", "functools.total_ordering", "dataclasses.dataclass", "typing.")
-_MOST_OF_OPERATION = 4  # methods that an operation of the language, as a loop or an index, may run; more are a guess
+_PASSING = {
+    "functools.partial",
+    "copy.copy",
+    "copy.deepcopy",
+    "contextlib.contextmanager",
+    "asyncio.create_task",
+}
+_PASSING_ON = (
+    "functools.lru_cache",
+    "functools.cache",
+    "functools.wraps",
+    "functools.total_ordering",
+    "dataclasses.dataclass",
+    "typing.",
+)
+_MOST_OF_OPERATION = (
+    4  # methods that an operation of the language, as a loop or an index, may run; more are a guess
+)
 Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
 
 
@@ -31,7 +47,9 @@ class PointsTo:
         self.program = program
         self.solver = Solver()
         self.called: dict[tuple[str, Callee], set[int]] = defaultdict(set)
-        self._called: set[tuple[Value, int, str, int]] = set()  # objects whose `__call__` is followed, and where
+        self._called: set[tuple[Value, int, str, int]] = (
+            set()
+        )  # objects whose `__call__` is followed, and where
         self._noted: dict[tuple[str, Callee], set[tuple[int, int, str]]] = defaultdict(set)
         self.sites = 0  # calls in the code whose callee is a name, an attribute or the like
         self.resolved = 0  # those of them of which it is known what they may call
@@ -40,7 +58,9 @@ class PointsTo:
         self.boxes: dict[str, list[Any]] = dict(program.keys)
 
     def solve(self) -> None:
-        """Find what everything may be: first what the bases of classes are, then, with the order of lookup known, the rest."""
+        """Find what everything may be: first what the bases of classes are, then, with the order of lookup
+        known, the rest.
+        """
         self.program.bases = _bases(self.program)
         self.program.order = linearised(self.program.bases)
         self._seed()
@@ -60,21 +80,33 @@ class PointsTo:
         for (caller, callee), places in self._noted.items():
             for line, _, operation in places:
                 operations[caller, line, operation].add(callee)
-        for (caller, callee), places in self._noted.items():  # what may call nearly anything says nothing of what it calls
+        for (
+            caller,
+            callee,
+        ), places in self._noted.items():  # what may call nearly anything says nothing of what it calls
             for line, variable, operation in places:
                 many = operation and len(operations[caller, line, operation]) > _MOST_OF_OPERATION
                 if not many and not self.solver.full(variable, "function", "bound"):
                     self.called[caller, callee].add(line)
         self.sites = len(self._sites)
-        self.resolved = sum(bool(self.solver.may(callee)) and not self.solver.full(callee, "function", "bound") for callee in self._sites)
+        self.resolved = sum(
+            bool(self.solver.may(callee)) and not self.solver.full(callee, "function", "bound")
+            for callee in self._sites
+        )
 
     def _seed(self) -> None:
         """The first parameter of a method is an instance of its class, called or not."""
         for id, shape in self.program.functions.items():
             owner = id.rpartition(".")[0]
             if owner in self.program.classes and shape["usual"] and shape["kind"] != "static":
-                is_class = shape["kind"] == "class" or id.rpartition(".")[2] in ("__new__", "__init_subclass__", "__class_getitem__")
-                self.solver.add(self._v(variable_in(shape["usual"][0], id)), ("class" if is_class else "object", owner))
+                is_class = shape["kind"] == "class" or id.rpartition(".")[2] in (
+                    "__new__",
+                    "__init_subclass__",
+                    "__class_getitem__",
+                )
+                self.solver.add(
+                    self._v(variable_in(shape["usual"][0], id)), ("class" if is_class else "object", owner)
+                )
 
     def _v(self, variable: str) -> int:
         return self.solver.of(variable)
@@ -106,7 +138,13 @@ class PointsTo:
                 solver.when(v(base), lambda value: self.each(value, v(to), caller, line))
             case ["call", to, callee, arguments, names, caller, line]:
                 self._sites.append(v(callee))
-                calls = CallMade([self._argument(each, caller, line) for each in arguments], self._named(names), caller, line, v(callee))
+                calls = CallMade(
+                    [self._argument(each, caller, line) for each in arguments],
+                    self._named(names),
+                    caller,
+                    line,
+                    v(callee),
+                )
                 solver.when(v(callee), lambda value: self.call(value, v(to), calls))
             case ["decorate", to, callee, of, caller, line]:
                 self._decorate(v(to), v(callee), v(of), CallMade([v(of)], {}, caller, line, v(callee)))
@@ -117,7 +155,9 @@ class PointsTo:
             case ["raise", base, caller, line]:
                 calls = CallMade([], {}, caller, line, v(base))
                 nowhere = v(f"raised@{caller}")
-                solver.when(v(base), lambda value: self.call(value, nowhere, calls) if value[0] == "class" else None)
+                solver.when(
+                    v(base), lambda value: self.call(value, nowhere, calls) if value[0] == "class" else None
+                )
             case ["module", to, name]:
                 solver.add(v(to), self._module(name, module))
             case ["from", to, name, attribute]:
@@ -143,13 +183,21 @@ class PointsTo:
         return {name: self._v(value) for name, value in names.items() if value is not None}
 
     def _decorate(self, to: int, callee: int, of: int, calls: CallMade) -> None:
-        """What a decorator gives; the decorated itself too, unless it is a function of which all is known and that decorates few."""
+        """What a decorator gives; the decorated itself too, unless it is a function of which all is known and
+        that decorates few.
+        """
         self.solver.when(callee, lambda value: self.call(value, to, calls))
         self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None)
-        self._later.append((lambda: self._runs(to) and not self._takes_many(callee), lambda: self.solver.flow(of, to)))
+        self._later.append(
+            (lambda: self._runs(to) and not self._takes_many(callee), lambda: self.solver.flow(of, to))
+        )
 
     def _takes_many(self, callee: int) -> bool:
-        given = [self.program.functions[value[1]]["usual"][:1] for value in self.solver.may(callee) if value[0] == "function"]
+        given = [
+            self.program.functions[value[1]]["usual"][:1]
+            for value in self.solver.may(callee)
+            if value[0] == "function"
+        ]
         owners = [value[1] for value in self.solver.may(callee) if value[0] == "function"]
         return any(
             self.solver.full(self._v(variable_in(name, owner)), "function", "bound")
@@ -173,7 +221,12 @@ class PointsTo:
         value = self._module(name, at)
         if value[0] == "external":
             found = self.program.names.find(f"{name}.{attribute}", at)
-            self.solver.add(to, ("module", found) if found is not None else ("external", f"{name}.{attribute}" if name else attribute))
+            self.solver.add(
+                to,
+                ("module", found)
+                if found is not None
+                else ("external", f"{name}.{attribute}" if name else attribute),
+            )
             return
         self._of_module(value[1], attribute, to)
 
@@ -222,7 +275,9 @@ class PointsTo:
                 self.solver.add(to, ("external", f"{owner[4:]}.{name}"))
                 return
             if owner in self.program.classes and name in self.program.classes[owner]["names"]:
-                self.solver.when(self._v(variable_in(name, owner)), lambda value: self._bind(value, of, to, caller, line))
+                self.solver.when(
+                    self._v(variable_in(name, owner)), lambda value: self._bind(value, of, to, caller, line)
+                )
                 return
             self.solver.flow(self._v(f"{name}@class {owner}"), to)
 
@@ -247,7 +302,9 @@ class PointsTo:
                 self.solver.flow(source, self._v(f"{name}@object {owner}"))
             case ("class", owner):
                 held = name in self.program.classes[owner]["names"]
-                self.solver.flow(source, self._v(variable_in(name, owner) if held else f"{name}@class {owner}"))
+                self.solver.flow(
+                    source, self._v(variable_in(name, owner) if held else f"{name}@class {owner}")
+                )
             case ("module", module):
                 self.solver.flow(source, self._v(variable_in(name, module)))
             case ("function", of):
@@ -265,7 +322,9 @@ class PointsTo:
     # --- containers ---
 
     def slot(self, box: str, key: Any) -> int:
-        """The variable of what a container holds at a key; ANY_KEY: at one that is not known, "all": anywhere."""
+        """The variable of what a container holds at a key; ANY_KEY: at one that is not known, "all":
+        anywhere.
+        """
         return self._v(f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}")
 
     def hold(self, box: str, key: Any, source: int) -> None:
@@ -276,7 +335,9 @@ class PointsTo:
             solver.flow(source, self.slot(box, key))
             return
         at = key if isinstance(key, int) else self._v(key)
-        solver.when(at, lambda value: solver.flow(source, self.slot(box, list(value))) if value[0] == "key" else None)
+        solver.when(
+            at, lambda value: solver.flow(source, self.slot(box, list(value))) if value[0] == "key" else None
+        )
         self._later.append((lambda: self._has_key(at), lambda: solver.flow(source, self.slot(box, ANY_KEY))))
 
     def _has_key(self, variable: int) -> bool:
@@ -295,8 +356,15 @@ class PointsTo:
                 else:
                     at = key if isinstance(key, int) else self._v(key)
                     solver.flow(self.slot(box, ANY_KEY), to)
-                    solver.when(at, lambda found: solver.flow(self.slot(box, list(found)), to) if found[0] == "key" else None)
-                    self._later.append((lambda: self._has_key(at), lambda: solver.flow(self.slot(box, "all"), to)))
+                    solver.when(
+                        at,
+                        lambda found: (
+                            solver.flow(self.slot(box, list(found)), to) if found[0] == "key" else None
+                        ),
+                    )
+                    self._later.append(
+                        (lambda: self._has_key(at), lambda: solver.flow(self.slot(box, "all"), to))
+                    )
             case ("object", _):
                 self.send(value, "__getitem__", [], to, caller, line)
             case ("class", _) | ("external", _) | ("text",):
@@ -327,7 +395,10 @@ class PointsTo:
         solver.flow(self.slot(whole, ANY_KEY), self.slot(box, ANY_KEY))
         for place in known:
             if place >= low and (high is None or place < high):
-                solver.flow(self.slot(whole, ["key", "int", str(place)]), self.slot(box, ["key", "int", str(place - low)]))
+                solver.flow(
+                    self.slot(whole, ["key", "int", str(place)]),
+                    self.slot(box, ["key", "int", str(place - low)]),
+                )
 
     def each(self, value: Value, to: int, caller: str, line: int) -> None:
         """What iterating over a value gives flows into a variable."""
@@ -357,7 +428,9 @@ class PointsTo:
 
     # --- calls ---
 
-    def send(self, value: Value, method: str, arguments: list[int | None], to: int, caller: str, line: int) -> None:
+    def send(
+        self, value: Value, method: str, arguments: list[int | None], to: int, caller: str, line: int
+    ) -> None:
         """Call a method that an operation of the language calls."""
         found = self._v(f"{method} of {value}@{caller}")
         self.attribute(value, method, found, caller, line)
@@ -380,7 +453,9 @@ class PointsTo:
                 self.solver.add(to, value)
 
     def call(self, value: Value, to: int, calls: CallMade) -> None:
-        """A call of a value: it is noted, arguments flow into parameters, and what it returns into a variable."""
+        """A call of a value: it is noted, arguments flow into parameters, and what it returns into a
+        variable.
+        """
         solver = self.solver
         match value:
             case ("function", function):
@@ -392,7 +467,12 @@ class PointsTo:
                 self._note(calls, ("class", owner))
                 self._make(owner, calls)
             case ("object", _):
-                if (value, to, calls.caller, calls.line) in self._called:  # what it is called by may be itself
+                if (
+                    value,
+                    to,
+                    calls.caller,
+                    calls.line,
+                ) in self._called:  # what it is called by may be itself
                     return
                 self._called.add((value, to, calls.caller, calls.line))
                 found = self._v(f"__call__ of {value}@{calls.caller}")
@@ -401,7 +481,9 @@ class PointsTo:
             case ("external", name):
                 self._note(calls, ("external", name))
                 passing = name in _PASSING or name.startswith(_PASSING_ON)
-                flowing = [given for given in calls.arguments[:2] if isinstance(given, int)] if passing else []
+                flowing = (
+                    [given for given in calls.arguments[:2] if isinstance(given, int)] if passing else []
+                )
                 for given in flowing:
                     solver.flow(given, to)
                 if not flowing:  # what is given back by something outside; else it is what was given
@@ -423,9 +505,15 @@ class PointsTo:
         nothing = self._v(f"nothing@{calls.caller}")
         for method, of in (("__init__", ("object", owner)), ("__new__", ("class", owner))):
             found = self._v(f"{method} of {owner}@{calls.caller}")
-            order = [each for each in self.program.order.get(owner, (owner,)) if method == "__init__" or not each.startswith("ext:")]
+            order = [
+                each
+                for each in self.program.order.get(owner, (owner,))
+                if method == "__init__" or not each.startswith("ext:")
+            ]
             self._look_up(order, method, found, of, calls.caller, calls.line)
-            self.solver.when(found, partial(self._initialise, None if method == "__init__" else of, nothing, calls))
+            self.solver.when(
+                found, partial(self._initialise, None if method == "__init__" else of, nothing, calls)
+            )
 
     def _initialise(self, of: Value | None, nothing: int, calls: CallMade, method: Value) -> None:
         """Run what makes an instance; `__new__` is given the class, which its looking up did not bind."""
@@ -476,7 +564,9 @@ class PointsTo:
                     self.hold(box, ["key", "int", str(place - len(parameters))], given)
             place += 1
 
-    def _spread_items(self, source: int, parameters: list[int], rest: int | None, box: str, calls: CallMade) -> None:
+    def _spread_items(
+        self, source: int, parameters: list[int], rest: int | None, box: str, calls: CallMade
+    ) -> None:
         def act(value: Value) -> None:
             for place, parameter in enumerate(parameters):
                 self.item(value, ["key", "int", str(place)], parameter, calls.caller, calls.line)

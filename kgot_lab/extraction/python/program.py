@@ -1,4 +1,6 @@
-"""All modules of a folder together: their functions and classes, which module a name means, and the order in which classes are asked."""
+"""All modules of a folder together: their functions and classes, which module a name means, and the order in
+which classes are asked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from kgot_lab.extraction.facts.naming import ModuleNames
 
 @dataclass
 class Program:
-    """What the flows of all modules say, read once. `bases` and `order` are filled by the analysis, which knows what a base may be."""
+    """What the flows of all modules say, read once. `bases` and `order` are filled by the analysis, which
+    knows what a base may be.
+    """
 
     names: ModuleNames
     flows: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by module
@@ -20,8 +24,12 @@ class Program:
     classes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     keys: dict[str, list[Any]] = field(default_factory=dict)  # of each container that is written out
     dictionaries: set[str] = field(default_factory=set)
-    bases: dict[str, list[str]] = field(default_factory=dict)  # of each class, those of other packages as ext:…
-    order: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of each class: itself, and what it inherits from
+    bases: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # of each class, those of other packages as ext:…
+    order: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # of each class: itself, and what it inherits from
 
     @classmethod
     def of(cls, files: Iterable[FileFacts], names: ModuleNames) -> Program:
@@ -48,13 +56,16 @@ class Program:
                 continue
             seen.add(each)
             found.update(name for name in self.flows[each]["names"] if not name.startswith("_"))
-            stars = [constraint[2] for constraint in self.flows[each]["constraints"] if constraint[0] == "star"]
+            stars = [
+                constraint[2] for constraint in self.flows[each]["constraints"] if constraint[0] == "star"
+            ]
             waiting += [id for name in stars if (id := self.names.find(name, each)) is not None]
         return found
 
 
 def linearised(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """The order in which the attributes of each class are looked up (C3, Barrett et al. 1996, as Python does it).
+    """The order in which the attributes of each class are looked up (C3, Barrett et al. 1996, as Python does
+    it).
 
     Where the bases contradict each other, as no program that runs has them, it is depth first.
     """

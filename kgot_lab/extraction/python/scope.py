@@ -1,4 +1,6 @@
-"""A scope while its code is read: which versions of each local name may be meant at the point that is being read."""
+"""A scope while its code is read: which versions of each local name may be meant at the point that is being
+read.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _BUILTINS = frozenset(dir(builtins))
 
 @dataclass
 class Scope:
-    """A module, a class or a function. `caller` is what runs its code: a comprehension and a lambda in it are told apart elsewhere."""
+    """A module, a class or a function. `caller` is what runs its code: a comprehension and a lambda in it are
+    told apart elsewhere.
+    """
 
     id: str
     kind: Literal["module", "class", "function"]
@@ -27,7 +31,9 @@ class Scope:
     global_names: set[str] = field(default_factory=set)
     nonlocal_names: set[str] = field(default_factory=set)
     versions: Versions = field(default_factory=dict)
-    collecting: list[dict[str, str]] = field(default_factory=list)  # of loops and tries around this point: what gathers all versions
+    collecting: list[dict[str, str]] = field(
+        default_factory=list
+    )  # of loops and tries around this point: what gathers all versions
     lambdas: int = 0
     _count: int = 0
 
@@ -81,7 +87,9 @@ class Scope:
         return None
 
     def gather(self, names: Iterable[str]) -> None:
-        """From here until `gathered`, keep all versions of these names: code that is run again, or left in the middle, may see any."""
+        """From here until `gathered`, keep all versions of these names: code that is run again, or left in
+        the middle, may see any.
+        """
         gathering: dict[str, str] = {}
         for name in sorted(names):
             if name in self.global_names or name in self.nonlocal_names:

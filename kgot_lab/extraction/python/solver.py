@@ -1,4 +1,6 @@
-"""Inclusion constraints between variables, solved by passing on what is new (Andersen 1994; difference propagation, Pearce et al. 2003)."""
+"""Inclusion constraints between variables, solved by passing on what is new (Andersen 1994; difference
+propagation, Pearce et al. 2003).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 Value = tuple[Any, ...]  # its kind, and what it is of
-# How many values of a kind a variable may be. One that may be more may be nearly anything, which says nothing of what a call calls, and
-# without a bound the answer grows with the square of a program: each test of a package hands its own lists to the same functions.
+# How many values of a kind a variable may be. One that may be more may be nearly anything, which says nothing
+# of what a call calls, and without a bound the answer grows with the square of a program: each test of a
+# package hands its own lists to the same functions.
 MOST_OF_KIND: dict[str, int] = {
     "key": 12,
     "external": 12,
@@ -26,8 +29,9 @@ _MOST_OTHERS = 40  # classes, their objects, modules
 class Solver:
     """Which values each variable may be, up to a bound for each kind of value.
 
-    Below the bounds it is the least solution, whichever order the constraints come in; a variable that reaches one keeps those that came
-    first, and is named by `full`. The order is that of the constraints and the same in every process.
+    Below the bounds it is the least solution, whichever order the constraints come in; a variable that
+    reaches one keeps those that came first, and is named by `full`. The order is that of the constraints and
+    the same in every process.
     """
 
     def __init__(self) -> None:

@@ -28,6 +28,16 @@ def python_facts(text: str, path: str, module: str, *, is_package: bool = False)
     except RecursionError:
         raise BadInput("is nested too deep to be read") from None
     lines = text.count("\n") + 1
-    itself = Definition(module, "module", module.rpartition(".")[2], 1, lines, "", first_paragraph(ast.get_docstring(tree) or ""))
+    itself = Definition(
+        module,
+        "module",
+        module.rpartition(".")[2],
+        1,
+        lines,
+        "",
+        first_paragraph(ast.get_docstring(tree) or ""),
+    )
     kept = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
-    return FileFacts(path, "python", (itself, *statements.definitions), tuple(statements.references), flow=kept)
+    return FileFacts(
+        path, "python", (itself, *statements.definitions), tuple(statements.references), flow=kept
+    )

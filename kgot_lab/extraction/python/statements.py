@@ -15,11 +15,18 @@ from kgot_lab.extraction.python.scope import Scope, Versions, either
 from kgot_lab.types import Json
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_KINDS = {"staticmethod": "static", "classmethod": "class", "property": "property", "cached_property": "property"}
+_KINDS = {
+    "staticmethod": "static",
+    "classmethod": "class",
+    "property": "property",
+    "cached_property": "property",
+}
 
 
 class StatementReader:
-    """Reads a module whose name in the graph is given; `package` is the name that its relative imports begin at."""
+    """Reads a module whose name in the graph is given; `package` is the name that its relative imports begin
+    at.
+    """
 
     def __init__(self, module: str, package: str):
         self.package = package
@@ -53,7 +60,9 @@ class StatementReader:
                 if (returned := value(given, scope)) is not None and scope.kind == "function":
                     self.flow.add("copy", f"return@{scope.id}", returned)
             case ast.Assign(targets=targets, value=given):
-                several = all(isinstance(each, ast.Tuple | ast.List) for each in targets) and isinstance(given, ast.Tuple | ast.List)
+                several = all(isinstance(each, ast.Tuple | ast.List) for each in targets) and isinstance(
+                    given, ast.Tuple | ast.List
+                )
                 assigned = None if several else value(given, scope)
                 for target in targets:
                     self.expressions.bind(target, assigned, scope, given)
@@ -63,7 +72,9 @@ class StatementReader:
             case ast.AugAssign(target=target, value=given):
                 added = value(given, scope)
                 held = value(ast.copy_location(_loaded(target), target), scope)
-                self.expressions.bind(target, self.flow.joined([each for each in (held, added) if each is not None]), scope)
+                self.expressions.bind(
+                    target, self.flow.joined([each for each in (held, added) if each is not None]), scope
+                )
             case ast.For() | ast.AsyncFor():
                 self._for(node, scope)
             case ast.While(test=test, body=body, orelse=orelse):
@@ -156,8 +167,12 @@ class StatementReader:
                 if inner is not None:
                     self._pattern(inner, matched, scope)
                 if name is not None:
-                    narrowed = self._annotated(inner.cls, scope, None) if isinstance(inner, ast.MatchClass) else None
-                    scope.write(name, self.flow.joined([each for each in (matched, narrowed) if each is not None]))
+                    narrowed = (
+                        self._annotated(inner.cls, scope, None) if isinstance(inner, ast.MatchClass) else None
+                    )
+                    scope.write(
+                        name, self.flow.joined([each for each in (matched, narrowed) if each is not None])
+                    )
             case ast.MatchClass(cls=cls):
                 self.expressions.value(cls, scope)
                 for each in (*pattern.patterns, *pattern.kwd_patterns):
@@ -207,7 +222,13 @@ class StatementReader:
         made = self.flow.made(["function", id])
         plain = []
         for decorator in node.decorator_list:
-            name = decorator.id if isinstance(decorator, ast.Name) else decorator.attr if isinstance(decorator, ast.Attribute) else ""
+            name = (
+                decorator.id
+                if isinstance(decorator, ast.Name)
+                else decorator.attr
+                if isinstance(decorator, ast.Attribute)
+                else ""
+            )
             if name in _KINDS:
                 kind = _KINDS[name]
             elif name in ("setter", "getter", "deleter"):
@@ -216,8 +237,17 @@ class StatementReader:
                 plain.append(decorator)
         self._define(node, id, "method" if scope.kind == "class" else "function", scope)
         self._parameters(id, node.args, scope)
-        inner = Scope(id, "function", self.flow, {arg.arg for arg in parameters(node.args)} | bound_names(node.body), scope)
-        inner.global_names, inner.nonlocal_names = declared(node.body, ast.Global), declared(node.body, ast.Nonlocal)
+        inner = Scope(
+            id,
+            "function",
+            self.flow,
+            {arg.arg for arg in parameters(node.args)} | bound_names(node.body),
+            scope,
+        )
+        inner.global_names, inner.nonlocal_names = (
+            declared(node.body, ast.Global),
+            declared(node.body, ast.Nonlocal),
+        )
         inner.own_class = scope.id if scope.kind == "class" else scope.own_class
         usual = [*node.args.posonlyargs, *node.args.args]
         inner.first = usual[0].arg if scope.kind == "class" and usual else scope.first
@@ -242,8 +272,19 @@ class StatementReader:
         id = f"{scope.id}.<lambda{scope.lambdas}>"
         self._parameters(id, node.args, scope)
         self.flow.functions[id] = self._shape(node.args, "plain")
-        inner = Scope(id, "function", self.flow, {arg.arg for arg in parameters(node.args)}, scope, scope.own_class, scope.first)
-        for name, versions in scope.versions.items():  # what is around it may be meant as it is now, or as it will be
+        inner = Scope(
+            id,
+            "function",
+            self.flow,
+            {arg.arg for arg in parameters(node.args)},
+            scope,
+            scope.own_class,
+            scope.first,
+        )
+        for (
+            name,
+            versions,
+        ) in scope.versions.items():  # what is around it may be meant as it is now, or as it will be
             if name not in inner.bound and scope.kind != "module":
                 inner.versions.setdefault(name, versions)
         if (returned := self.expressions.value(node.body, inner)) is not None:
@@ -253,7 +294,10 @@ class StatementReader:
     def _parameters(self, id: str, given: ast.arguments, scope: Scope) -> None:
         """Defaults and annotations of parameters, which the code around a function evaluates."""
         usual = [*given.posonlyargs, *given.args]
-        defaults = [*zip(reversed(usual), reversed(given.defaults), strict=False), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+        defaults = [
+            *zip(reversed(usual), reversed(given.defaults), strict=False),
+            *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+        ]
         for parameter, default in defaults:
             if (value := self.expressions.value(default, scope)) is not None:
                 self.flow.add("copy", variable_in(parameter.arg, id), value)
@@ -290,7 +334,11 @@ class StatementReader:
         marks = () if isinstance(node, ast.ClassDef) else marks_of(node, decorators)
         end, about = node.end_lineno or line, first_paragraph(said)
         attributes = _attributes(node) if isinstance(node, ast.ClassDef) else ()
-        self.definitions.append(Definition(id, type, node.name, line, end, scope.id, about, signature, decorators, attributes, marks))
+        self.definitions.append(
+            Definition(
+                id, type, node.name, line, end, scope.id, about, signature, decorators, attributes, marks
+            )
+        )
 
     # --- annotations ---
 
@@ -307,32 +355,48 @@ class StatementReader:
 
 
 def named_types(annotation: ast.expr) -> list[ast.expr]:
-    """The types that a value with this annotation may have, as far as they are names: of unions each, of containers none."""
+    """The types that a value with this annotation may have, as far as they are names: of unions each, of
+    containers none.
+    """
     match annotation:
         case ast.Name() | ast.Attribute():
             return [annotation]
         case ast.Constant(value=str(text)):
             try:
-                return named_types(ast.increment_lineno(ast.parse(text, mode="eval"), annotation.lineno - 1).body)
+                return named_types(
+                    ast.increment_lineno(ast.parse(text, mode="eval"), annotation.lineno - 1).body
+                )
             except (SyntaxError, ValueError):
                 return []
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return [*named_types(left), *named_types(right)]
-        case ast.Subscript(value=ast.Name(id="Optional" | "Union") | ast.Attribute(attr="Optional" | "Union"), slice=inner):
-            return [each for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner]) for each in named_types(part)]
+        case ast.Subscript(
+            value=ast.Name(id="Optional" | "Union") | ast.Attribute(attr="Optional" | "Union"), slice=inner
+        ):
+            return [
+                each
+                for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner])
+                for each in named_types(part)
+            ]
     return []
 
 
 def _attributes(node: ast.ClassDef) -> tuple[str, ...]:
     """The names that a class binds besides its methods and inner classes."""
-    inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    inner = {
+        each.name
+        for each in node.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
     return tuple(sorted(bound_names(node.body) - inner))
 
 
 def signature_of(node: Function) -> str:
     """What a function is called with and gives, as it is written."""
     returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"{'async ' * isinstance(node, ast.AsyncFunctionDef)}{node.name}({ast.unparse(node.args)}){returned}"
+    return (
+        f"{'async ' * isinstance(node, ast.AsyncFunctionDef)}{node.name}({ast.unparse(node.args)}){returned}"
+    )
 
 
 def first_paragraph(docstring: str) -> str:

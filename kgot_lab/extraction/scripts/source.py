@@ -1,7 +1,8 @@
-"""The facts of a file of JavaScript or TypeScript: what it defines, imports, exports and, by names alone, calls.
+"""The facts of a file of JavaScript or TypeScript: what it defines, imports, exports and, by names alone,
+calls.
 
-A name that is called or extended is one of the file itself, of what is imported, or of `this`; what is passed around is not followed.
-What is of another file is named `path#name`, and found when all files are read.
+A name that is called or extended is one of the file itself, of what is imported, or of `this`; what is passed
+around is not followed. What is of another file is named `path#name`, and found when all files are read.
 """
 
 from __future__ import annotations
@@ -16,24 +17,40 @@ from typing import Any
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
 
-_FUNCTIONS = ("function_declaration", "generator_function_declaration", "function_expression", "generator_function", "arrow_function")
+_FUNCTIONS = (
+    "function_declaration",
+    "generator_function_declaration",
+    "function_expression",
+    "generator_function",
+    "arrow_function",
+)
 _CLASSES = ("class_declaration", "abstract_class_declaration", "class")
 _LONGEST = 300  # letters of a signature
 
 
 def script_facts(text: str, path: str) -> FileFacts:
-    """What a script says; what does not parse is left out with a remark. Raises NotInstalled without the grammars, BadInput."""
+    """What a script says; what does not parse is left out with a remark. Raises NotInstalled without the
+    grammars, BadInput.
+    """
     data = text.encode("utf-8", "replace")
     tree = _parser(PurePosixPath(path).suffix.lower()).parse(data)
     reading = _Script(path)
-    itself = Definition(path, "module", PurePosixPath(path).name, 1, text.count("\n") + 1, "", _first_comment(tree.root_node))
+    itself = Definition(
+        path, "module", PurePosixPath(path).name, 1, text.count("\n") + 1, "", _first_comment(tree.root_node)
+    )
     try:
         reading.module(tree.root_node)
     except RecursionError:
         raise BadInput("is nested too deep to be read") from None
-    remark = f"does not parse as a whole: line {_error_line(tree.root_node)} is left out" if tree.root_node.has_error else ""
+    remark = (
+        f"does not parse as a whole: line {_error_line(tree.root_node)} is left out"
+        if tree.root_node.has_error
+        else ""
+    )
     language = "typescript" if ".ts" in path[-5:] or path.endswith((".mts", ".cts")) else "javascript"
-    return FileFacts(path, language, (itself, *reading.definitions), tuple(dict.fromkeys(reading.references)), remark)
+    return FileFacts(
+        path, language, (itself, *reading.definitions), tuple(dict.fromkeys(reading.references)), remark
+    )
 
 
 @cache
@@ -88,11 +105,19 @@ class _Script:
             clause = _child(node, "export_clause")
             for each in clause.named_children if clause is not None else ():
                 name = _text(each.child_by_field_name("name"))
-                self._refer(self.path, "exports", f"{target}#{name}", node, _text(each.child_by_field_name("alias")) or name)
+                self._refer(
+                    self.path,
+                    "exports",
+                    f"{target}#{name}",
+                    node,
+                    _text(each.child_by_field_name("alias")) or name,
+                )
             if clause is None:
                 self._refer(self.path, "exports", f"{target}#*", node, "*")
         elif node.type == "export_statement" and (clause := _child(node, "export_clause")) is not None:
-            for each in clause.named_children:  # export {a as b}: a name of this file, or one that was imported
+            for (
+                each
+            ) in clause.named_children:  # export {a as b}: a name of this file, or one that was imported
                 name = _text(each.child_by_field_name("name"))
                 self._refer(
                     self.path,
@@ -129,7 +154,9 @@ class _Script:
                 if each.type == "shorthand_property_identifier_pattern":
                     place.names[_text(each)] = f"{target}#{_text(each)}"
                 elif each.type == "pair_pattern":
-                    place.names[_text(each.child_by_field_name("value"))] = f"{target}#{_text(each.child_by_field_name('key'))}"
+                    place.names[_text(each.child_by_field_name("value"))] = (
+                        f"{target}#{_text(each.child_by_field_name('key'))}"
+                    )
 
     def _target(self, asked: str) -> str:
         """The path that an import means from here, or the package of a bare name."""
@@ -149,7 +176,9 @@ class _Script:
                 for each in node.named_children:
                     value = each.child_by_field_name("value") if each.type == "variable_declarator" else None
                     if value is not None and value.type in (*_FUNCTIONS, *_CLASSES):
-                        place.names[_text(each.child_by_field_name("name"))] = self._id(place, _text(each.child_by_field_name("name")))
+                        place.names[_text(each.child_by_field_name("name"))] = self._id(
+                            place, _text(each.child_by_field_name("name"))
+                        )
 
     def _id(self, place: _Place, name: str) -> str:
         return f"{place.id}#{name}" if place.id == self.path else f"{place.id}.{name}"
@@ -165,15 +194,27 @@ class _Script:
             self._class(node, _text(node.child_by_field_name("name")), place)
         elif node.type in _FUNCTIONS:
             self._function(node, _text(node.child_by_field_name("name")), place)
-        elif node.type in ("variable_declarator", "assignment_expression", "pair", "public_field_definition", "field_definition"):
+        elif node.type in (
+            "variable_declarator",
+            "assignment_expression",
+            "pair",
+            "public_field_definition",
+            "field_definition",
+        ):
             self._assigned(node, place)
         elif node.type == "export_statement":
             declared = node.child_by_field_name("declaration")
             named = declared if declared is not None else node.child_by_field_name("value")
             if named is not None and any(each.type == "default" for each in node.children):
-                name = _text(named) if named.type == "identifier" else _text(named.child_by_field_name("name")) or "default"
+                name = (
+                    _text(named)
+                    if named.type == "identifier"
+                    else _text(named.child_by_field_name("name")) or "default"
+                )
                 if name != "default":
-                    self._refer(self.path, "exports", place.names.get(name, f"{self.path}#{name}"), node, "default")
+                    self._refer(
+                        self.path, "exports", place.names.get(name, f"{self.path}#{name}"), node, "default"
+                    )
                 if named.type in (*_FUNCTIONS, *_CLASSES):
                     (self._class if named.type in _CLASSES else self._function)(named, name, place)
                     return
@@ -213,7 +254,11 @@ class _Script:
         heritage = _child(node, "class_heritage")
         if heritage is not None:
             clause = _child(heritage, "extends_clause")
-            base = clause.child_by_field_name("value") if clause is not None else next(iter(heritage.named_children), None)
+            base = (
+                clause.child_by_field_name("value")
+                if clause is not None
+                else next(iter(heritage.named_children), None)
+            )
             if base is not None and (target := self._meant(base, place)):
                 self._refer(id, "inherits_from", target, node)
         inner = _Place(id, id, dict(place.names))
@@ -230,16 +275,28 @@ class _Script:
             return
         id = self._id(place, name)
         type = "method" if place.owner == place.id and place.owner else "function"
-        parameters = _text(node.child_by_field_name("parameters")) or f"({_text(node.child_by_field_name('parameter'))})"
+        parameters = (
+            _text(node.child_by_field_name("parameters"))
+            or f"({_text(node.child_by_field_name('parameter'))})"
+        )
         returned = _text(node.child_by_field_name("return_type"))
-        self._define(from_node or node, id, type, name, place, " ".join(f"{name}{parameters}{returned}".split())[:_LONGEST])
+        self._define(
+            from_node or node,
+            id,
+            type,
+            name,
+            place,
+            " ".join(f"{name}{parameters}{returned}".split())[:_LONGEST],
+        )
         inner = _Place(id, place.owner, dict(place.names))
         self._declare(body, inner)
         self._walk(body, inner) if body.type == "statement_block" else self._one(body, inner)
 
     def _define(self, node: Any, id: str, type: str, name: str, place: _Place, signature: str) -> None:
         line, end = node.start_point[0] + 1, node.end_point[0] + 1
-        self.definitions.append(Definition(id, type, name, line, end, place.id, _comment_before(node), signature))
+        self.definitions.append(
+            Definition(id, type, name, line, end, place.id, _comment_before(node), signature)
+        )
 
     def _call(self, node: Any, place: _Place) -> None:
         callee = node.child_by_field_name("function") or node.child_by_field_name("constructor")
@@ -285,7 +342,10 @@ def _required(node: Any) -> str:
     """What `require("…")` or `import("…")` asks for; "" for another expression."""
     if node.type == "await_expression":
         node = node.named_children[0]
-    if node.type != "call_expression" or _text(node.child_by_field_name("function")) not in ("require", "import"):
+    if node.type != "call_expression" or _text(node.child_by_field_name("function")) not in (
+        "require",
+        "import",
+    ):
         return ""
     given = node.child_by_field_name("arguments").named_children
     return _string(given[0]) if len(given) == 1 and given[0].type == "string" else ""
@@ -293,12 +353,19 @@ def _required(node: Any) -> str:
 
 def _comment_before(node: Any) -> str:
     """The first paragraph of the comment that stands before a definition, without what follows an @."""
-    while node.parent is not None and node.parent.type in ("export_statement", "lexical_declaration", "variable_declaration"):
+    while node.parent is not None and node.parent.type in (
+        "export_statement",
+        "lexical_declaration",
+        "variable_declaration",
+    ):
         node = node.parent
     before = node.prev_named_sibling
     if before is None or before.type != "comment" or before.end_point[0] + 1 < node.start_point[0]:
         return ""
-    lines = [re.sub(r"^\s*(/\*\*?|\*/|\*|///?)\s?|\s*\*/\s*$", "", line).strip() for line in _text(before).split("\n")]
+    lines = [
+        re.sub(r"^\s*(/\*\*?|\*/|\*|///?)\s?|\s*\*/\s*$", "", line).strip()
+        for line in _text(before).split("\n")
+    ]
     paragraph = "\n".join(lines).strip().split("\n\n")[0].split("\n@")[0]
     return "" if paragraph.startswith("@") else " ".join(paragraph.split())
 

@@ -1,4 +1,6 @@
-"""The facts of a file of Markdown: its headings, its first paragraph, its sections with their text, and the code and files it names."""
+"""The facts of a file of Markdown: its headings, its first paragraph, its sections with their text, and the
+code and files it names.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,13 @@ def prose_facts(text: str, path: str) -> FileFacts:
         line = token.map[0] + 1 if token.map else 1
         if token.type in ("inline", "fence", "code_block"):
             for target in _named(token, path):
-                references.setdefault(target, Mention(path, "documents", target, line, _around(target, token.content)))
+                references.setdefault(
+                    target, Mention(path, "documents", target, line, _around(target, token.content))
+                )
     title = (headings[0] if headings else PurePosixPath(path).stem) or path
-    about = first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MOST_HEADINGS])}".strip()
+    about = (
+        first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MOST_HEADINGS])}".strip()
+    )
     itself = Definition(path, "document", title, 1, text.count("\n") + 1, "", about)
     sections = document_sections(tokens, itself, first)
     return FileFacts(

@@ -1,4 +1,5 @@
-"""The sections of a file of Markdown, each a definition that holds its text: what stands under a heading can be found and cited.
+"""The sections of a file of Markdown, each a definition that holds its text: what stands under a heading can
+be found and cited.
 
 A long section is cut into parts at the ends of sentences, since a prompt holds only so much of one node.
 """
@@ -31,9 +32,11 @@ class _Section(NamedTuple):
 
 
 def document_sections(tokens: Sequence[Any], document: Definition, told: str) -> list[Definition]:
-    """The parts of the sections in the tokens of markdown-it, in their order; of the first what the document has `told` is left out.
+    """The parts of the sections in the tokens of markdown-it, in their order; of the first what the document
+    has `told` is left out.
 
-    Each is named by its heading and the one above it, as in "Limits (Rust)", since many files have a heading of the same words.
+    Each is named by its heading and the one above it, as in "Limits (Rust)", since many files have a heading
+    of the same words.
     """
     ids: set[str] = set()
     counts = Counter([document.name])  # the document itself is the first part of what its title has under it
@@ -41,7 +44,9 @@ def document_sections(tokens: Sequence[Any], document: Definition, told: str) ->
     for section in _sections(tokens, document.name):
         first = not section.above
         said = section.said[1:] if first and section.said and section.said[0].text == told else section.said
-        name = document.name if first else f"{section.heading[:_LONGEST_NAME]} ({section.above[:_LONGEST_NAME]})"
+        name = (
+            document.name if first else f"{section.heading[:_LONGEST_NAME]} ({section.above[:_LONGEST_NAME]})"
+        )
         for part in _parts(said):
             id = _free(f"{document.id}#{_slug(section.heading)}", ids)
             counts[name] += 1
@@ -52,11 +57,15 @@ def document_sections(tokens: Sequence[Any], document: Definition, told: str) ->
 
 def plain_words(text: str) -> str:
     """A piece of Markdown on one line, without the marks of links, code and bold words."""
-    return " ".join(re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("**", "").split())
+    return " ".join(
+        re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("**", "").split()
+    )
 
 
 def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
-    """What stands under each heading; the first holds what the title has under it, also where there is no heading."""
+    """What stands under each heading; the first holds what the title has under it, also where there is no
+    heading.
+    """
     section, above = _Section(title, "", []), list[tuple[int, str]]()
     titled = False
     inside = 0  # the level of the heading whose words come
@@ -89,7 +98,11 @@ def _parts(said: Sequence[_Said]) -> Iterator[_Said]:
                 if held is not None and len(held.text) + 1 + len(piece) > _MOST_LETTERS:
                     yield held
                     held = None
-                held = _Said(piece, each.line, each.end_line) if held is None else _Said(f"{held.text} {piece}", held.line, each.end_line)
+                held = (
+                    _Said(piece, each.line, each.end_line)
+                    if held is None
+                    else _Said(f"{held.text} {piece}", held.line, each.end_line)
+                )
     if held is not None:
         yield held
 

@@ -14,7 +14,14 @@ import yaml
 from kgot_lab.errors import BadInput
 from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
 
-_REQUIRING = {"dependencies", "devdependencies", "peerdependencies", "optionaldependencies", "optional-dependencies", "requires"}
+_REQUIRING = {
+    "dependencies",
+    "devdependencies",
+    "peerdependencies",
+    "optionaldependencies",
+    "optional-dependencies",
+    "requires",
+}
 _REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?$")
 _NAMES = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
 _MOST_KEYS = 40  # that are told
@@ -28,8 +35,22 @@ def settings_facts(text: str, path: str) -> FileFacts:
     documents = _READERS[form](text)
     whole = documents[0] if len(documents) == 1 else documents
     keys = list(map(str, whole)) if isinstance(whole, Mapping) else []
-    told = f"settings: {', '.join(keys[:_MOST_KEYS])}" if keys else f"{len(whole)} entries" if isinstance(whole, list) else "one value"
-    itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", told + ", …" * (len(keys) > _MOST_KEYS))
+    told = (
+        f"settings: {', '.join(keys[:_MOST_KEYS])}"
+        if keys
+        else f"{len(whole)} entries"
+        if isinstance(whole, list)
+        else "one value"
+    )
+    itself = Definition(
+        path,
+        "config",
+        PurePosixPath(path).name,
+        1,
+        text.count("\n") + 1,
+        "",
+        told + ", …" * (len(keys) > _MOST_KEYS),
+    )
     lines = _Lines(text)
     references: dict[str, Mention] = {}
     looked = 0
@@ -38,7 +59,9 @@ def settings_facts(text: str, path: str) -> FileFacts:
         if looked > _MOST_VALUES:
             break
         for target in _named(pointer, value):
-            references.setdefault(target, Mention(path, "configures", target, lines.of(value), ".".join(map(str, pointer))))
+            references.setdefault(
+                target, Mention(path, "configures", target, lines.of(value), ".".join(map(str, pointer)))
+            )
     return FileFacts(
         path,
         form[1:],
@@ -49,7 +72,9 @@ def settings_facts(text: str, path: str) -> FileFacts:
 
 
 def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
-    """What a value may name: a package that is required, or a file, module or function, which is known when all files are read."""
+    """What a value may name: a package that is required, or a file, module or function, which is known when
+    all files are read.
+    """
     if any(str(each).lower() in _REQUIRING for each in pointer):
         match = _REQUIREMENT.match(value)
         if match and match[1].lower() != "python":
@@ -59,14 +84,18 @@ def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
 
 
 def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Each text in some settings with the keys that lead to it; of packages that are required the key is the text. Breadth first."""
+    """Each text in some settings with the keys that lead to it; of packages that are required the key is the
+    text. Breadth first.
+    """
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), whole)]
     seen: set[int] = set()
     for pointer, value in waiting:
         if isinstance(value, str):
             yield pointer, value
         elif isinstance(value, Mapping | list):
-            if id(value) in seen or len(waiting) > 4 * _MOST_VALUES:  # YAML may say one thing in many places, and in itself
+            if (
+                id(value) in seen or len(waiting) > 4 * _MOST_VALUES
+            ):  # YAML may say one thing in many places, and in itself
                 continue
             seen.add(id(value))
             if isinstance(value, Mapping):
@@ -129,7 +158,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node)
-    return loader.construct_sequence(node) if isinstance(node, yaml.SequenceNode) else loader.construct_scalar(node)
+    return (
+        loader.construct_sequence(node)
+        if isinstance(node, yaml.SequenceNode)
+        else loader.construct_scalar(node)
+    )
 
 
 _Loader.add_multi_constructor("", _untagged)
@@ -147,4 +180,9 @@ def _yaml(text: str) -> list[Any]:
         raise BadInput("does not parse: nested too deep") from None
 
 
-_READERS: Mapping[str, Callable[[str], list[Any]]] = {".json": _json, ".toml": _toml, ".yaml": _yaml, ".yml": _yaml}
+_READERS: Mapping[str, Callable[[str], list[Any]]] = {
+    ".json": _json,
+    ".toml": _toml,
+    ".yaml": _yaml,
+    ".yml": _yaml,
+}

@@ -23,12 +23,19 @@ _READ = "read"  # the "tool" whose return a passage is
 
 
 def extract(
-    documents: Sequence[Document], llm: LLM, store: Store, limits: Limits = LOCAL, *, done: Sequence[Event] = ()
+    documents: Sequence[Document],
+    llm: LLM,
+    store: Store,
+    limits: Limits = LOCAL,
+    *,
+    done: Sequence[Event] = (),
 ) -> Iterator[Event]:
-    """Write the facts of each document into a store; of one longer than `limits.tool_tokens`, or 1,000 if that is more, the beginning.
+    """Write the facts of each document into a store; of one longer than `limits.tool_tokens`, or 1,000 if
+    that is more, the beginning.
 
-    `done` holds the events of an earlier extraction that was stopped: its changes are applied, its documents are not read again, and within
-    the last one begun its recorded replies are not asked for again. Raises BadInput, LLMError, SandboxError.
+    `done` holds the events of an earlier extraction that was stopped: its changes are applied, its documents
+    are not read again, and within the last one begun its recorded replies are not asked for again. Raises
+    BadInput, LLMError, SandboxError.
     """
     left = left_to_read(documents, limits, done)
     if store.schema().nodes:
@@ -42,8 +49,11 @@ def extract(
     return _extract(run, left, lambda: _go_on_within(run, model, llm, (*before, returned, *within)))
 
 
-def left_to_read(documents: Sequence[Document], limits: Limits = LOCAL, done: Sequence[Event] = ()) -> list[Document]:
-    """The documents that an extraction on file has not read to their end; the one it was stopped in comes first.
+def left_to_read(
+    documents: Sequence[Document], limits: Limits = LOCAL, done: Sequence[Event] = ()
+) -> list[Document]:
+    """The documents that an extraction on file has not read to their end; the one it was stopped in comes
+    first.
 
     Raises BadInput where there are none, or not those of the extraction.
     """
@@ -57,10 +67,19 @@ def left_to_read(documents: Sequence[Document], limits: Limits = LOCAL, done: Se
         return left
     recording = Recording.of(within)
     with closing(open_for(started(done).dialect)) as apart:
-        run = _loop(RememberedLLM(recording, started(done).planning), RememberedStore(recording, apart), limits, before)
+        run = _loop(
+            RememberedLLM(recording, started(done).planning),
+            RememberedStore(recording, apart),
+            limits,
+            before,
+        )
         walk = _walk(run, returned)
         is_whole = _follows(walk, within) and _has_ended(walk)
-    return left if is_whole else [*(document for document in documents if document.id == _read_by(returned)), *left]
+    return (
+        left
+        if is_whole
+        else [*(document for document in documents if document.id == _read_by(returned)), *left]
+    )
 
 
 def _read_by(returned: ToolReturned) -> str:
@@ -74,7 +93,9 @@ def _last_begun(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned | 
         return done, None, ()
     returned = done[at]
     assert isinstance(returned, ToolReturned)
-    within = [event for event in without_losses(done[at + 1 :]) if not isinstance(event, Started | Cut)]  # a graph is cut once, for several
+    within = [
+        event for event in without_losses(done[at + 1 :]) if not isinstance(event, Started | Cut)
+    ]  # a graph is cut once, for several
     return done[:at], returned, within
 
 
@@ -116,9 +137,15 @@ def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> Non
     """Refuse to go on with documents that are not those of the extraction."""
     now = {document.id: document.text for document in documents}
     if gone := [id for id in read if id not in now]:
-        raise BadInput(f"the extraction has read {gone[0]!r}, which is no longer among the documents: name the same folder, or begin anew")
+        raise BadInput(
+            f"the extraction has read {gone[0]!r}, which is no longer among the documents: name the same folder, or begin anew"
+        )
     if changed := [id for id, text in read.items() if text not in (whole(now[id]), readable_text(now[id]))]:
-        masked = ", or holds a key that the environment had then and has not now: set it, or" if "…" in read[changed[0]] else ":"
+        masked = (
+            ", or holds a key that the environment had then and has not now: set it, or"
+            if "…" in read[changed[0]]
+            else ":"
+        )
         raise BadInput(f"{changed[0]!r} has changed since the extraction read it{masked} begin a new one")
 
 
@@ -128,11 +155,18 @@ def _nothing(store: Store, done: Sequence[Event]) -> Iterator[Event]:
     yield from ()
 
 
-def _extract(run: Loop, documents: Sequence[Document], within: Callable[[], Steps[bool]] | None = None) -> Steps[None]:
+def _extract(
+    run: Loop, documents: Sequence[Document], within: Callable[[], Steps[bool]] | None = None
+) -> Steps[None]:
     """Read documents; `within` goes on with the first of them, and says whether it could."""
     models = {"planning": run.planning.name, "execution": run.execution.name}
     yield run.happened(
-        Started, question="", preset=run.limits.preset, limits=run.limits.as_json(), dialect=run.store.dialect.name, **models
+        Started,
+        question="",
+        preset=run.limits.preset,
+        limits=run.limits.as_json(),
+        dialect=run.store.dialect.name,
+        **models,
     )
     if within is not None and (yield from within()):
         documents = documents[1:]
@@ -145,9 +179,11 @@ def _extract(run: Loop, documents: Sequence[Document], within: Callable[[], Step
 
 
 def _go_on_within(run: Loop, model: RememberedLLM, llm: LLM, done: Sequence[Event]) -> Steps[bool]:
-    """Go on with the document that was begun last, after what is recorded of it; False where that comes out otherwise now.
+    """Go on with the document that was begun last, after what is recorded of it; False where that comes out
+    otherwise now.
 
-    Older versions, and other limits, ask otherwise. The document is then read anew, on the graph as it was left.
+    Older versions, and other limits, ask otherwise. The document is then read anew, on the graph as it was
+    left.
     """
     _, returned, within = _last_begun(done)
     assert returned is not None and isinstance(run.store, RememberedStore)

@@ -1,4 +1,6 @@
-"""Forks on file, and two runs side by side: what a fork changed, what it saved, and which events belong together."""
+"""Forks on file, and two runs side by side: what a fork changed, what it saved, and which events belong
+together.
+"""
 
 from __future__ import annotations
 
@@ -42,24 +44,45 @@ def change_of(events: Sequence[Event], at: int) -> str:
     return str(getattr(events[at], part)) if part else ""
 
 
-def save_fork(fork: Fork, path: str | Path, original: Trace, *, about: Mapping[str, Json] | None = None) -> None:
+def save_fork(
+    fork: Fork, path: str | Path, original: Trace, *, about: Mapping[str, Json] | None = None
+) -> None:
     """Write a fork to a new file, whose head says of which run it is, at which event, and what was changed.
 
-    Raises BadInput when nothing was changed or the fork is of another run, TraceError when the file cannot be written.
+    Raises BadInput when nothing was changed or the fork is of another run, TraceError when the file cannot be
+    written.
     """
     at = fork.first_difference
-    if _shared(original.events, fork.events) != at or not (at < len(fork.events) and changeable(fork.events[at])):
-        raise BadInput(f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand")
-    for _ in _recorded(fork.events, path, original, at, {"change": change_of(fork.events, at), "stopped": fork.stopped, **(about or {})}):
+    if _shared(original.events, fork.events) != at or not (
+        at < len(fork.events) and changeable(fork.events[at])
+    ):
+        raise BadInput(
+            f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand"
+        )
+    for _ in _recorded(
+        fork.events,
+        path,
+        original,
+        at,
+        {"change": change_of(fork.events, at), "stopped": fork.stopped, **(about or {})},
+    ):
         pass
 
 
 def forked(
-    original: Trace, at: int, change: str, path: str | Path, *, live: Resources, about: Mapping[str, Json] | None = None
+    original: Trace,
+    at: int,
+    change: str,
+    path: str | Path,
+    *,
+    live: Resources,
+    about: Mapping[str, Json] | None = None,
 ) -> Iterator[Event]:
-    """Fork a run and pass its events on as they happen, each on a new file first, which `resume` goes on with after a stop.
+    """Fork a run and pass its events on as they happen, each on a new file first, which `resume` goes on with
+    after a stop.
 
-    Up to the change it is walked before this returns: BadInput where it is not walked as it was recorded, and no file is left.
+    Up to the change it is walked before this returns: BadInput where it is not walked as it was recorded, and
+    no file is left.
     """
     walk = fork_events(original, at, change, live=live)
     recorded = without_losses(original.events[: at + 1])
@@ -72,34 +95,50 @@ def forked(
         if len(begun) == len(recorded):
             head = {"change": change_of(begun, len(begun) - 1), **(about or {})}
             return _recorded(chain(begun, walk), path, original, len(begun) - 1, head)
-    raise BadInput(f"event {at} cannot be changed: the run is not walked again as it was recorded up to there; `verify` says where")
+    raise BadInput(
+        f"event {at} cannot be changed: the run is not walked again as it was recorded up to there; `verify` says where"
+    )
 
 
-def _recorded(events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]) -> Iterator[Event]:
+def _recorded(
+    events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]
+) -> Iterator[Event]:
     """Pass the events of a fork on, each written to a new file, whose head says what it is a fork of."""
-    return record(events, path, run=f"{original.run}, event {at} changed", about={"fork_of": original.run, "at": at, **about})
+    return record(
+        events,
+        path,
+        run=f"{original.run}, event {at} changed",
+        about={"fork_of": original.run, "at": at, **about},
+    )
 
 
 def recorded_fork(original: Trace, recorded: Trace) -> Fork:
-    """The fork that a file holds; graph, first difference and calls are worked out from its events, not taken from its head.
+    """The fork that a file holds; graph, first difference and calls are worked out from its events, not taken
+    from its head.
 
-    Raises TraceError when the file is no fork of this run: one thing is changed, and whatever the run had answered before, it answers so
-    again.
+    Raises TraceError when the file is no fork of this run: one thing is changed, and whatever the run had
+    answered before, it answers so again.
     """
     about = recorded.about
     if about.get("fork_of") != original.run:
-        raise TraceError(f"this trace is a fork of {about.get('fork_of', 'nothing')!r}, not of {original.run!r}: load the run it names")
+        raise TraceError(
+            f"this trace is a fork of {about.get('fork_of', 'nothing')!r}, not of {original.run!r}: load the run it names"
+        )
     first = _shared(original.events, recorded.events)
     is_change = first < len(recorded.events) and bool(changeable(recorded.events[first]))
     if not is_change or (about.get("at"), about.get("change")) != (first, change_of(recorded.events, first)):
-        raise TraceError(f"this fork first differs at event {first}, and not by the change at event {about.get('at')} that its head names")
+        raise TraceError(
+            f"this fork first differs at event {first}, and not by the change at event {about.get('at')} that its head names"
+        )
     avoided, asked = _calls(original.events, recorded.events, first)
     stopped = "" if recorded.finished else str(about.get("stopped") or "its recording ends here")
     return Fork(recorded.events, graph_after(recorded.events), first, avoided, asked, stopped)
 
 
 def forks_on_file(original: Trace, folder: Path) -> list[Fork]:
-    """The forks of a run among the traces of a folder, in the order of their names; a trace that names it and is no fork of it is none."""
+    """The forks of a run among the traces of a folder, in the order of their names; a trace that names it and
+    is no fork of it is none.
+    """
     found = []
     for path in sorted(folder.glob("*.jsonl")):
         with path.open(encoding="utf-8") as file:
@@ -133,7 +172,8 @@ def said(events: Sequence[Event]) -> list[str]:
 
 
 def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
-    """Two runs side by side: pairs of event numbers in order, None where one of them has nothing that corresponds.
+    """Two runs side by side: pairs of event numbers in order, None where one of them has nothing that
+    corresponds.
 
     Equal events stand beside each other; between those, events of one kind (and questions of one role).
     """
@@ -141,14 +181,18 @@ def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
     return list(_pairs(levels, range(len(one)), range(len(other))))
 
 
-def _pairs(levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range) -> Iterator[_Pair]:
+def _pairs(
+    levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range
+) -> Iterator[_Pair]:
     """Pairs by the first level of likeness; what it leaves apart, by the next."""
     if not levels:
         yield from ((number, None) for number in one)
         yield from ((None, number) for number in other)
         return
     left, right = levels[0]
-    matcher = SequenceMatcher(None, left[one.start : one.stop], right[other.start : other.stop], autojunk=False)
+    matcher = SequenceMatcher(
+        None, left[one.start : one.stop], right[other.start : other.stop], autojunk=False
+    )
     done = other_done = 0
     for block in matcher.get_matching_blocks():
         yield from _pairs(levels[1:], one[done : block.a], other[other_done : block.b])
@@ -164,7 +208,9 @@ def _shared(one: Sequence[Event], other: Sequence[Event]) -> int:
 
 
 def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[int, int]:
-    """How many model calls of a fork its original had answered, and how many had to be made, by the digest of what was asked."""
+    """How many model calls of a fork its original had answered, and how many had to be made, by the digest of
+    what was asked.
+    """
     replies: dict[str, list[str]] = {}
     for event in _asked(was).values():
         replies.setdefault(_key(event), []).append(event.reply)
@@ -175,7 +221,9 @@ def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[in
         known = replies.get(key, [])[seen[key] :]
         seen[key] += 1
         if known and number != changed and known[0] != event.reply:
-            raise TraceError(f"event {number} of this fork is a reply that the run had recorded otherwise: it was not made by `fork`")
+            raise TraceError(
+                f"event {number} of this fork is a reply that the run had recorded otherwise: it was not made by `fork`"
+            )
         avoided += bool(known) and number != changed
     return avoided, len(_asked(now)) - avoided - (changed in _asked(now))
 
@@ -183,7 +231,11 @@ def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[in
 def _asked(events: Sequence[Event]) -> dict[int, Asked]:
     """The calls the loop itself made, by event number; those inside tools are the tools' own."""
     events = without_losses(events)
-    return {number: event for number, event in enumerate(events) if isinstance(event, Asked) and not event.role.startswith("inside ")}
+    return {
+        number: event
+        for number, event in enumerate(events)
+        if isinstance(event, Asked) and not event.role.startswith("inside ")
+    }
 
 
 def _key(event: Asked) -> str:

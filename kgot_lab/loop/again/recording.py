@@ -1,6 +1,8 @@
-"""What a recorded run remembers: replies, tool results and statement results, so that the same loop can be walked again without them.
+"""What a recorded run remembers: replies, tool results and statement results, so that the same loop can be
+walked again without them.
 
-Resuming, verifying and forking are the same thing: `think` over a recording, which answers what was asked before and hands the rest on.
+Resuming, verifying and forking are the same thing: `think` over a recording, which answers what was asked
+before and hands the rest on.
 """
 
 from __future__ import annotations
@@ -17,7 +19,20 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import note_recorded
-from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, Started, ToolCall, ToolReturned, Wrote, to_json
+from kgot_lab.loop.events import (
+    Asked,
+    Computed,
+    Event,
+    Failed,
+    Read,
+    Refused,
+    Repaired,
+    Started,
+    ToolCall,
+    ToolReturned,
+    Wrote,
+    to_json,
+)
 from kgot_lab.loop.walk import usually_finds
 from kgot_lab.stores.looking_up import edges_between, holds_value
 from kgot_lab.stores.protocol import Dialect, Scalar, Schema, Store, readers
@@ -36,11 +51,17 @@ class Recording:
     """
 
     replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
-    results: dict[Key, deque[tuple[ToolReturned, tuple[Usage, ...]]]] = field(default_factory=lambda: defaultdict(deque))
+    results: dict[Key, deque[tuple[ToolReturned, tuple[Usage, ...]]]] = field(
+        default_factory=lambda: defaultdict(deque)
+    )
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
-    lost: dict[str, ServerLost] = field(default_factory=dict)  # statements over which a server went away, whatever the graph was
+    lost: dict[str, ServerLost] = field(
+        default_factory=dict
+    )  # statements over which a server went away, whatever the graph was
     outputs: dict[Key, Computed] = field(default_factory=dict)
-    edits: dict[Key, str] = field(default_factory=dict)  # statements that a person has put in the place of those asked for
+    edits: dict[Key, str] = field(
+        default_factory=dict
+    )  # statements that a person has put in the place of those asked for
     turns: deque[Reply] | None = None  # replies to give in their order, whatever is asked, and no others
     avoided: int = 0
     made: int = 0
@@ -74,18 +95,28 @@ class Recording:
                     recording.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
                 case Failed(statement=statement, reason=reason):
                     recording._failed(graph, statement, reason)
-                case Repaired(statement=statement, error=reason) | Refused(statement=statement, reason=reason):
+                case (
+                    Repaired(statement=statement, error=reason) | Refused(statement=statement, reason=reason)
+                ):
                     recording._failed(graph, statement, reason, event.dialect)
                 case Computed():
                     recording.outputs[(event.code,)] = event
         return recording
 
     def without_outcomes(self) -> Recording:
-        """The same without what statements and Python gave, but for what took too long: no clock runs the same twice."""
+        """The same without what statements and Python gave, but for what took too long: no clock runs the
+        same twice.
+        """
         late: dict[Key, Diff | Rows | QueryFailed] = {
-            key: result for key, result in self.statements.items() if isinstance(result, QueryFailed) and result.late
+            key: result
+            for key, result in self.statements.items()
+            if isinstance(result, QueryFailed) and result.late
         }
-        outputs = {key: each for key, each in self.outputs.items() if each.failed and QueryFailed(each.code, each.output).late}
+        outputs = {
+            key: each
+            for key, each in self.outputs.items()
+            if each.failed and QueryFailed(each.code, each.output).late
+        }
         return replace(self, statements=late, outputs=outputs)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
@@ -94,7 +125,9 @@ class Recording:
         results[nth] = returned, results[nth][1]
 
     def result_of(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
-        """What a call returned, time after time, and at last for ever, but for a failure that may pass; None where nothing is left."""
+        """What a call returned, time after time, and at last for ever, but for a failure that may pass; None
+        where nothing is left.
+        """
         results = self.results.get(_call_key(call))
         if not results:
             return None
@@ -108,7 +141,9 @@ class Recording:
 
 
 class Fingerprint:
-    """A short text that says which graph this is: the digest of the one it began as, or a hash over that and all changes since."""
+    """A short text that says which graph this is: the digest of the one it began as, or a hash over that and
+    all changes since.
+    """
 
     def __init__(self, start: str = "") -> None:
         self.now = start
@@ -125,7 +160,9 @@ def _call_key(call: ToolCall) -> Key:
 
 @dataclass
 class RememberedLLM:
-    """A model that answers from the recording what was asked before, and asks the live one, if there is one, for the rest."""
+    """A model that answers from the recording what was asked before, and asks the live one, if there is one,
+    for the rest.
+    """
 
     recording: Recording
     name: str
@@ -139,13 +176,17 @@ class RememberedLLM:
     def __call__(self, prompt: Prompt) -> Reply:
         known = self.recording.turns
         if known is None:
-            known = self.recording.replies.get((prompt_digest(prompt, ""),))  # whoever answered: another model may have gone on
+            known = self.recording.replies.get(
+                (prompt_digest(prompt, ""),)
+            )  # whoever answered: another model may have gone on
         if known:
             self.recording.avoided += 1
             return known.popleft()
         if self.live is None:
             last = " ".join(prompt.messages[-1].text.split())[-120:]
-            raise ReplayMiss(f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given")
+            raise ReplayMiss(
+                f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given"
+            )
         self.recording.made += 1
         reply = self.live(prompt)
         return replace(reply, model=reply.model or self.live.name)
@@ -165,7 +206,9 @@ class RememberedTool:
     def __post_init__(self) -> None:
         if self.finds is None:
             self.finds = usually_finds(self.name, self.arguments)
-        if self.live is not None and not self.arguments:  # a recording says what the prompts showed, and shows the same again
+        if (
+            self.live is not None and not self.arguments
+        ):  # a recording says what the prompts showed, and shows the same again
             self.description, self.arguments = self.live.description, self.live.arguments
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
@@ -180,7 +223,9 @@ class RememberedTool:
                 raise failure
             return Result(returned.text, returned.sources, usage, recorded=True)
         if self.live is None:
-            raise ReplayMiss(f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given")
+            raise ReplayMiss(
+                f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given"
+            )
         return self.live(**arguments)
 
 
@@ -213,7 +258,9 @@ class RememberedStore:
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
     reads_in: str = ""  # the language it is asked in, if not the run's own
     spoken: Dialect | None = None  # what prompts say of it, where it stands for a store of another kind
-    edited: dict[str, str] = field(default_factory=dict)  # asked for, and run in its place: for the event that is to come
+    edited: dict[str, str] = field(
+        default_factory=dict
+    )  # asked for, and run in its place: for the event that is to come
 
     @property
     def dialect(self) -> Dialect:
@@ -222,7 +269,10 @@ class RememberedStore:
     @property
     def readers(self) -> tuple[RememberedStore, ...]:
         """The stores asked in other languages, over the same recording."""
-        return tuple(replace(self, store=reader, reads_in=reader.dialect.name, spoken=None) for reader in readers(self.store))
+        return tuple(
+            replace(self, store=reader, reads_in=reader.dialect.name, spoken=None)
+            for reader in readers(self.store)
+        )
 
     def write(self, statement: str) -> Diff:
         meant, by_hand = self._meant(("write", self.fingerprint.now, statement))
@@ -243,7 +293,9 @@ class RememberedStore:
         return self.edited.get(statement, statement)
 
     def as_edited(self, event: Event) -> Event:
-        """The event, showing the statement that a person has put in the place of the one that the loop asked for."""
+        """The event, showing the statement that a person has put in the place of the one that the loop asked
+        for.
+        """
         if isinstance(event, Wrote | Read) and event.statement in self.edited:
             return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
         return event

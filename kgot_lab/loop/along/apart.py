@@ -17,9 +17,17 @@ from kgot_lab.paths.values import tells_nothing
 
 
 def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
-    """The answer of the last hop, each asked about the answer of an earlier one; none where the question is no chain, or a hop fails."""
+    """The answer of the last hop, each asked about the answer of an earlier one; none where the question is
+    no chain, or a hop fails.
+    """
     prompt = hops_asked(run.state.question)
-    hops = hops_in((yield from ask_reply(run, "hops", prompt.messages, How("hops", temperature=run.limits.temperature))).text)
+    hops = hops_in(
+        (
+            yield from ask_reply(
+                run, "hops", prompt.messages, How("hops", temperature=run.limits.temperature)
+            )
+        ).text
+    )
     answers: list[str] = []
     routes: list[Route] = []
     read: list[PathAnswer] = []
@@ -40,13 +48,17 @@ def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
 
 
 def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
-    """The answer worked out from what is read of the two things that a question compares; none where it compares other ones as well."""
+    """The answer worked out from what is read of the two things that a question compares; none where it
+    compares other ones as well.
+    """
     question = run.state.question
     things = compared_things(question, walk.named_in(question))
     if len(things) != 2 or not all_found(question, things):
         return None
     prompt = asked_of_each(question)
-    reply = yield from ask_reply(run, "compared", prompt.messages, How("compared", temperature=run.limits.temperature))
+    reply = yield from ask_reply(
+        run, "compared", prompt.messages, How("compared", temperature=run.limits.temperature)
+    )
     asked = questions_of_each(reply.text, things)
     values: list[list[str]] = []
     routes: list[Route] = []
@@ -64,7 +76,9 @@ def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
             read.append(candidate)
             name = candidate.text if "#1" in " ".join(questions) else thing
         values.append(texts)
-    complete = len(values) == 2 and all(len(texts) == len(questions) for texts, questions in zip(values, asked, strict=True))
+    complete = len(values) == 2 and all(
+        len(texts) == len(questions) for texts, questions in zip(values, asked, strict=True)
+    )
     answer = worked_out(question, things, values) if complete else ""
     if not answer:
         return None
@@ -73,7 +87,9 @@ def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
 
 
 def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[PathAnswer | None]:
-    """What the sentences under a name answer, unless it is refused or tells nothing; a name that the graph does not hold is looked up."""
+    """What the sentences under a name answer, unless it is refused or tells nothing; a name that the graph
+    does not hold is looked up.
+    """
     title = walk.title_for(name) or recall_name(run, walk, name)
     if title is None and (look := search_tool(run)) is not None:
         call = lookup(look, name)

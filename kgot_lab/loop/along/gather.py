@@ -1,4 +1,6 @@
-"""What the mode `paths` fetches and writes: passages as sentences with the names in them, and typed facts at the end."""
+"""What the mode `paths` fetches and writes: passages as sentences with the names in them, and typed facts at
+the end.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply
 from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts
-from kgot_lab.paths.mentions import PlacedSentence, bracketed, by_passage, mention_facts, new_sentences, said_under, title_at, title_of
+from kgot_lab.paths.mentions import (
+    PlacedSentence,
+    bracketed,
+    by_passage,
+    mention_facts,
+    new_sentences,
+    said_under,
+    title_at,
+    title_of,
+)
 from kgot_lab.paths.near import near_titles
 from kgot_lab.paths.routes import Route
 from kgot_lab.paths.worth import without_names
@@ -30,7 +41,9 @@ _NAMED_LATER = 0.5  # how well a title stands that a step names and the question
 
 
 def recall(run: Loop, walk: PathWalk) -> None:
-    """What a graph that the run began with says near the question: what its names say, where that leads, and the facts at them."""
+    """What a graph that the run began with says near the question: what its names say, where that leads, and
+    the facts at them.
+    """
     if not run.store.schema().nodes:
         return
     named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
@@ -46,7 +59,9 @@ def recall(run: Loop, walk: PathWalk) -> None:
 
 
 def _recalled_from(run: Loop, walk: PathWalk, titles: Iterable[str]) -> list[str]:
-    """The titles one step on from some, by names in their sentences and sentences that name them; what they say is then known too."""
+    """The titles one step on from some, by names in their sentences and sentences that name them; what they
+    say is then known too.
+    """
     found: list[str] = []
     for title in titles:
         places = [place for place, sentence in walk.sentences.items() if sentence.title == title]
@@ -69,12 +84,16 @@ def _follow_facts(run: Loop, walk: PathWalk, name: str) -> None:
 
 
 def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
-    """The name in a graph that the run began with, whose sentences and facts are then known; None where it holds none."""
+    """The name in a graph that the run began with, whose sentences and facts are then known; None where it
+    holds none.
+    """
     if not run.state.start:
         return None
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
     same = (title for title in near if compared_name(spaced(title)) == compared_name(spaced(name)))
-    title = next((title for title in same if said_under(title, run.store) or facts_at(run, walk, title)), None)
+    title = next(
+        (title for title in same if said_under(title, run.store) or facts_at(run, walk, title)), None
+    )
     if title is not None:
         walk.standing[title] = _NAMED_LATER
         know(run, walk, title)
@@ -100,7 +119,12 @@ def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
     if not run.state.calls:
         return (lookup(look, run.state.question),)
     asked = without_names(run.state.question)
-    ends = dict.fromkeys(name for candidate in walk.answered for route in candidate.routes for name in _open_ends(run, walk, route))
+    ends = dict.fromkeys(
+        name
+        for candidate in walk.answered
+        for route in candidate.routes
+        for name in _open_ends(run, walk, route)
+    )
     if not ends:
         return ()
     call = lookup(look, f"{asked} {' '.join(list(ends)[:3])}")
@@ -112,7 +136,9 @@ def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
     question = f" {compared_name(run.state.question)} "
     titles = {compared_name(title) for title in walk.standing}
     for sentence in reversed(route.sentences):
-        yield from sorted(name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question)
+        yield from sorted(
+            name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question
+        )
 
 
 def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
@@ -120,7 +146,9 @@ def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
     returned = yield from use(run, call)
     if returned.failed:
         return returned
-    documents = returned.sources or (Document("", returned.text, " ".join(map(str, call.arguments.values()))),)  # a text without a source
+    documents = returned.sources or (
+        Document("", returned.text, " ".join(map(str, call.arguments.values()))),
+    )  # a text without a source
     walk.stands(documents)
     new = new_sentences(documents, run.store, _rules(run))
     links = run.limits.links
@@ -150,30 +178,48 @@ def _write(run: Loop, statement: str, source: str) -> Steps[None]:
 
 
 def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
-    """The facts that a model takes from the sentences of the paths in hand, written where one of the sentences says them."""
+    """The facts that a model takes from the sentences of the paths in hand, written where one of the
+    sentences says them.
+    """
     pieces = {
-        each.place: SourcedSentence(each.text, each.title, each.source, each.number) for route in best.routes for each in route.sentences
+        each.place: SourcedSentence(each.text, each.title, each.source, each.number)
+        for route in best.routes
+        for each in route.sentences
     }
     says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
-    shown = [pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]]
+    shown = [
+        pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]
+    ]
     if not shown or _were_read(run, shown):
         return
     how = How("facts", temperature=run.limits.temperature)
-    text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how)).text
+    text = (
+        yield from ask_reply(
+            run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how
+        )
+    ).text
     said, invented = grounded_and_not(text, shown)
-    grounded = [(triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)]
+    grounded = [
+        (triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
+    ]
     if invented:
-        yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True)
+        yield run.happened(
+            Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True
+        )
     if grounded:
         source = str(run.state.calls[-1]) if run.state.calls else ""
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 
 
 def _were_read(run: Loop, shown: Iterable[SourcedSentence]) -> bool:
-    """Whether the graph that the run began with holds sentences and facts that a model took from them: an earlier run has read them."""
+    """Whether the graph that the run began with holds sentences and facts that a model took from them: an
+    earlier run has read them.
+    """
     sentences: set[str] = set()
     read: set[str] = set()
     for edge in run.state.start.edges:
-        (read, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(support.sentence for support in noted(edge.properties))
+        (read, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(
+            support.sentence for support in noted(edge.properties)
+        )
     texts = {piece.text for piece in shown}
     return texts <= sentences and bool(texts & read)

@@ -1,4 +1,6 @@
-"""What a question has met on its way along paths: sentences, how well their passages stand, and the answers read so far."""
+"""What a question has met on its way along paths: sentences, how well their passages stand, and the answers
+read so far.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _STARTS = 12  # names that paths begin at
 
 @dataclass(frozen=True)
 class PathAnswer:
-    """An answer, the routes it was read from, how likely the model held it (None: not told), and why it is refused, if it is."""
+    """An answer, the routes it was read from, how likely the model held it (None: not told), and why it is
+    refused, if it is.
+    """
 
     text: str
     routes: tuple[Route, ...]
@@ -54,12 +58,16 @@ class PathWalk:
     passages: tuple[Document, ...] = ()  # that the question itself found, the best first
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
-    facts: dict[str, tuple[FactParts, ...]] = field(default_factory=dict)  # of the graph that the run began with, by the names they are at
+    facts: dict[str, tuple[FactParts, ...]] = field(
+        default_factory=dict
+    )  # of the graph that the run began with, by the names they are at
     said: frozenset[str] | None = None  # the sentences of that graph, once they are asked for
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
-        """Note how well passages were found: 1 / rank, half of it where it was not the question that was looked up."""
+        """Note how well passages were found: 1 / rank, half of it where it was not the question that was
+        looked up.
+        """
         self.passages = self.passages or tuple(documents)
         whole = 1.0 if not self.standing else 0.5
         for rank, document in enumerate(documents, start=1):
@@ -72,14 +80,20 @@ class PathWalk:
         return self.found.get(sentence.source, self.standing.get(sentence.title, 0.0))
 
     def is_sure(self, least: float) -> bool:
-        """Whether an answer was worked out, or is at least so likely; of a model that tells no likelihood, whether two paths agree."""
+        """Whether an answer was worked out, or is at least so likely; of a model that tells no likelihood,
+        whether two paths agree.
+        """
         fit = [each for each in self.answered if not each.problem]
         untold = Counter(plain_answer(each.text) for each in fit if each.likelihood is None)
-        return max(untold.values(), default=0) > 1 or any(each.computed or each.likely >= least for each in fit)
+        return max(untold.values(), default=0) > 1 or any(
+            each.computed or each.likely >= least for each in fit
+        )
 
     @property
     def best(self) -> PathAnswer | None:
-        """The answer that was worked out, or else the likeliest, of those that are not refused where there is one."""
+        """The answer that was worked out, or else the likeliest, of those that are not refused where there is
+        one.
+        """
         told = (each for each in self.answered if each.text)
         return max(told, key=lambda each: (not each.problem, each.computed, each.likely), default=None)
 
@@ -98,7 +112,9 @@ class PathWalk:
         if name in self.standing:
             return name
         known = self._titles()
-        found = known[compared_name(name)] or [id for told in known.mentioned(name, cased=False) for id in known[told]]
+        found = known[compared_name(name)] or [
+            id for told in known.mentioned(name, cased=False) for id in known[told]
+        ]
         return max(found, key=lambda title: self.standing[title], default=None)
 
     def _titles(self) -> Titles:
@@ -111,6 +127,8 @@ def spaced(name: str) -> str:
 
 
 def weakest(read: Iterable[PathAnswer]) -> float | None:
-    """How likely the least likely of some answers is: what follows from them is no surer. None where one is not told."""
+    """How likely the least likely of some answers is: what follows from them is no surer. None where one is
+    not told.
+    """
     told = [each.likelihood for each in read]
     return None if None in told else min((each for each in told if each is not None), default=None)

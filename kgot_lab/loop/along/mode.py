@@ -1,4 +1,6 @@
-"""The mode `paths`: sentences are joined by names, and the model reads one path at a time, the best first, until it is sure."""
+"""The mode `paths`: sentences are joined by names, and the model reads one path at a time, the best first,
+until it is sure.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ _UNUSED = "no name in the graph that was given shares a word with the question a
 
 
 def along(run: Loop) -> Steps[None]:
-    """Open with the question, read the best paths, and look up the name at the open end of the best while no answer is sure."""
+    """Open with the question, read the best paths, and look up the name at the open end of the best while no
+    answer is sure.
+    """
     walk = PathWalk(_minilm())
     recall(run, walk)
     while True:
@@ -74,7 +78,9 @@ def _unpolled(choice: str, reason: str) -> dict[str, object]:
 
 
 def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
-    """Answer from the best routes that were not read before, until one is sure; two things that are compared are asked about apart."""
+    """Answer from the best routes that were not read before, until one is sure; two things that are compared
+    are asked about apart.
+    """
     question, limits, form = run.state.question, run.limits, form_of(run.state.question)
     if form != "open" and limits.comparisons and not walk.answered:
         if (compared := (yield from compare_apart(run, walk))) is not None:
@@ -84,7 +90,11 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
     own, routes = yield from paths_read(run, walk, question, walk.starts)
     things = compared_things(question, walk.named_in(question)) if form == "choice" else []
     things = things if all_found(question, things) else []
-    fresh = [route for route in (each.within(limits.path_tokens, own) for each in routes) if route.text not in walk.read]
+    fresh = [
+        route
+        for route in (each.within(limits.path_tokens, own) for each in routes)
+        if route.text not in walk.read
+    ]
     for route in fresh[: limits.paths]:
         walk.read.add(route.text)
         read = yield from read_along(run, question, (route,), things=things)
@@ -128,11 +138,18 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
 
 
 def _edges(run: Loop, route: Route) -> list[Edge]:
-    """The facts of a route, and the edges that its sentences stand on; what a node says of itself counts as an edge."""
+    """The facts of a route, and the edges that its sentences stand on; what a node says of itself counts as
+    an edge.
+    """
     places = {sentence.place for sentence in route.sentences}
     titles = dict.fromkeys(sentence.title for sentence in route.sentences)
     facts: list[Edge] = []
     for fact in route.facts:
-        same = [edge for edge in run.store.neighbours(fact[0]) if (edge.source, edge.type, edge.target) == fact]
+        same = [
+            edge for edge in run.store.neighbours(fact[0]) if (edge.source, edge.type, edge.target) == fact
+        ]
         facts += same or [Edge(*fact)]
-    return [*facts, *(edge for title in titles for edge in said_under(title, run.store) if edge.target in places)]
+    return [
+        *facts,
+        *(edge for title in titles for edge in said_under(title, run.store) if edge.target in places),
+    ]

@@ -1,4 +1,6 @@
-"""The certificate of a run: its sentences as claims in a memory of their own, and how the facts that its answer needs stand there."""
+"""The certificate of a run: its sentences as claims in a memory of their own, and how the facts that its
+answer needs stand there.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,17 @@ _NUL = str.maketrans({"\0": "\ufffd"})
 def certificate_of_run(
     run: Trace | Iterable[Event], *, rules: CertificateRules = STANDARD_RULES, at: datetime | None = None
 ) -> Certificate:
-    """The certificate of a finished run: what its answer needs, by the sentences that its tools returned and its graph began with.
+    """The certificate of a finished run: what its answer needs, by the sentences that its tools returned and
+    its graph began with.
 
-    A fact that a sentence says is a claim of the document that the sentence stands in. An answer that stands in no sentence never passes.
-    Raises BadInput for a run without an answer.
+    A fact that a sentence says is a claim of the document that the sentence stands in. An answer that stands
+    in no sentence never passes. Raises BadInput for a run without an answer.
     """
-    require(run, (Trace, Iterable), "what is certified is a finished run, as load_run(path) gives it, or its events")
+    require(
+        run,
+        (Trace, Iterable),
+        "what is certified is a finished run, as load_run(path) gives it, or its events",
+    )
     needs = needs_of_run(RunMaterial(run.events if isinstance(run, Trace) else tuple(run)))
     with closing(SQLiteClaims()) as storage:
         claims = Claims(storage)
@@ -42,13 +49,19 @@ def certificate_of_run(
 
 
 def told_as_certified(events: Iterable[Event], certificate: Certificate) -> list[Event]:
-    """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led to it stays as it was."""
+    """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led
+    to it stays as it was.
+    """
     return [_told(event, certificate) if isinstance(event, Answered) else event for event in events]
 
 
 def _told(answered: Answered, certificate: Certificate) -> Answered:
     told = replace(answered, text=hedged(answered.text, certificate))
-    return told if certificate.ruling != "withheld" else replace(told, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
+    return (
+        told
+        if certificate.ruling != "withheld"
+        else replace(told, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
+    )
 
 
 def claims_of_fact(fact: RunFact) -> list[Claim]:
@@ -57,7 +70,9 @@ def claims_of_fact(fact: RunFact) -> list[Claim]:
         return []
     subject, relation, _ = fact.needed.identity
     by_object = {fact.needed.object: fact.said, **fact.rivals}
-    return [_claim(Triple(subject, relation, object), each) for object, said in by_object.items() for each in said]
+    return [
+        _claim(Triple(subject, relation, object), each) for object, said in by_object.items() for each in said
+    ]
 
 
 def _claim(fact: Triple, said: SourcedSentence) -> Claim:

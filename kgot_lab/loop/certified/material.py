@@ -1,4 +1,6 @@
-"""What a finished run leaves to judge its answer by: every sentence that it met, what its model was shown, and what it read there."""
+"""What a finished run leaves to judge its answer by: every sentence that it met, what its model was shown,
+and what it read there.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _BEFORE_QUESTION = "\n\nQuestion: "
 
 @dataclass(frozen=True)
 class PathReading:
-    """One time that a model read an answer from sentences: what was asked, the sentences shown, the answer, and why it was refused."""
+    """One time that a model read an answer from sentences: what was asked, the sentences shown, the answer,
+    and why it was refused.
+    """
 
     number: int  # of the event
     question: str
@@ -41,7 +45,9 @@ class RunMaterial:
 
     def __post_init__(self) -> None:
         if not any(isinstance(event, Answered) for event in self.events):
-            raise BadInput("a certificate is of a run that has an answer: give a finished run, as load_run returns it")
+            raise BadInput(
+                "a certificate is of a run that has an answer: give a finished run, as load_run returns it"
+            )
 
     @cached_property
     def question(self) -> str:
@@ -55,8 +61,14 @@ class RunMaterial:
 
     @cached_property
     def known(self) -> tuple[SourcedSentence, ...]:
-        """Every sentence that the run met: of the graph it began with and of what its tools returned, each once."""
-        return tuple(dict.fromkeys([*self._at_first, *(each for event in self._returned for each in _sentences_in(event))]))
+        """Every sentence that the run met: of the graph it began with and of what its tools returned, each
+        once.
+        """
+        return tuple(
+            dict.fromkeys(
+                [*self._at_first, *(each for event in self._returned for each in _sentences_in(event))]
+            )
+        )
 
     def titles(self, before: int | None = None) -> tuple[str, ...]:
         """The titles that sentences stood under, before an event."""
@@ -72,10 +84,14 @@ class RunMaterial:
     def path(self) -> tuple[SourcedSentence, ...]:
         """The sentences that the answer was read from, or those of its passages where it names no sentence."""
         supports = dict.fromkeys(support for each in self.answered.supports for support in each)
-        by_place, titles = {(each.source, each.text): each for each in self.known}, {each.source: each.title for each in self.known}
+        by_place, titles = (
+            {(each.source, each.text): each for each in self.known},
+            {each.source: each.title for each in self.known},
+        )
         found = [
             by_place.get(
-                (support.source, support.sentence), SourcedSentence(support.sentence, titles.get(support.source, ""), support.source, 0)
+                (support.source, support.sentence),
+                SourcedSentence(support.sentence, titles.get(support.source, ""), support.source, 0),
             )
             for support in supports
         ]
@@ -83,11 +99,17 @@ class RunMaterial:
 
     @cached_property
     def facts(self) -> tuple[Edge, ...]:
-        """The typed facts that the answer names as evidence, and those that were written from the sentences it was read from."""
+        """The typed facts that the answer names as evidence, and those that were written from the sentences
+        it was read from.
+        """
         texts, evidence = {each.text for each in self.path}, set(self.answered.evidence)
-        written = {edge.identity: edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)}
+        written = {
+            edge.identity: edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)
+        }
         return tuple(
-            edge for edge in written.values() if fact_of(edge) in evidence or any(each.sentence in texts for each in noted(edge.properties))
+            edge
+            for edge in written.values()
+            if fact_of(edge) in evidence or any(each.sentence in texts for each in noted(edge.properties))
         )
 
     @cached_property
@@ -109,9 +131,16 @@ class RunMaterial:
         return tuple(found)
 
     def replied(self, role: str) -> tuple[int, str]:
-        """The number of the event in which a model was asked for something, and its reply; -1 and "" where it was not."""
+        """The number of the event in which a model was asked for something, and its reply; -1 and "" where it
+        was not.
+        """
         for number, event in enumerate(self.events):
-            if isinstance(event, Asked) and event.role.partition(",")[0] == role and not event.is_loss and not event.cut:
+            if (
+                isinstance(event, Asked)
+                and event.role.partition(",")[0] == role
+                and not event.is_loss
+                and not event.cut
+            ):
                 return number, event.reply
         return -1, ""
 
@@ -140,7 +169,9 @@ class RunMaterial:
             title = edge.source if edge.type == SAYS_SENTENCE else ""
             for support in noted(edge.properties):
                 if edge.type != MENTIONS_NAME and support.sentence:
-                    found[SourcedSentence(support.sentence, title, support.source, counts[support.source])] = None
+                    found[
+                        SourcedSentence(support.sentence, title, support.source, counts[support.source])
+                    ] = None
                     counts[support.source] += 1
         return tuple(found)
 
@@ -150,7 +181,8 @@ def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
     if not event.sources:
         title = " ".join(map(str, event.call.arguments.values()))
         yield from (
-            SourcedSentence(text, title, str(event.call), place) for place, text in enumerate(sentences(" ".join(event.text.split())))
+            SourcedSentence(text, title, str(event.call), place)
+            for place, text in enumerate(sentences(" ".join(event.text.split())))
         )
     for document in event.sources:
         for place, text in enumerate(sentences(" ".join(document.text.split()))):

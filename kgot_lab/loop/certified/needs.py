@@ -1,4 +1,6 @@
-"""What the answer of a run needs: the hops of its question, the values that were compared, or a path of sentences from name to answer."""
+"""What the answer of a run needs: the hops of its question, the values that were compared, or a path of
+sentences from name to answer.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,17 @@ from kgot_lab.types import Document, Triple
 
 ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
 _LONGEST = 60  # letters of a relation that is taken from a sentence
-_ASKING = OPENERS | frozenset("whose whom why does do did can could name both between among after before during if".split())
+_ASKING = OPENERS | frozenset(
+    "whose whom why does do did can could name both between among after before during if".split()
+)
 _ANSWER = "\0answer"  # the node of a path that is the answer
 
 
 @dataclass(frozen=True)
 class RunFact:
-    """A fact that the answer of a run needs, the sentences that say it, and other values in the place of its object, each with its own."""
+    """A fact that the answer of a run needs, the sentences that say it, and other values in the place of its
+    object, each with its own.
+    """
 
     needed: Triple | OpenFact
     said: tuple[SourcedSentence, ...] = ()
@@ -33,18 +39,28 @@ class RunFact:
 
 
 def needs_of_run(run: RunMaterial) -> list[RunFact]:
-    """The facts that the answer of a run needs, in their order: what no sentence says is among them, without any."""
+    """The facts that the answer of a run needs, in their order: what no sentence says is among them, without
+    any.
+    """
     facts = _of_hops(run) or _of_compared(run) or _of_path(run)
     if run.answered.forced and all(fact.said for fact in facts):
-        facts = [*facts, RunFact(Triple(run.question or "the question", ANSWERED_BY, run.answered.text.strip() or "nothing"))]
+        facts = [
+            *facts,
+            RunFact(
+                Triple(run.question or "the question", ANSWERED_BY, run.answered.text.strip() or "nothing")
+            ),
+        ]
     return facts
 
 
-# --- hops and comparisons ---------------------------------------------------------------------------------------------
+# --- hops and comparisons
+# ---------------------------------------------------------------------------------------------
 
 
 def _of_hops(run: RunMaterial) -> list[RunFact]:
-    """The hops of a question that was split; one that was read as unknown, and those behind it, are open. None where it was not split."""
+    """The hops of a question that was split; one that was read as unknown, and those behind it, are open.
+    None where it was not split.
+    """
     number, _ = run.replied("hops")
     later = iter([each for each in run.readings if each.number > number])
     answers: list[str] = []
@@ -111,18 +127,23 @@ def _title(reading: PathReading) -> str:
     return titles.pop() if len(titles) == 1 else ""
 
 
-def _saying(run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str) -> tuple[SourcedSentence, ...]:
+def _saying(
+    run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str
+) -> tuple[SourcedSentence, ...]:
     """Sentences that were shown, and all that name a subject and hold a value."""
     others = (each for each in run.known if stands_in(value, each.text) and speaks_of(each, subject))
     return tuple(dict.fromkeys([*shown, *others]))
 
 
-# --- paths ------------------------------------------------------------------------------------------------------------
+# --- paths
+# ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _PathLink:
-    """A sentence or a typed fact, the nodes that it joins with their spellings, and the relation where it is a fact's."""
+    """A sentence or a typed fact, the nodes that it joins with their spellings, and the relation where it is
+    a fact's.
+    """
 
     nodes: Mapping[str, str]
     said: tuple[SourcedSentence, ...]
@@ -130,16 +151,27 @@ class _PathLink:
 
 
 def _of_path(run: RunMaterial) -> list[RunFact]:
-    """The path from the names in the question to the answer; a name that no sentence has, a link and an answer that are not there."""
+    """The path from the names in the question to the answer; a name that no sentence has, a link and an
+    answer that are not there.
+    """
     answer = run.answered.text.strip()
     if not answer or not any(stands_in(answer, each.text) for each in run.path):
-        return [*_unnamed(run), RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing"))]
+        return [
+            *_unnamed(run),
+            RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing")),
+        ]
     named = {compared_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _unnamed(run)
-    if any(_same_name(name, answer) for name in named.values()):  # one of the things that the question names: each must be told of
+    if any(
+        _same_name(name, answer) for name in named.values()
+    ):  # one of the things that the question names: each must be told of
         return [
             *unnamed,
-            *(_told_of(run, name) for name in named.values() if OpenFact(NAMED, name) not in [each.needed for each in unnamed]),
+            *(
+                _told_of(run, name)
+                for name in named.values()
+                if OpenFact(NAMED, name) not in [each.needed for each in unnamed]
+            ),
         ]
     links = [*_typed(run, named, answer), *_spoken(run, named, answer)]
     facts: dict[Triple | OpenFact, RunFact] = {fact.needed: fact for fact in unnamed}
@@ -155,7 +187,9 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
-    """The names in a question, as they are spelled there: titles that it mentions, and runs of capitalised words beside those."""
+    """The names in a question, as they are spelled there: titles that it mentions, and runs of capitalised
+    words beside those.
+    """
     known = Titles(Document(title, "", title) for title in titles)
     found = {name: known[name][0] for name in known.mentioned(question)}
     for run in CAPITALISED.finditer(question):
@@ -164,7 +198,11 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
             words = words[1:]
         name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
         key = compared_name(name)
-        if len(key) > 2 and key in capitalised(name) and not any(key in other or other in key for other in found):
+        if (
+            len(key) > 2
+            and key in capitalised(name)
+            and not any(key in other or other in key for other in found)
+        ):
             found[key] = name
     return list(found.values())
 
@@ -172,7 +210,11 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
 def _unnamed(run: RunMaterial) -> list[RunFact]:
     """The names of the question that no sentence of the path mentions."""
     asked = question_names(run.question, run.titles())
-    return [RunFact(OpenFact(NAMED, name)) for name in asked if not any(speaks_of(each, name.split("(")[0]) for each in run.path)]
+    return [
+        RunFact(OpenFact(NAMED, name))
+        for name in asked
+        if not any(speaks_of(each, name.split("(")[0]) for each in run.path)
+    ]
 
 
 def _told_of(run: RunMaterial, name: str) -> RunFact:
@@ -203,7 +245,15 @@ def _steps(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) ->
     node = _ANSWER
     while node in back:
         before, link = back[node]
-        found.insert(0, _step(run, name if before == key else link.nodes[before], answer if node == _ANSWER else link.nodes[node], link))
+        found.insert(
+            0,
+            _step(
+                run,
+                name if before == key else link.nodes[before],
+                answer if node == _ANSWER else link.nodes[node],
+                link,
+            ),
+        )
         node = before
     return found
 
@@ -220,7 +270,9 @@ def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[
         texts = {support.sentence for support in noted(edge.properties)}
         nodes = {compared_name(end): end for end in (edge.source, edge.target)}
         nodes |= {key: name for key, name in named.items() if any(key in end for end in nodes)}
-        nodes |= {_ANSWER: answer} if any(stands_in(answer, end) for end in (edge.source, edge.target)) else {}
+        nodes |= (
+            {_ANSWER: answer} if any(stands_in(answer, end) for end in (edge.source, edge.target)) else {}
+        )
         if said := tuple(each for each in run.known if each.text in texts):
             yield _PathLink(nodes, said, edge.type)
 
@@ -229,17 +281,25 @@ def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator
     """The sentences of the path as links between the names in them and their title."""
     known = Titles(Document(title, "", title) for title in run.titles())
     for each in run.path:
-        short = each.title.split("(")[0].split(",")[0].strip()  # West Chicago, Illinois is called West Chicago
+        short = (
+            each.title.split("(")[0].split(",")[0].strip()
+        )  # West Chicago, Illinois is called West Chicago
         nodes = {compared_name(title): title for title in (each.title, short) if title}
         nodes |= {key: name for key, name in named.items() if speaks_of(each, name.split("(")[0])}
         nodes |= {compared_name(title): title for name in known.mentioned(each.text) for title in known[name]}
-        nodes |= {key: key.title() for key in capitalised(each.text) if key not in nodes and not stands_in(key, answer)}
+        nodes |= {
+            key: key.title()
+            for key in capitalised(each.text)
+            if key not in nodes and not stands_in(key, answer)
+        }
         nodes |= {_ANSWER: answer} if stands_in(answer, each.text) else {}
         yield _PathLink(nodes, (each,))
 
 
 def _between(sentence: SourcedSentence, start: str, end: str) -> str:
-    """What a sentence says between two names, as the relation of one to the other; an arrow where the other comes first."""
+    """What a sentence says between two names, as the relation of one to the other; an arrow where the other
+    comes first.
+    """
     text, low = sentence.text, sentence.text.casefold()
     at, of = low.find(start.casefold()), low.find(end.casefold())
     if at >= 0 and of >= 0:

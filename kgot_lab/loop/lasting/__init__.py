@@ -1,1 +1,3 @@
-"""What lasts from question to question: a run begins with what a memory holds, and what it wrote becomes claims there."""
+"""What lasts from question to question: a run begins with what a memory holds, and what it wrote becomes
+claims there.
+"""

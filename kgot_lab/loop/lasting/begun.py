@@ -33,13 +33,19 @@ class BegunWith:
     held: int
 
     def __str__(self) -> str:
-        return f"{self.facts:,} of {self.held:,} facts" if self.facts < self.held else f"{self.held:,} fact{'s' * (self.held != 1)}"
+        return (
+            f"{self.facts:,} of {self.held:,} facts"
+            if self.facts < self.held
+            else f"{self.held:,} fact{'s' * (self.held != 1)}"
+        )
 
 
 def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBERED) -> BegunWith:
-    """What a memory holds, as a graph to begin with; of more facts than `most` those near the question. Raises BadInput.
+    """What a memory holds, as a graph to begin with; of more facts than `most` those near the question.
+    Raises BadInput.
 
-    Near are facts that share words with the question, most of all names, and then those that share a name with such facts.
+    Near are facts that share words with the question, most of all names, and then those that share a name
+    with such facts.
     """
     require(beliefs, Beliefs, "a memory is Claims, or what their as_of(…) gives")
     require_count(most, 1, "most", "a question begins with some facts")
@@ -63,7 +69,8 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
             holding[word] += 1
     in_question = {end for end in ends if (name := " ".join(named_words(end))) and f" {name} " in named}
     own = [
-        fsum(log1p(len(facts) / holding[word]) for word in words[number]) + _NAMED * len({fact.subject, fact.object} & in_question)
+        fsum(log1p(len(facts) / holding[word]) for word in words[number])
+        + _NAMED * len({fact.subject, fact.object} & in_question)
         for number, fact in enumerate(facts)
     ]
     waiting = [(-worth, number) for number, worth in enumerate(own) if worth]
@@ -84,15 +91,21 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
 
 
 def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
-    """The graph of some facts as the loop writes them: a source is a support, and a sentence of a passage has a node of its own."""
+    """The graph of some facts as the loop writes them: a source is a support, and a sentence of a passage has
+    a node of its own.
+    """
     edges: list[Edge] = []
-    said: dict[str, list[tuple[str, int, str]]] = defaultdict(list)  # by title: source, where it begins there, sentence
+    said: dict[str, list[tuple[str, int, str]]] = defaultdict(
+        list
+    )  # by title: source, where it begins there, sentence
     mentions: list[tuple[Triple, Claim]] = []
     for fact, each in claims.items():
         plain: list[Support] = []
         for claim in each:
             if is_sentence(claim):
-                said[fact.subject].append((claim.source, claim.span.start if claim.span else 0, claim.fact.object))
+                said[fact.subject].append(
+                    (claim.source, claim.span.start if claim.span else 0, claim.fact.object)
+                )
             elif is_mention(claim):
                 mentions.append((fact, claim))
             else:
@@ -107,15 +120,28 @@ def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
             edges.append(Edge(title, SAYS_SENTENCE, place, note([Support(source, sentence)])))
     for fact, claim in mentions:
         support = note([Support(claim.source, claim.fact.subject)])
-        edges += [Edge(place, MENTIONS_NAME, fact.object, support) for place in places[claim.source, claim.fact.subject]]
+        edges += [
+            Edge(place, MENTIONS_NAME, fact.object, support)
+            for place in places[claim.source, claim.fact.subject]
+        ]
     return PropertyGraph.of((), {edge.identity: edge for edge in edges}.values(), dangling="add")
 
 
 def is_sentence(claim: Claim) -> bool:
-    """Whether a claim is that a title says a sentence: the sentence itself is then its object, not a node for it."""
-    return claim.fact.relation == SAYS_SENTENCE and claim.span is not None and claim.span.text == claim.fact.object
+    """Whether a claim is that a title says a sentence: the sentence itself is then its object, not a node for
+    it.
+    """
+    return (
+        claim.fact.relation == SAYS_SENTENCE
+        and claim.span is not None
+        and claim.span.text == claim.fact.object
+    )
 
 
 def is_mention(claim: Claim) -> bool:
     """Whether a claim is that a sentence mentions a name: the sentence itself is then its subject."""
-    return claim.fact.relation == MENTIONS_NAME and claim.span is not None and claim.span.text == claim.fact.subject
+    return (
+        claim.fact.relation == MENTIONS_NAME
+        and claim.span is not None
+        and claim.span.text == claim.fact.subject
+    )

@@ -37,7 +37,9 @@ class KnownFact:
 
 @dataclass(frozen=True)
 class LearntRun:
-    """What a run left in a memory; of the facts its answer rests on those known before (old), learnt (new) and not taken (unheld)."""
+    """What a run left in a memory; of the facts its answer rests on those known before (old), learnt (new)
+    and not taken (unheld).
+    """
 
     learnt: Learnt
     old: tuple[KnownFact, ...] = ()
@@ -48,17 +50,29 @@ class LearntRun:
 
     def as_json(self) -> dict[str, Json]:
         """The same as plain JSON values."""
-        old = [{**_spelled(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)} for each in self.old]
+        old = [
+            {**_spelled(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)}
+            for each in self.old
+        ]
         new, unheld = ([_spelled(each) for each in facts] for facts in (self.new, self.unheld))
-        return {"learnt": asdict(self.learnt), "old": old, "new": new, "unheld": unheld, "facts": self.held, "remarks": [*self.remarks]}
+        return {
+            "learnt": asdict(self.learnt),
+            "old": old,
+            "new": new,
+            "unheld": unheld,
+            "facts": self.held,
+            "remarks": [*self.remarks],
+        }
 
 
 def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> LearntRun:
-    """Learn what a whole run wrote, and note its answer with the facts it rests on; a run that was learnt before is not learnt again.
+    """Learn what a whole run wrote, and note its answer with the facts it rests on; a run that was learnt
+    before is not learnt again.
 
-    A run without an answer leaves nothing. What was retracted stays retracted, also where the run read it once more, and what stood in
-    the graph it began with is not learnt from it. With `looking`, what was believed at an earlier time, nothing is learnt, and the report
-    is of that time. Raises StoreUnavailable, with which nothing is learnt.
+    A run without an answer leaves nothing. What was retracted stays retracted, also where the run read it
+    once more, and what stood in the graph it began with is not learnt from it. With `looking`, what was
+    believed at an earlier time, nothing is learnt, and the report is of that time. Raises StoreUnavailable,
+    with which nothing is learnt.
     """
     require(run, Trace, "what is learnt is a run, as load_run(path) gives it")
     answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
@@ -96,7 +110,9 @@ def _spelled(fact: Triple) -> dict[str, Json]:
 
 
 def fact_to_keep(edge: Edge) -> Triple:
-    """The fact that an edge of a run's graph is in a memory, where a sentence stands for itself and not for a node of this graph."""
+    """The fact that an edge of a run's graph is in a memory, where a sentence stands for itself and not for a
+    node of this graph.
+    """
     sentence = sentence_of(edge.properties)
     if edge.type == SAYS_SENTENCE and sentence and is_place(edge.target):
         return Triple(plain(edge.source), edge.type, plain(sentence))
@@ -114,7 +130,9 @@ class _WrittenFacts:
         self._found = FoundSupports(self._state)
         self._edges = {edge.identity: edge for edge in graph_after(told).edges}
         self._model = next((event.planning for event in told if isinstance(event, Started)), "")
-        self._texts: dict[str, Document] = {}  # by what a claim names as its source: a document, or a call whose text has none
+        self._texts: dict[
+            str, Document
+        ] = {}  # by what a claim names as its source: a document, or a call whose text has none
         self._of_call: dict[str, list[Document]] = {}
         for returned in self._state.returns:
             sources = returned.sources or (Document(str(returned.call), returned.text),)
@@ -124,39 +142,63 @@ class _WrittenFacts:
     def rested_on(self, evidence: Iterable[Json]) -> tuple[Triple, ...]:
         """The facts that lines of evidence stand for."""
         by_line = {fact_of(edge): fact_to_keep(edge) for edge in self._edges.values()}
-        return tuple(dict.fromkeys(by_line[line] for line in evidence if isinstance(line, str) and line in by_line))
+        return tuple(
+            dict.fromkeys(by_line[line] for line in evidence if isinstance(line, str) and line in by_line)
+        )
 
     def claims(self) -> Iterator[Claim]:
-        """A claim for each support that a fact gained by this run, and one for each new fact that nothing was found to say."""
+        """A claim for each support that a fact gained by this run, and one for each new fact that nothing was
+        found to say.
+        """
         start = {edge.identity: frozenset(noted(edge.properties)) for edge in self._state.start.edges}
-        changed = {each.identity for diff in self._state.diffs for each in (*diff.added_edges, *(now for _, now in diff.changed_edges))}
+        changed = {
+            each.identity
+            for diff in self._state.diffs
+            for each in (*diff.added_edges, *(now for _, now in diff.changed_edges))
+        }
         for identity, edge in self._edges.items():
             fact = fact_to_keep(edge)
             if (identity in changed or self._state.spelled) and all(part.strip() for part in fact.identity):
                 yield from self._claims_for(fact, edge, start.get(identity))
 
     def _claims_for(self, fact: Triple, edge: Edge, before: frozenset[Support] | None) -> Iterator[Claim]:
-        by_rule = fact.identity != (edge.source, edge.type, edge.target)  # a sentence or a name in it, which no model wrote
+        by_rule = fact.identity != (
+            edge.source,
+            edge.type,
+            edge.target,
+        )  # a sentence or a name in it, which no model wrote
         said_by = "" if by_rule else plain(self._model)
         calls = self._found.calls(edge)
         supports = [support for support in self._found.of(edge) if support not in (before or ())]
         if not supports and before is None:
             supports = list(saying(edge, (text for call in calls for text in self._of_call.get(call, ()))))
         for support in supports:
-            source = support.source or next((call for call in calls if self._tells(call, support.sentence)), self._somewhere(calls))
-            yield Claim(fact, plain(source), self._span(source, support.sentence), said_by, confidence=1.0 if by_rule else READ_BY_MODEL)
+            source = support.source or next(
+                (call for call in calls if self._tells(call, support.sentence)), self._somewhere(calls)
+            )
+            yield Claim(
+                fact,
+                plain(source),
+                self._span(source, support.sentence),
+                said_by,
+                confidence=1.0 if by_rule else READ_BY_MODEL,
+            )
         if not supports and before is None:
             yield Claim(fact, plain(self._somewhere(calls)), None, said_by, confidence=UNSAID)
 
     def _somewhere(self, calls: Sequence[str]) -> str:
-        """What a fact without a document was taken from: the first tool call that led to it, or else the model."""
+        """What a fact without a document was taken from: the first tool call that led to it, or else the
+        model.
+        """
         return next((call for call in calls if call.strip()), self._model or "a model")
 
     def _tells(self, call: str, sentence: str) -> bool:
         return any(place_in(text.text, sentence) is not None for text in self._of_call.get(call, ()))
 
     def _span(self, source: str, sentence: str) -> Span | None:
-        """Where a sentence stands in its document, spaces aside; the whole of it where it does not stand there as it is."""
+        """Where a sentence stands in its document, spaces aside; the whole of it where it does not stand
+        there as it is.
+        """
         if not sentence.strip():
             return None
         text = self._texts[source].text if source in self._texts else sentence

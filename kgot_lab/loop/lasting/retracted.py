@@ -1,4 +1,6 @@
-"""Tools that no longer tell what was retracted: a source that a memory gave up is not read again by the next question."""
+"""Tools that no longer tell what was retracted: a source that a memory gave up is not read again by the next
+question.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from kgot_lab.types import Json
 
 @dataclass(frozen=True)
 class WithoutRetracted(ThroughTool):
-    """A tool, but for the documents that were retracted: what it returns is without them, or is a ToolFailed where nothing is left."""
+    """A tool, but for the documents that were retracted: what it returns is without them, or is a ToolFailed
+    where nothing is left.
+    """
 
     retracted: Collection[str]
 
@@ -23,10 +27,15 @@ class WithoutRetracted(ThroughTool):
         left = tuple(document for document in result.sources if document.id not in self.retracted)
         gone = len(result.sources) - len(left)
         if str(ToolCall(self.name, arguments)) in self.retracted or (gone and not left):
-            raise ToolFailed(f"{self.name}: all that it found was retracted; try other words", usage=result.usage)
+            raise ToolFailed(
+                f"{self.name}: all that it found was retracted; try other words", usage=result.usage
+            )
         if not gone:
             return result
-        lines = (f"[{number}] {' '.join(f'{each.title} {each.text}'.split())}" for number, each in enumerate(left, start=1))
+        lines = (
+            f"[{number}] {' '.join(f'{each.title} {each.text}'.split())}"
+            for number, each in enumerate(left, start=1)
+        )
         return replace(result, text="\n".join(lines), sources=left)
 
 

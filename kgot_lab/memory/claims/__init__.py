@@ -1,4 +1,6 @@
-"""What is believed and why: facts that hold by their claims, on two time axes, with retraction that can be undone."""
+"""What is believed and why: facts that hold by their claims, on two time axes, with retraction that can be
+undone.
+"""
 
 from kgot_lab.memory.claims.certificate import OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span

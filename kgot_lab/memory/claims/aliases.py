@@ -1,4 +1,6 @@
-"""Names that mean one thing: merges as a layer on reading, under which every fact keeps the names it was learnt with."""
+"""Names that mean one thing: merges as a layer on reading, under which every fact keeps the names it was
+learnt with.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from kgot_lab.types import Triple
 
 
 class Aliases:
-    """What each name goes by, from the merges {other: kept}; a name that was kept may itself have been merged into another."""
+    """What each name goes by, from the merges {other: kept}; a name that was kept may itself have been merged
+    into another.
+    """
 
     def __init__(self, merges: Mapping[str, str]) -> None:
         self.merges = merges

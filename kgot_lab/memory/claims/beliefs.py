@@ -1,4 +1,6 @@
-"""What is believed, as it was known after a change and as it is valid at a time: everything one may ask of claims."""
+"""What is believed, as it was known after a change and as it is valid at a time: everything one may ask of
+claims.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,25 @@ _FEW = 0.1  # the share of subjects that may have several objects in a relation 
 
 
 class Beliefs:
-    """What claims make of the facts, known up to one change, valid at one time; names are read as they were merged then."""
+    """What claims make of the facts, known up to one change, valid at one time; names are read as they were
+    merged then.
+    """
 
-    def __init__(self, storage: ClaimStorage, known: int = NOW, valid: int | None = None, *, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        storage: ClaimStorage,
+        known: int = NOW,
+        valid: int | None = None,
+        *,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
         self.storage, self.now = storage, now
         self._known, self._valid = known, valid
 
     def as_of(self, known: datetime | None = None, valid: datetime | None = None) -> Beliefs:
-        """What was believed at one time (known) of what is true at another (valid); None: now, and at any time. Raises BadInput."""
+        """What was believed at one time (known) of what is true at another (valid); None: now, and at any
+        time. Raises BadInput.
+        """
         change = self._known
         if known is not None:
             change = min(change, self.storage.rows(sql.LAST_UNTIL, {"at": instant(known, "known")})[0][0])
@@ -39,7 +52,9 @@ class Beliefs:
         return Beliefs(self.storage, self._known, now=self.now)
 
     def time_asked(self, at: datetime | None = None) -> datetime:
-        """The time that a question is about: a given one, or that of these beliefs, or now. Raises BadInput for a naive one."""
+        """The time that a question is about: a given one, or that of these beliefs, or now. Raises BadInput
+        for a naive one.
+        """
         if at is None and self._valid is not None:
             return moment(self._valid)
         return moment(instant(self.now() if at is None else at, "now" if at is None else "at"))
@@ -48,33 +63,51 @@ class Beliefs:
         """A fact by the names that it goes by."""
         return self.names().read(plain_triple(fact, "a fact"))
 
-    def facts(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> tuple[Triple, ...]:
+    def facts(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> tuple[Triple, ...]:
         """The facts that hold, those with these parts where some are given, in alphabetical order."""
         given = {"subject": subject, "relation": relation, "object": object}
-        wanted = {part: plain_text(text, f"the {part} of a fact") for part, text in given.items() if text is not None}
+        wanted = {
+            part: plain_text(text, f"the {part} of a fact")
+            for part, text in given.items()
+            if text is not None
+        }
         with self.storage.reading():
             if not wanted:
                 return tuple(sorted(self._held(), key=triple_key))
             names = self.names()
-            by_name = {part: [text] if part == "relation" else names.names(text) for part, text in wanted.items()}
+            by_name = {
+                part: [text] if part == "relation" else names.names(text) for part, text in wanted.items()
+            }
             asked = {names.read(Triple(*row)) for row in self.storage.rows(sql.facts_where(*wanted), by_name)}
             return tuple(sorted(asked & self._held(asked).keys(), key=triple_key))
 
     def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
-        """The facts that hold, or those of some, each with how sure it is and when it was first learnt, in that order."""
+        """The facts that hold, or those of some, each with how sure it is and when it was first learnt, in
+        that order.
+        """
         with self.storage.reading():
             names, learnt = self.names(), dict[Triple, int]()
             wanted = None if facts is None else {names.read(plain_triple(fact, "a fact")) for fact in facts}
             if wanted is None:
                 rows = self.storage.rows(sql.LEARNT_AT, {"known": self._known})
             else:
-                rows = self.storage.rows(sql.LEARNT_AT_OF, {"known": self._known, "facts": fact_ids(wanted, names)})
+                rows = self.storage.rows(
+                    sql.LEARNT_AT_OF, {"known": self._known, "facts": fact_ids(wanted, names)}
+                )
             for *fact, at in rows:
                 learnt.setdefault(names.read(Triple(*fact)), at)
             held = self._held(wanted)
-        there = [(learnt[fact], fact, combined_confidence(by)) for fact, by in held.items() if wanted is None or fact in wanted]
+        there = [
+            (learnt[fact], fact, combined_confidence(by))
+            for fact, by in held.items()
+            if wanted is None or fact in wanted
+        ]
         ordered = sorted(there, key=lambda each: (each[0], triple_key(each[1])))
-        return tuple(Triple(*triple_key(fact), confidence, created_at=moment(at)) for at, fact, confidence in ordered)
+        return tuple(
+            Triple(*triple_key(fact), confidence, created_at=moment(at)) for at, fact, confidence in ordered
+        )
 
     def holds(self, fact: Triple) -> bool:
         """Whether a fact holds."""
@@ -91,7 +124,8 @@ class Beliefs:
             return claims_by_id(self.storage, confidence, confidence)
 
     def sole_sources(self, fact: Triple) -> tuple[str, ...]:
-        """The sources any one of which would take a fact with it if it were retracted; none where others carry it, or it does not hold.
+        """The sources any one of which would take a fact with it if it were retracted; none where others
+        carry it, or it does not hold.
 
         A derivation counts by what its premises rest on, not by who derived it.
         """
@@ -108,7 +142,11 @@ class Beliefs:
             held = self._held(wanted)
             confidence = {claim.id: claim.confidence for fact in wanted for claim in held.get(fact, ())}
             by_id = {claim.id: claim for claim in claims_by_id(self.storage, confidence, confidence)}
-            return {fact: tuple(by_id[id] for id in sorted(claim.id for claim in held[fact])) for fact in wanted if fact in held}
+            return {
+                fact: tuple(by_id[id] for id in sorted(claim.id for claim in held[fact]))
+                for fact in wanted
+                if fact in held
+            }
 
     def sources(self) -> tuple[str, ...]:
         """Every source that was ever learnt from and not erased, in the order of their names."""
@@ -116,20 +154,31 @@ class Beliefs:
 
     def retracted_sources(self) -> frozenset[str]:
         """The sources that were retracted whole, and not taken back by an undo."""
-        return frozenset(source for (source,) in self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known}))
+        return frozenset(
+            source for (source,) in self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known})
+        )
 
     def sentences_of(self, source: str) -> tuple[str, ...]:
-        """The sentences that a source was read in, whatever became of what they say; not those that were no part of its text."""
+        """The sentences that a source was read in, whatever became of what they say; not those that were no
+        part of its text.
+        """
         with self.storage.reading():
             ids = [claim for (claim,) in self.storage.rows(sql.FROM_SOURCE, {"source": source})]
             spans = (claim.span for claim in claims_by_id(self.storage, ids))
-            return tuple(dict.fromkeys(span.text for span in spans if span is not None and span.end - span.start <= 2 * len(span.text)))
+            return tuple(
+                dict.fromkeys(
+                    span.text
+                    for span in spans
+                    if span is not None and span.end - span.start <= 2 * len(span.text)
+                )
+            )
 
     def current(self, subject: str, relation: str, at: datetime | None = None) -> Period:
-        """What answers for a subject and a relation at a time (None: that of these beliefs, or now), and since when.
+        """What answers for a subject and a relation at a time (None: that of these beliefs, or now), and
+        since when.
 
-        In a relation declared "single" that is the fact valid then with the latest beginning; one that is as late is returned as well,
-        and marks the answer as contested.
+        In a relation declared "single" that is the fact valid then with the latest beginning; one that is as
+        late is returned as well, and marks the answer as contested.
         """
         then = self.time_asked(at)
         return answer_at(then, self.changes_of(subject, relation))
@@ -147,14 +196,21 @@ class Beliefs:
             )
 
     def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:
-        """The times at which a claim in force begins or ends to be valid, in order: between two of them the same facts hold.
+        """The times at which a claim in force begins or ends to be valid, in order: between two of them the
+        same facts hold.
 
         With `facts`, only the claims that decide whether these hold.
         """
         with self.storage.reading():
             names = self.names()
-            claims = all_in_force(self.storage, names, self._known) if facts is None else deciding(self.storage, names, facts, self._known)
-        times = {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
+            claims = (
+                all_in_force(self.storage, names, self._known)
+                if facts is None
+                else deciding(self.storage, names, facts, self._known)
+            )
+        times = {
+            time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None
+        }
         return tuple(map(moment, sorted(times)))
 
     def cardinality(self, relation: str) -> Cardinality:
@@ -166,7 +222,9 @@ class Beliefs:
         return dict(self.storage.rows(sql.DECLARED, {"known": self._known}))
 
     def suggested_cardinalities(self) -> tuple[Suggested, ...]:
-        """A cardinality for each relation that has none declared: single where at most a tenth of its subjects have several objects."""
+        """A cardinality for each relation that has none declared: single where at most a tenth of its
+        subjects have several objects.
+        """
         objects: dict[str, dict[str, int]] = {}
         for fact in self.facts():
             of = objects.setdefault(fact.relation, {})
@@ -180,15 +238,22 @@ class Beliefs:
         )
 
     def graph_hash(self, *, claims: bool = False) -> str:
-        """32 letters that stand for the facts that hold, by the names that are read; with `claims`, also for what each holds by.
+        """32 letters that stand for the facts that hold, by the names that are read; with `claims`, also for
+        what each holds by.
 
-        The same facts give the same hash, whatever was learnt, dropped, restored or merged in between, and in whatever order.
+        The same facts give the same hash, whatever was learnt, dropped, restored or merged in between, and in
+        whatever order.
         """
         with self.storage.reading():
             held = self._held()
             if not claims:
                 return digest(sorted(map(triple_key, held)))
-            return digest(sorted([*triple_key(fact), sorted((each.id, each.confidence) for each in by)] for fact, by in held.items()))
+            return digest(
+                sorted(
+                    [*triple_key(fact), sorted((each.id, each.confidence) for each in by)]
+                    for fact, by in held.items()
+                )
+            )
 
     def _claims_of(self, fact: Triple) -> tuple[InForce, ...]:
         fact = plain_triple(fact, "a fact")
@@ -217,7 +282,9 @@ def answer_at(then: datetime, changes: Iterable[Period]) -> Period:
     return Period((), then)
 
 
-def claims_by_id(storage: ClaimStorage, ids: Iterable[str], confidence: dict[str, float] | None = None) -> tuple[Claim, ...]:
+def claims_by_id(
+    storage: ClaimStorage, ids: Iterable[str], confidence: dict[str, float] | None = None
+) -> tuple[Claim, ...]:
     """Some claims as they were learnt, in the order of their ids, with another confidence where one is given."""
     wanted = list(ids)
     given: dict[str, float] = confidence or {}

@@ -1,4 +1,6 @@
-"""What an answer needs, fact by fact: whether each holds at the time asked about and by what, and what a reader may be told."""
+"""What an answer needs, fact by fact: whether each holds at the time asked about and by what, and what a
+reader may be told.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ RULINGS: tuple[Ruling, ...] = get_args(Ruling)
 
 @dataclass(frozen=True)
 class OpenFact:
-    """A fact that is needed and whose object is not known; a blank subject is what the fact before it in the chain gives."""
+    """A fact that is needed and whose object is not known; a blank subject is what the fact before it in the
+    chain gives.
+    """
 
     relation: str
     subject: str = ""
@@ -37,7 +41,9 @@ class OpenFact:
 
 @dataclass(frozen=True)
 class CertificateRules:
-    """What becomes of an answer by the weakest of the facts that it needs; a missing fact never passes. Raises BadInput."""
+    """What becomes of an answer by the weakest of the facts that it needs; a missing fact never passes.
+    Raises BadInput.
+    """
 
     one_source: Ruling = "passes"
     contested: Ruling = "hedged"
@@ -49,7 +55,9 @@ class CertificateRules:
             if (ruling := getattr(self, name)) not in RULINGS:
                 raise UnknownName("ruling", str(ruling), RULINGS)
         if self.missing == "passes":
-            raise BadInput('an answer that needs a missing fact cannot pass: missing is "hedged" or "withheld"')
+            raise BadInput(
+                'an answer that needs a missing fact cannot pass: missing is "hedged" or "withheld"'
+            )
 
     def ruling(self, states: Iterable[FactState]) -> Ruling:
         """The strictest ruling for some states; that for a missing fact where there is none."""
@@ -67,9 +75,10 @@ STANDARD_RULES = CertificateRules()
 class CertifiedFact:
     """A needed fact and how it stands at the time asked about.
 
-    `fact` is what answers for it, by the names it goes by; None where it is missing. `rivals` are other objects of a relation with a
-    single one: those that hold as well, or those that came in its place. `sole_sources` are the sources any one of which would take it
-    with it; `since` and `until` the time in which it answers, or did or will where it is out of date, None for open.
+    `fact` is what answers for it, by the names it goes by; None where it is missing. `rivals` are other
+    objects of a relation with a single one: those that hold as well, or those that came in its place.
+    `sole_sources` are the sources any one of which would take it with it; `since` and `until` the time in
+    which it answers, or did or will where it is out of date, None for open.
     """
 
     needed: Triple | OpenFact
@@ -89,7 +98,11 @@ class CertifiedFact:
     @property
     def needed_parts(self) -> tuple[str, str, str]:
         """Subject, relation and object of what is needed, "" for an open one."""
-        return self.needed.subject, self.needed.relation, self.needed.object if isinstance(self.needed, Triple) else ""
+        return (
+            self.needed.subject,
+            self.needed.relation,
+            self.needed.object if isinstance(self.needed, Triple) else "",
+        )
 
     @property
     def told(self) -> str:
@@ -102,15 +115,27 @@ class CertifiedFact:
         if self.state == "contested":
             return f"{said} is contested: others say {', '.join(rival.object for rival in self.rivals)}"
         if self.state == "out of date":
-            ends = [f"{word} {time.date()}" for word, time in (("from", self.since), ("until", self.until)) if time]
-            instead = f", in its place {', '.join(rival.object for rival in self.rivals)}" if self.rivals else ""
+            ends = [
+                f"{word} {time.date()}"
+                for word, time in (("from", self.since), ("until", self.until))
+                if time
+            ]
+            instead = (
+                f", in its place {', '.join(rival.object for rival in self.rivals)}" if self.rivals else ""
+            )
             return f"{said} holds at another time{' (' if ends else ''}{' '.join(ends)}{')' if ends else ''}{instead}"
-        return f"{said} rests on one source ({', '.join(self.sole_sources)})" if self.state == "one source" else ""
+        return (
+            f"{said} rests on one source ({', '.join(self.sole_sources)})"
+            if self.state == "one source"
+            else ""
+        )
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The facts that an answer needs, in their order, as they stand at a time, and the rules that say what becomes of the answer."""
+    """The facts that an answer needs, in their order, as they stand at a time, and the rules that say what
+    becomes of the answer.
+    """
 
     facts: tuple[CertifiedFact, ...]
     at: datetime
@@ -118,7 +143,9 @@ class Certificate:
 
     @property
     def ruling(self) -> Ruling:
-        """What becomes of the answer: it passes, is hedged or is withheld. An answer that needs no fact is not certified."""
+        """What becomes of the answer: it passes, is hedged or is withheld. An answer that needs no fact is
+        not certified.
+        """
         return self.rules.ruling(fact.state for fact in self.facts)
 
     @property
@@ -140,29 +167,40 @@ class Certificate:
         return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
 
     def told_with(self, answer: str) -> Certificate:
-        """The certificate as a reader of an answer may see it: of one that is withheld, without what gives the answer away.
+        """The certificate as a reader of an answer may see it: of one that is withheld, without what gives
+        the answer away.
 
-        A "?" stands in the place of names, relations and sources in which the answer stands, or which are part of it; a subject that is
-        longer, as a question that names what there is to choose from, is left. Sentences that hold it are not quoted.
+        A "?" stands in the place of names, relations and sources in which the answer stands, or which are
+        part of it; a subject that is longer, as a question that names what there is to choose from, is left.
+        Sentences that hold it are not quoted.
         """
         if self.ruling != "withheld" or not answer.strip():
             return self
         return replace(self, facts=tuple(_without(answer, fact) for fact in self.facts))
 
     def __str__(self) -> str:
-        lines = (f"  {fact.state}: {_in_words(fact.fact) if fact.fact else fact.needed}" for fact in self.facts)
+        lines = (
+            f"  {fact.state}: {_in_words(fact.fact) if fact.fact else fact.needed}" for fact in self.facts
+        )
         return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
 
 
 def certify(
-    beliefs: Beliefs, needed: Iterable[Triple | OpenFact], *, at: datetime | None = None, rules: CertificateRules = STANDARD_RULES
+    beliefs: Beliefs,
+    needed: Iterable[Triple | OpenFact],
+    *,
+    at: datetime | None = None,
+    rules: CertificateRules = STANDARD_RULES,
 ) -> Certificate:
-    """How the facts that an answer needs stand at a time (None: that of the beliefs, or now); an open one is filled with the surest fact.
+    """How the facts that an answer needs stand at a time (None: that of the beliefs, or now); an open one is
+    filled with the surest fact.
 
     Raises BadInput for what is no fact, and for a naive time.
     """
     if isinstance(needed, Triple | OpenFact | str):
-        raise BadInput("certify(beliefs, needed) takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]")
+        raise BadInput(
+            "certify(beliefs, needed) takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]"
+        )
     chain = [_checked(each) for each in needed]
     then = beliefs.time_asked(at)
     facts: list[CertifiedFact] = []
@@ -174,16 +212,24 @@ def certify(
 
 
 def hedged(answer: str, certificate: Certificate) -> str:
-    """What a reader is told: the answer where it passes, with its weak points where it is hedged, else only why there is none."""
+    """What a reader is told: the answer where it passes, with its weak points where it is hedged, else only
+    why there is none.
+    """
     require(answer, str, "an answer is a text")
     if certificate.ruling == "withheld" or not answer.strip():
         reasons = certificate.told_with(answer).reasons
         return f"No answer is given: {'; '.join(reasons).rstrip('.') or 'there is none'}."
-    return f"{answer} (not certain: {'; '.join(certificate.reasons)})" if certificate.ruling == "hedged" else answer
+    return (
+        f"{answer} (not certain: {'; '.join(certificate.reasons)})"
+        if certificate.ruling == "hedged"
+        else answer
+    )
 
 
 def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
-    """A certificate with its question and answer as plain JSON values, as a reader may see it (`told_with`); a withheld answer is None."""
+    """A certificate with its question and answer as plain JSON values, as a reader may see it (`told_with`);
+    a withheld answer is None.
+    """
     told, given = hedged(answer, certificate), answer if certificate.ruling != "withheld" else None
     certificate = certificate.told_with(answer)
     facts: list[Json] = [
@@ -197,7 +243,8 @@ def certificate_parts(question: str, answer: str, certificate: Certificate) -> d
     return {"question": question, "answer": given, "ruling": certificate.ruling, "told": told, "facts": facts}
 
 
-# --- one fact ---------------------------------------------------------------------------------------------------------
+# --- one fact
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _checked(needed: Triple | OpenFact) -> Triple | OpenFact:
@@ -222,16 +269,22 @@ def _certified(beliefs: Beliefs, needed: Triple | OpenFact, before: str, then: d
         single = beliefs.cardinality(fact.relation) == "single"
         since, until = _nearest(list(_stretches(fact, periods)), then)
         supports = beliefs.at_any_time().supports_of(fact)
-        return CertifiedFact(needed, "out of date", fact, supports, others if single else (), since=since, until=until)
+        return CertifiedFact(
+            needed, "out of date", fact, supports, others if single else (), since=since, until=until
+        )
     sole = valid.sole_sources(fact)
     rivals = others if now.contested else ()
-    since, until = next((ends for ends in _stretches(fact, periods) if _covers(Period((), *ends), then)), (None, None))
+    since, until = next(
+        (ends for ends in _stretches(fact, periods) if _covers(Period((), *ends), then)), (None, None)
+    )
     state: FactState = "contested" if rivals else "one source" if sole else "holds"
     return CertifiedFact(needed, state, fact, valid.supports_of(fact), rivals, sole, since, until)
 
 
 def _surest(valid: Beliefs, now: Period, periods: Sequence[Period], then: datetime) -> Triple | None:
-    """The fact that fills an open end: the surest of those that answer at the time, else of those that answered last or will first."""
+    """The fact that fills an open end: the surest of those that answer at the time, else of those that
+    answered last or will first.
+    """
     if now.facts:
         return min(now.facts, key=lambda fact: (-valid.confidence(fact), triple_key(fact)))
     near = _nearest([(period.since, period.until) for period in periods], then)
@@ -252,7 +305,9 @@ def _stretches(fact: Triple, periods: Iterable[Period]) -> Iterator[tuple[dateti
         yield begun
 
 
-def _nearest(stretches: Sequence[tuple[datetime | None, datetime | None]], then: datetime) -> tuple[datetime | None, datetime | None]:
+def _nearest(
+    stretches: Sequence[tuple[datetime | None, datetime | None]], then: datetime
+) -> tuple[datetime | None, datetime | None]:
     """The last stretch that ended by a time, or else the first that comes after it."""
     ended = [ends for ends in stretches if ends[1] is not None and ends[1] <= then]
     return ended[-1] if ended else next(iter(stretches), (None, None))
@@ -262,7 +317,8 @@ def _covers(period: Period, then: datetime) -> bool:
     return (period.since is None or period.since <= then) and (period.until is None or then < period.until)
 
 
-# --- a withheld answer ------------------------------------------------------------------------------------------------
+# --- a withheld answer
+# ------------------------------------------------------------------------------------------------
 
 
 def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
@@ -273,16 +329,34 @@ def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
         return "?" if stands_in(text, answer) or stands_in(answer, text) else text
 
     def shown(triple: Triple) -> Triple:
-        return replace(triple, subject=subject(triple.subject), relation=other(triple.relation), object=other(triple.object))
+        return replace(
+            triple,
+            subject=subject(triple.subject),
+            relation=other(triple.relation),
+            object=other(triple.object),
+        )
 
     def claim(each: Claim) -> Claim:
-        span, by = each.span if each.span and other(each.span.text) == each.span.text else None, other(each.said_by)
-        return replace(each, fact=shown(each.fact), source=other(each.source), span=span, said_by=by, kind="stated", premises=())
+        span, by = (
+            each.span if each.span and other(each.span.text) == each.span.text else None,
+            other(each.said_by),
+        )
+        return replace(
+            each,
+            fact=shown(each.fact),
+            source=other(each.source),
+            span=span,
+            said_by=by,
+            kind="stated",
+            premises=(),
+        )
 
     needed = fact.needed
     return replace(
         fact,
-        needed=shown(needed) if isinstance(needed, Triple) else OpenFact(other(needed.relation), subject(needed.subject)),
+        needed=shown(needed)
+        if isinstance(needed, Triple)
+        else OpenFact(other(needed.relation), subject(needed.subject)),
         fact=fact.fact and shown(fact.fact),
         supports=tuple(map(claim, fact.supports)),
         rivals=tuple(map(shown, fact.rivals)),

@@ -1,4 +1,6 @@
-"""One change of the claims: its number, its time, what it opens and closes, and what it did to the facts that hold."""
+"""One change of the claims: its number, its time, what it opens and closes, and what it did to the facts that
+hold.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from kgot_lab.types import Triple
 
 
 class ClaimChange:
-    """A change while it is made: `number` is None until it changes something, so that what changes nothing leaves no trace."""
+    """A change while it is made: `number` is None until it changes something, so that what changes nothing
+    leaves no trace.
+    """
 
     def __init__(self, storage: ClaimStorage, values: dict[str, str | int | None]) -> None:
         self.storage, self.values = storage, values
@@ -30,13 +34,18 @@ class ClaimChange:
             last, at = next(iter(self.storage.rows(sql.LAST_CHANGE)), (0, None))
             clock = int(self.values["clock"] or 0)
             self.number = int(last) + 1
-            self.storage.rows(sql.NEW_CHANGE, self.values | {"id": self.number, "at": clock if at is None else max(at, clock)})
+            self.storage.rows(
+                sql.NEW_CHANGE,
+                self.values | {"id": self.number, "at": clock if at is None else max(at, clock)},
+            )
         return self.number
 
     def open(self, kind: str, key: str, value: str, number: float | None = None) -> int:
         """Let something be so from now on."""
         change = self.begin()
-        self.storage.rows(sql.OPEN_VERSION, {"kind": kind, "key": key, "value": value, "number": number, "change": change})
+        self.storage.rows(
+            sql.OPEN_VERSION, {"kind": kind, "key": key, "value": value, "number": number, "change": change}
+        )
         return change
 
     def close(self, kind: str, key: str, value: str | None = None) -> int:
@@ -55,8 +64,12 @@ class ClaimChange:
 
 
 @contextmanager
-def making(storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None) -> Iterator[ClaimChange]:
-    """A change in a transaction of its own: all of it is kept, or nothing. Raises BadInput for what `by` is not a text."""
+def making(
+    storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None
+) -> Iterator[ClaimChange]:
+    """A change in a transaction of its own: all of it is kept, or nothing. Raises BadInput for what `by` is
+    not a text.
+    """
     who = plain_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
         clock = instant(now(), "now")  # read within: to wait for another process is not to go back in time
@@ -76,10 +89,16 @@ class FallTold:
 
 @contextmanager
 def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]) -> Iterator[FallTold]:
-    """Compare what holds before and after what is done here to some claims: their facts, and all that is derived from these."""
+    """Compare what holds before and after what is done here to some claims: their facts, and all that is
+    derived from these.
+    """
     told = FallTold()
     names = aliases(storage)
-    concerned = [Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)})] if claims else []
+    concerned = (
+        [Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)})]
+        if claims
+        else []
+    )
     affected = resting_on(storage, names, concerned)
     before = holding(deciding(storage, names, affected)).keys() & affected
     yield told
@@ -89,7 +108,10 @@ def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str])
         change.number,
         tuple(fallen),
         _orphans(storage, fallen),
-        tuple(NotedAnswer(id, text, moment(at)) for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})),
+        tuple(
+            NotedAnswer(id, text, moment(at))
+            for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
+        ),
         tuple(sorted(after - before, key=triple_key)),
     )
 
@@ -119,7 +141,10 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
         "kind": claim.kind,
     }
     values |= {"confidence": claim.confidence, "valid_from": since, "valid_until": until}
-    storage.rows(sql.NEW_CLAIM, values | {"start": span and span.start, "end": span and span.end, "text": span and span.text})
+    storage.rows(
+        sql.NEW_CLAIM,
+        values | {"start": span and span.start, "end": span and span.end, "text": span and span.text},
+    )
     for premise in claim.premises:
         storage.rows(sql.NEW_PREMISE, {"claim": claim.id, "fact": fact_id(premise)})
 
@@ -128,4 +153,6 @@ def write_fact(storage: ClaimStorage, fact: Triple) -> None:
     """Note the texts of a fact, and by what it is looked up; it holds by its claims only."""
     id = fact_id(fact)
     storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
-    storage.rows(sql.NEW_FACT, {"id": id, "subject": fact.subject, "relation": fact.relation, "object": fact.object})
+    storage.rows(
+        sql.NEW_FACT, {"id": id, "subject": fact.subject, "relation": fact.relation, "object": fact.object}
+    )

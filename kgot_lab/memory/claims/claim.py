@@ -1,4 +1,6 @@
-"""One claim: a reason to believe a fact, with where it was said, by whom, when it is said to be true, or what it was derived from."""
+"""One claim: a reason to believe a fact, with where it was said, by whom, when it is said to be true, or what
+it was derived from.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Claim:
-    """One reason to believe a fact; a fact has as many as there are sources, places and derivations that speak for it.
+    """One reason to believe a fact; a fact has as many as there are sources, places and derivations that
+    speak for it.
 
-    `source` is the id of a document, turn or session. Valid times are those the source states, until excluded, None for open. A claim is
-    "stated", or "inferred", and then holds only while all its premises do. Two claims are the same (`id`) where all but their confidence
-    is. Raises BadInput.
+    `source` is the id of a document, turn or session. Valid times are those the source states, until
+    excluded, None for open. A claim is "stated", or "inferred", and then holds only while all its premises
+    do. Two claims are the same (`id`) where all but their confidence is. Raises BadInput.
     """
 
     fact: Triple
@@ -52,7 +55,9 @@ class Claim:
 
     def __post_init__(self) -> None:
         if isinstance(self.premises, str) or not isinstance(self.premises, tuple | list | set | frozenset):
-            raise BadInput(f"the premises of a claim are Triples in a tuple, not {described_value(self.premises)}")
+            raise BadInput(
+                f"the premises of a claim are Triples in a tuple, not {described_value(self.premises)}"
+            )
         if self.span is not None:
             require(self.span, Span, "the span of a claim is a Span(start, end, text)")
         given = {
@@ -60,19 +65,25 @@ class Claim:
             "source": plain_text(self.source, "the source of a claim"),
             "said_by": plain_text(self.said_by, "who said a claim", blank=True),
             "confidence": probability(self.confidence, "the confidence of a claim"),
-            "premises": tuple(sorted({plain_triple(each, "a premise") for each in self.premises}, key=triple_key)),
+            "premises": tuple(
+                sorted({plain_triple(each, "a premise") for each in self.premises}, key=triple_key)
+            ),
         }
         for name, value in given.items():
             object.__setattr__(self, name, value)
         if self.kind not in CLAIM_KINDS:
             raise BadInput(f'a claim is "stated" or "inferred", not {described_value(self.kind)}')
         if (self.kind == "inferred") != bool(self.premises):
-            raise BadInput("an inferred claim has premises, the facts it was derived from, and a stated one has none")
+            raise BadInput(
+                "an inferred claim has premises, the facts it was derived from, and a stated one has none"
+            )
         if self.fact in self.premises:
             raise BadInput(f"{shortly(str(self.fact))} cannot be its own premise")
         since, until = self.valid_micros
         if since is not None and until is not None and until <= since:
-            raise BadInput(f"a claim is valid from {self.valid_from} until {self.valid_until}: that ends before it begins")
+            raise BadInput(
+                f"a claim is valid from {self.valid_from} until {self.valid_until}: that ends before it begins"
+            )
 
     @property
     def valid_micros(self) -> tuple[int | None, int | None]:
@@ -103,7 +114,9 @@ def digest(value: Json) -> str:
 
 
 def plain_text(text: str, what: str, *, blank: bool = False) -> str:
-    """A text as every storage takes it, halves of surrogate pairs replaced; raises BadInput for one that is blank or holds a NUL."""
+    """A text as every storage takes it, halves of surrogate pairs replaced; raises BadInput for one that is
+    blank or holds a NUL.
+    """
     require(text, str, f"{what} is a text")
     if not blank and not text.strip():
         raise BadInput(f"{what} is blank: say something")
@@ -115,12 +128,19 @@ def plain_text(text: str, what: str, *, blank: bool = False) -> str:
 def plain_triple(fact: Triple, what: str) -> Triple:
     """A fact of three plain texts and nothing else; raises BadInput."""
     require(fact, Triple, f"{what} is a Triple(subject, relation, object)")
-    subject, relation, object = (plain_text(getattr(fact, part), f"the {part} of {what}") for part in ("subject", "relation", "object"))
+    subject, relation, object = (
+        plain_text(getattr(fact, part), f"the {part} of {what}") for part in ("subject", "relation", "object")
+    )
     return Triple(subject, relation, object)
 
 
 def probability(value: float, what: str) -> float:
     """A number from 0 to 1; raises BadInput."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not 0 <= value <= 1
+    ):
         raise BadInput(f"{what} is a number from 0 to 1, not {described_value(value)}")
     return float(value)

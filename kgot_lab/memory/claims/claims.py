@@ -1,4 +1,6 @@
-"""Claims that are learnt, retracted, restored and erased; what they make of the facts is computed whenever it is asked."""
+"""Claims that are learnt, retracted, restored and erased; what they make of the facts is computed whenever it
+is asked.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,28 @@ from datetime import datetime
 
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
-from kgot_lab.memory.claims.changing import ClaimChange, making, open_versions, what_fell, write_claim, write_fact
+from kgot_lab.memory.claims.changing import (
+    ClaimChange,
+    making,
+    open_versions,
+    what_fell,
+    write_claim,
+    write_fact,
+)
 from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, plain_triple, probability
 from kgot_lab.memory.claims.entities import merge_proposals
 from kgot_lab.memory.claims.erasing import erase_claims
 from kgot_lab.memory.claims.network import fact_ids
-from kgot_lab.memory.claims.reports import Cardinality, Erased, Fallen, Learnt, Logged, MergeProposal, NotedAnswer, Stood
+from kgot_lab.memory.claims.reports import (
+    Cardinality,
+    Erased,
+    Fallen,
+    Learnt,
+    Logged,
+    MergeProposal,
+    NotedAnswer,
+    Stood,
+)
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.claims.undoing import undo_change
 from kgot_lab.memory.tables import statements as sql
@@ -25,11 +43,14 @@ from kgot_lab.types import Triple
 class Claims(Beliefs):
     """Facts with the claims they are believed by; as Beliefs, what is known now and valid at any time.
 
-    Claims with a confidence of at least `accept_from` count at once, the others wait for review (`ReviewLedger`). Every change has a
-    number, by which it can be undone, a time that is never before that of the last one, and who made it (`by`).
+    Claims with a confidence of at least `accept_from` count at once, the others wait for review
+    (`ReviewLedger`). Every change has a number, by which it can be undone, a time that is never before that
+    of the last one, and who made it (`by`).
     """
 
-    def __init__(self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
+    ) -> None:
         super().__init__(storage, now=now)
         self.accept_from = probability(accept_from, "accept_from")
 
@@ -43,12 +64,15 @@ class Claims(Beliefs):
         """Close the storage."""
         self.storage.close()
 
-    # --- learning -----------------------------------------------------------------------------------------------------
+    # --- learning
+    # -----------------------------------------------------------------------------------------------------
 
     def learn(self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True) -> Learnt:
-        """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted, and stays rejected.
+        """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted,
+        and stays rejected.
 
-        Without `back` what was retracted stays so, and nothing new is learnt from a source that was: to read it again is to learn nothing.
+        Without `back` what was retracted stays so, and nothing new is learnt from a source that was: to read
+        it again is to learn nothing.
         """
         given = [claims] if isinstance(claims, Claim) else claims
         if not isinstance(given, Iterable) or isinstance(given, str | bytes):
@@ -85,22 +109,34 @@ class Claims(Beliefs):
             change.open("standing", claim.id, standing, claim.confidence)
 
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
-        """Record an answer and the facts that it rests on, so that a change can name it; an answer with that id is replaced."""
+        """Record an answer and the facts that it rests on, so that a change can name it; an answer with that
+        id is replaced.
+        """
         answer, text = plain_text(id, "the id of an answer"), plain_text(text, "an answer", blank=True)
-        rests_on = {fact_id(fact): fact for fact in (plain_triple(each, "a fact that an answer rests on") for each in facts)}
+        rests_on = {
+            fact_id(fact): fact
+            for fact in (plain_triple(each, "a fact that an answer rests on") for each in facts)
+        }
         with self.storage.changing():
             for statement in sql.FORGET_ANSWER:
                 self.storage.rows(statement, {"answer": answer})
-            self.storage.rows(sql.NEW_ANSWER, {"answer": answer, "text": text, "at": instant(self.now(), "now")})
+            self.storage.rows(
+                sql.NEW_ANSWER, {"answer": answer, "text": text, "at": instant(self.now(), "now")}
+            )
             for id, fact in rests_on.items():
                 write_fact(self.storage, fact)
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
 
-    # --- retracting, undoing, erasing ---------------------------------------------------------------------------------
+    # --- retracting, undoing, erasing
+    # ---------------------------------------------------------------------------------
 
     def retract_source(self, source: str, *, by: str = "") -> Fallen:
-        """Drop every claim of a source; what was derived from them falls with its premises, and nothing else does."""
-        return self._retract("source", sql.FROM_SOURCE, lambda: {"source": plain_text(source, "a source")}, by)
+        """Drop every claim of a source; what was derived from them falls with its premises, and nothing else
+        does.
+        """
+        return self._retract(
+            "source", sql.FROM_SOURCE, lambda: {"source": plain_text(source, "a source")}, by
+        )
 
     def retract_fact(self, fact: Triple, *, by: str = "") -> Fallen:
         """Drop every claim of a fact; a claim of it that is new later counts again."""
@@ -111,7 +147,9 @@ class Claims(Beliefs):
         self._require_claim(claim)
         return self._retract("claim", sql.CLAIMS_BY_ID, lambda: {"claims": [claim]}, by)
 
-    def _retract(self, what: str, statement: str, asked: Callable[[], dict[str, str | list[str]]], by: str) -> Fallen:
+    def _retract(
+        self, what: str, statement: str, asked: Callable[[], dict[str, str | list[str]]], by: str
+    ) -> Fallen:
         with making(self.storage, f"retract {what}", by, self.now) as change:
             claims = [claim for (claim,) in self.storage.rows(statement, asked())]
             with what_fell(self.storage, change, claims) as told:
@@ -121,18 +159,21 @@ class Claims(Beliefs):
             return told.report
 
     def undo(self, change: int, *, by: str = "") -> Fallen:
-        """Take a change back exactly, an undo too; the report says what holds again, and what was erased or changed since.
+        """Take a change back exactly, an undo too; the report says what holds again, and what was erased or
+        changed since.
 
         Raises BadInput for a change that is not known, is undone, or is wholly overtaken by later ones.
         """
         return undo_change(self, change, by)
 
     def erase_fact(self, fact: Triple, *, by: str = "") -> Erased:
-        """Take a fact out of every file for good, with its claims, what was derived from it alone, and answers that rested on it.
+        """Take a fact out of every file for good, with its claims, what was derived from it alone, and
+        answers that rested on it.
 
-        No undo brings it back. Learning it again is learning anew: nothing that was kept could say that it was erased. What stays is that
-        something was, when and by whom. Declared cardinalities are vocabulary, and stay. Raises StoreUnavailable while another process
-        reads for long: it is erased then, and its bytes go when the file is opened the next time.
+        No undo brings it back. Learning it again is learning anew: nothing that was kept could say that it
+        was erased. What stays is that something was, when and by whom. Declared cardinalities are vocabulary,
+        and stay. Raises StoreUnavailable while another process reads for long: it is erased then, and its
+        bytes go when the file is opened the next time.
         """
         fact = plain_triple(fact, "a fact")
         return erase_claims(self, sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by, fact)
@@ -142,10 +183,13 @@ class Claims(Beliefs):
         source = plain_text(source, "a source")
         return erase_claims(self, sql.FROM_SOURCE, lambda: {"source": source}, by)
 
-    # --- what relations and names mean --------------------------------------------------------------------------------
+    # --- what relations and names mean
+    # --------------------------------------------------------------------------------
 
     def declare(self, relation: str, cardinality: Cardinality, *, by: str = "") -> int | None:
-        """Say whether a subject has a "single" object in a relation at one time, or "many"; the change, None where it was so already."""
+        """Say whether a subject has a "single" object in a relation at one time, or "many"; the change, None
+        where it was so already.
+        """
         relation = plain_text(relation, "a relation")
         if cardinality not in ("single", "many"):
             raise BadInput(f'a relation is "single" or "many", not {shortly(cardinality)}')
@@ -157,21 +201,29 @@ class Claims(Beliefs):
     def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
         """Declare the relations that a vocabulary says are single; those of them that were not so before."""
         with self.storage.changing():
-            return tuple(name for name in vocabulary.single_types if self.declare(name, "single", by=by) is not None)
+            return tuple(
+                name for name in vocabulary.single_types if self.declare(name, "single", by=by) is not None
+            )
 
     def propose_merges(self) -> tuple[MergeProposal, ...]:
         """Names that may mean one thing, with the reasons; none is merged before `merge` says so."""
         return merge_proposals(self.facts())
 
     def merge(self, kept: str, other: str, *, by: str = "") -> int:
-        """Read one name as another from now on; every fact keeps the name it was learnt with. Raises BadInput for a circle."""
+        """Read one name as another from now on; every fact keeps the name it was learnt with. Raises BadInput
+        for a circle.
+        """
         kept, other = plain_text(kept, "a name"), plain_text(other, "a name")
         with making(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
-                raise BadInput(f"{shortly(other)} is merged into {shortly(names.merges[other])}: unmerge it first")
+                raise BadInput(
+                    f"{shortly(other)} is merged into {shortly(names.merges[other])}: unmerge it first"
+                )
             if names.kept(kept) == other:
-                raise BadInput(f"{shortly(kept)} already goes by {shortly(other)}: merging that into it would be a circle")
+                raise BadInput(
+                    f"{shortly(kept)} already goes by {shortly(other)}: merging that into it would be a circle"
+                )
             return change.open("merged", other, kept)
 
     def unmerge(self, other: str, *, by: str = "") -> int:
@@ -182,7 +234,8 @@ class Claims(Beliefs):
                 raise BadInput(f"{shortly(other)} is merged into no other name")
             return change.close("merged", other)
 
-    # --- what happened ------------------------------------------------------------------------------------------------
+    # --- what happened
+    # ------------------------------------------------------------------------------------------------
 
     def claim(self, id: str) -> Claim:
         """A claim as it was learnt, by its id; raises BadInput for one that is not known."""
@@ -196,15 +249,22 @@ class Claims(Beliefs):
 
     def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
         """Every claim of a fact as it was learnt, whether it counts or not, in the order of their ids."""
-        return claims_by_id(self.storage, [id for (id,) in self.storage.rows(sql.OF_FACTS, {"facts": self._ids_of(fact)})])
+        return claims_by_id(
+            self.storage, [id for (id,) in self.storage.rows(sql.OF_FACTS, {"facts": self._ids_of(fact)})]
+        )
 
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
         """The ids of the claims, whether they count or not, that begin with some letters."""
         letters = plain_text(beginning, "how an id begins")
-        return tuple(id for (id,) in self.storage.rows(sql.IDS_BEGINNING, {"beginning": letters, "length": len(letters)}))
+        return tuple(
+            id
+            for (id,) in self.storage.rows(sql.IDS_BEGINNING, {"beginning": letters, "length": len(letters)})
+        )
 
     def noted_facts(self) -> tuple[Triple, ...]:
-        """Every fact that was ever noted and not erased, by the names it was learnt with, whether it holds or not."""
+        """Every fact that was ever noted and not erased, by the names it was learnt with, whether it holds or
+        not.
+        """
         return tuple(Triple(*row) for row in self.storage.rows(sql.facts_where()))
 
     def answers_on(self, fact: Triple) -> tuple[NotedAnswer, ...]:
@@ -213,7 +273,9 @@ class Claims(Beliefs):
         return tuple(NotedAnswer(id, text, moment(at)) for id, text, at in rows)
 
     def noted_answers(self) -> dict[NotedAnswer, tuple[Triple, ...]]:
-        """The answers that were noted, the earliest first, with the facts that each rests on, whether these hold or not."""
+        """The answers that were noted, the earliest first, with the facts that each rests on, whether these
+        hold or not.
+        """
         found: dict[NotedAnswer, tuple[Triple, ...]] = {}
         for id, text, at, *fact in self.storage.rows(sql.NOTED_ANSWERS):
             answer = NotedAnswer(id, text, moment(at))
@@ -221,7 +283,9 @@ class Claims(Beliefs):
         return found
 
     def history(self, claim: str) -> tuple[Stood, ...]:
-        """How a claim stood from when until when, as it was known; drops lie over its standing. Raises BadInput."""
+        """How a claim stood from when until when, as it was known; drops lie over its standing. Raises
+        BadInput.
+        """
         self._require_claim(claim)
         return tuple(
             Stood("dropped" if kind == "drop" else value, number, moment(since), open_moment(until), who)
@@ -232,16 +296,30 @@ class Claims(Beliefs):
         """Every change, the first one first."""
         with self.storage.reading():
             of = defaultdict(list)
-            for change, *named in (*self.storage.rows(sql.CHANGED_SOURCES), *self.storage.rows(sql.CHANGED_FACTS)):
+            for change, *named in (
+                *self.storage.rows(sql.CHANGED_SOURCES),
+                *self.storage.rows(sql.CHANGED_FACTS),
+            ):
                 of[change].append(named[0] if len(named) == 1 else str(Triple(*named)))
             return tuple(
-                Logged(id, moment(at), who, action, undoes, erased, moment(clock) if clock < at else None, tuple(sorted(of[id])))
+                Logged(
+                    id,
+                    moment(at),
+                    who,
+                    action,
+                    undoes,
+                    erased,
+                    moment(clock) if clock < at else None,
+                    tuple(sorted(of[id])),
+                )
                 for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES)
             )
 
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_THERE, {"claim": plain_text(id, "the id of a claim")}):
-            raise BadInput(f"there is no claim {shortly(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`")
+            raise BadInput(
+                f"there is no claim {shortly(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`"
+            )
 
     def _ids_of(self, fact: Triple) -> list[str]:
         names = self.names()

@@ -1,4 +1,6 @@
-"""A memory of a conversation that learns claims: what a turn taught can be traced to it, changes with time, and can be taken back."""
+"""A memory of a conversation that learns claims: what a turn taught can be traced to it, changes with time,
+and can be taken back.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ from kgot_lab.types import LLM, Triple
 
 
 class ClaimMemory:
-    """What the turns of a conversation claim, for AgentConfig(knowledge_graph=…); a turn is the source "session/turn".
+    """What the turns of a conversation claim, for AgentConfig(knowledge_graph=…); a turn is the source
+    "session/turn".
 
-    A turn is one call of the model at most (`extraction="schema"`). What it states is a Claim, valid from the time that the text gives, or
-    else from when it was said. In a relation declared "single" the fact that began last is told and the earlier one no more; nothing a
-    model says retires a fact. A turn of the same name, session and words changes nothing the second time. Raises BadInput.
+    A turn is one call of the model at most (`extraction="schema"`). What it states is a Claim, valid from the
+    time that the text gives, or else from when it was said. In a relation declared "single" the fact that
+    began last is told and the earlier one no more; nothing a model says retires a fact. A turn of the same
+    name, session and words changes nothing the second time. Raises BadInput.
     """
 
     def __init__(
@@ -42,7 +46,9 @@ class ClaimMemory:
         aliases: Mapping[str, str] | None = None,
         max_context_triples: int = 30,
     ):
-        require_parts(claims, ("learn", "retract_source", "erase_source"), "claims are Claims(SQLiteClaims(path))")
+        require_parts(
+            claims, ("learn", "retract_source", "erase_source"), "claims are Claims(SQLiteClaims(path))"
+        )
         require_count(max_context_triples, 0, "max_context_triples")
         self.claims, self.session = claims, plain_text(session, "the name of a session")
         self.max_context_triples = max_context_triples
@@ -57,15 +63,21 @@ class ClaimMemory:
         return f"{self.session}/{turn}"
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
-        """What the model finds in a text, with the times that it states; a bad reply is mended by a second call if `repairs` is 1."""
+        """What the model finds in a text, with the times that it states; a bad reply is mended by a second
+        call if `repairs` is 1.
+        """
         return self._extractor.extracted(text, repairs=repairs, times=True)
 
     def keep(self, told: ToldTurn, found: Extraction) -> Noted:
-        """Learn what was found in a message as claims of its turn; those that are not sure enough wait for review."""
+        """Learn what was found in a message as claims of its turn; those that are not sure enough wait for
+        review.
+        """
         source = self.source_of(told.turn)
         with self.claims.storage.changing():
             before = {fact for fact in found.triples if self.claims.holds(fact)}
-            earlier = {(claim.fact, claim.span, claim.said_by): claim for claim in self.claims.from_source(source)}
+            earlier = {
+                (claim.fact, claim.span, claim.said_by): claim for claim in self.claims.from_source(source)
+            }
             claims = [
                 _as_told_before(claim, earlier, stated=bool(times[0] or times[1]))
                 for triple in found.triples
@@ -75,31 +87,49 @@ class ClaimMemory:
             if claims:
                 self.claims.learn(claims, by=told.said_by)
             held = tuple(fact for fact in found.triples if self.claims.holds(fact))
-        return Noted(held, tuple(fact for fact in held if fact not in before), tuple(fact for fact in found.triples if fact not in held))
+        return Noted(
+            held,
+            tuple(fact for fact in held if fact not in before),
+            tuple(fact for fact in found.triples if fact not in held),
+        )
 
-    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
+    def context_for(
+        self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+    ) -> str:
         """What a model is told when a message is answered: see `build_context`."""
         return self.build_context(keywords, without=without, at=told.at)
 
     def build_context(
-        self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset(), at: datetime | None = None
+        self,
+        keywords: Sequence[str] | None = None,
+        *,
+        without: AbstractSet[Triple] = frozenset(),
+        at: datetime | None = None,
     ) -> str:
-        """What holds at a time (None: now), a line each, with when it changed or what contests it; "" where nothing does.
+        """What holds at a time (None: now), a line each, with when it changed or what contests it; "" where
+        nothing does.
 
-        With keywords, the facts that hold them, then what is known of the objects of those; without, those that were learnt last.
+        With keywords, the facts that hold them, then what is known of the objects of those; without, those
+        that were learnt last.
         """
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
             remarks = _Remarks(self.claims, self.claims.time_asked(at))
             believed = BelievedTriples(self.claims.as_of(valid=at))
             return context_of(
-                believed, keywords, self.max_context_triples, lambda triple: triple not in without and remarks.answers(triple), remarks.of
+                believed,
+                keywords,
+                self.max_context_triples,
+                lambda triple: triple not in without and remarks.answers(triple),
+                remarks.of,
             )
 
     def holding_now(self, noted: Iterable[Triple], told: ToldTurn) -> dict[Triple, tuple[AnswersNow, ...]]:
-        """What answers in the place of each of some facts when a message is answered, and since when it does if it took another's place.
+        """What answers in the place of each of some facts when a message is answered, and since when it does
+        if it took another's place.
 
-        One that holds no more, or not then, has nothing in its place, but in a relation declared "single" what answers then.
+        One that holds no more, or not then, has nothing in its place, but in a relation declared "single"
+        what answers then.
         """
         with self.claims.storage.reading():
             remarks = _Remarks(self.claims, told.at)
@@ -107,7 +137,10 @@ class ClaimMemory:
             facts = {each: names.read(each) for each in noted}
             held = set(self.claims.as_of(valid=told.at).triples(facts.values()))
             return {
-                each: tuple(AnswersNow(fact, remarks.of(fact).removeprefix("; ")) for fact in remarks.in_place_of(read, held))
+                each: tuple(
+                    AnswersNow(fact, remarks.of(fact).removeprefix("; "))
+                    for fact in remarks.in_place_of(read, held)
+                )
                 for each, read in facts.items()
             }
 
@@ -115,20 +148,25 @@ class ClaimMemory:
         """How many facts hold."""
         return len(self.claims.facts())
 
-    # --- forgetting ---------------------------------------------------------------------------------------------------
+    # --- forgetting
+    # ---------------------------------------------------------------------------------------------------
 
     def copied_by(self, keeper: KeepsCopies) -> None:
         """Tell a keeper of copies from now on what is forgotten and erased; an Agent asks for it itself."""
         self._keepers.append(keeper)
 
     def forget(self, source: str, *, by: str = "") -> Fallen:
-        """Retract what a source claims, here and in what an agent keeps of that turn; an undo brings back the claims, not the copies."""
+        """Retract what a source claims, here and in what an agent keeps of that turn; an undo brings back the
+        claims, not the copies.
+        """
         turn = plain_text(source, "a source").removeprefix(f"{self.session}/")
         with self._telling_copies("" if turn == source else turn):
             return self.claims.retract_source(source, by=by)
 
     def erase(self, what: str | Triple, *, by: str = "") -> Erased:
-        """Take a source, or a fact, out of every file for good, and with it all that an agent keeps that may repeat it."""
+        """Take a source, or a fact, out of every file for good, and with it all that an agent keeps that may
+        repeat it.
+        """
         if isinstance(what, Triple):
             fact = plain_triple(what, "a fact")
             with self._telling_copies(None):
@@ -151,7 +189,9 @@ class _Remarks:
 
     def __init__(self, claims: Claims, at: datetime) -> None:
         self._claims, self._at = claims, at
-        self._single = {relation for relation, cardinality in claims.declared().items() if cardinality == "single"}
+        self._single = {
+            relation for relation, cardinality in claims.declared().items() if cardinality == "single"
+        }
         self._known: dict[tuple[str, str], tuple[tuple[Triple, ...], str]] = {}
 
     def answers(self, triple: Triple) -> bool:
@@ -172,7 +212,13 @@ class _Remarks:
             changes = self._claims.changes_of(*asked)
             now = answer_at(self._at, changes)
             began_later = [each for each in changes if each.until is not None and each.until == now.since]
-            remark = "; contested" if now.contested else f"; changed on {now.since:%Y-%m-%d}" if began_later and now.since else ""
+            remark = (
+                "; contested"
+                if now.contested
+                else f"; changed on {now.since:%Y-%m-%d}"
+                if began_later and now.since
+                else ""
+            )
             self._known[asked] = now.facts, remark
         return self._known[asked]
 
@@ -191,13 +237,19 @@ def _claim(triple: Triple, source: str, told: ToldTurn, times: StatedTimes) -> C
     )
 
 
-def _as_told_before(claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool) -> Claim:
-    """The claim of the same words that the turn made when it was told before, where no time but that of the telling is another."""
+def _as_told_before(
+    claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool
+) -> Claim:
+    """The claim of the same words that the turn made when it was told before, where no time but that of the
+    telling is another.
+    """
     return claim if stated else earlier.get((claim.fact, claim.span, claim.said_by), claim)
 
 
 def _span(fact: Triple, text: str) -> Span:
-    """The first sentence of a text that names both ends of a fact, as one word of each; the whole text, not kept twice, where none does."""
+    """The first sentence of a text that names both ends of a fact, as one word of each; the whole text, not
+    kept twice, where none does.
+    """
     ends = [set(telling_words(end)) for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
     for sentence in sentences(text):
         words, start = set(telling_words(sentence)), text.find(sentence)

@@ -10,7 +10,9 @@ from kgot_lab.memory.claims.reports import MergeProposal
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
-_HONORIFICS = frozenset("mr mrs ms miss dr prof professor sir dame lord lady king queen president st saint the".split())
+_HONORIFICS = frozenset(
+    "mr mrs ms miss dr prof professor sir dame lord lady king queen president st saint the".split()
+)
 _LONGEST = 100  # letters of what may be a name
 _MOST = 50  # names that share a word and are compared with each other: a word of more tells nothing
 _SHARED = 2  # neighbours that two names have to share to be proposed for these and a word in common
@@ -19,7 +21,9 @@ NameWords = tuple[str, ...]
 
 
 def merge_proposals(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
-    """Pairs of names that may mean one thing: by spelling, by initials, or by a shared word and shared neighbours; most reasons first."""
+    """Pairs of names that may mean one thing: by spelling, by initials, or by a shared word and shared
+    neighbours; most reasons first.
+    """
     neighbours: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
     named: Counter[str] = Counter()
     for fact in facts:
@@ -31,7 +35,10 @@ def merge_proposals(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
     for one, other in sorted(_comparable(words)):
         reasons = _reasons(words[one], words[other], len(neighbours[one] & neighbours[other]))
         if reasons:
-            kept, gone = sorted((one, other), key=lambda name: (-len(words[name]), -len("".join(words[name])), -named[name], name))
+            kept, gone = sorted(
+                (one, other),
+                key=lambda name: (-len(words[name]), -len("".join(words[name])), -named[name], name),
+            )
             proposals.append(MergeProposal(kept, gone, reasons))
     return tuple(sorted(proposals, key=lambda each: (-len(each.reasons), each.kept, each.other)))
 
@@ -65,7 +72,9 @@ def _telling(name: str) -> NameWords:
 
 
 def _by_initials(one: NameWords, other: NameWords) -> bool:
-    """Whether two names end alike, and each word before that of one is that of the other or its first letter; one may have more words."""
+    """Whether two names end alike, and each word before that of one is that of the other or its first letter;
+    one may have more words.
+    """
     if len(one) < 2 or len(other) < 2 or one[-1] != other[-1] or len(one[-1]) < 2:
         return False
     pairs = list(zip(one[:-1], other[:-1], strict=False))

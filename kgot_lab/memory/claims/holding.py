@@ -1,7 +1,9 @@
-"""What holds: the facts that claims in force carry, each claim by premises that hold themselves and not by each other's circle.
+"""What holds: the facts that claims in force carry, each claim by premises that hold themselves and not by
+each other's circle.
 
-After Doyle, A truth maintenance system (Artificial Intelligence 12, 1979), computed as Dowling and Gallier do it (Journal of Logic
-Programming 1, 1984): each claim counts the premises it still waits for, so the work is linear in claims and premises.
+After Doyle, A truth maintenance system (Artificial Intelligence 12, 1979), computed as Dowling and Gallier do
+it (Journal of Logic Programming 1, 1984): each claim counts the premises it still waits for, so the work is
+linear in claims and premises.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class InForce(NamedTuple):
-    """A claim that is accepted and not dropped, as much of it as decides what holds; valid times in microseconds, None for open."""
+    """A claim that is accepted and not dropped, as much of it as decides what holds; valid times in
+    microseconds, None for open.
+    """
 
     id: str
     fact: Triple
@@ -31,7 +35,9 @@ class InForce(NamedTuple):
 
     def covers(self, at: int) -> bool:
         """Whether its source says that the fact is true at a time."""
-        return (self.valid_from is None or self.valid_from <= at) and (self.valid_until is None or at < self.valid_until)
+        return (self.valid_from is None or self.valid_from <= at) and (
+            self.valid_until is None or at < self.valid_until
+        )
 
 
 Held = Mapping[Triple, Sequence[InForce]]
@@ -65,13 +71,17 @@ def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
 
 
 def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InForce]]) -> list[Triple]:
-    """The facts that would start to hold if one did, itself first; `waiting` has the claims in force by their premises."""
+    """The facts that would start to hold if one did, itself first; `waiting` has the claims in force by their
+    premises.
+    """
     risen: dict[Triple, None] = {} if fact in held else {fact: None}
     ready = deque(risen)
     missing: dict[str, int] = {}
     while ready:
         for claim in waiting.get(ready.popleft(), ()):
-            missing[claim.id] = missing.get(claim.id, sum(premise not in held for premise in claim.premises)) - 1
+            missing[claim.id] = (
+                missing.get(claim.id, sum(premise not in held for premise in claim.premises)) - 1
+            )
             if not missing[claim.id] and claim.fact not in held and claim.fact not in risen:
                 risen[claim.fact] = None
                 ready.append(claim.fact)
@@ -79,7 +89,8 @@ def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InFor
 
 
 def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None) -> tuple[str, ...]:
-    """The sources any one of which would take a fact with it, of the claims that decide about it; none where it does not hold.
+    """The sources any one of which would take a fact with it, of the claims that decide about it; none where
+    it does not hold.
 
     A derivation counts by what its premises rest on, not by who derived it.
     """
@@ -91,15 +102,17 @@ def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None)
     return tuple(
         source
         for source in sorted(sources)
-        if fact not in holding([claim for claim in claims if claim.kind != "stated" or claim.source != source], at)
+        if fact
+        not in holding([claim for claim in claims if claim.kind != "stated" or claim.source != source], at)
     )
 
 
 def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
-    """How sure a fact is that several sources claim: 1 - the product of (1 - confidence) over sources, each by its best claim.
+    """How sure a fact is that several sources claim: 1 - the product of (1 - confidence) over sources, each
+    by its best claim.
 
-    The noisy-or of Pearl, Probabilistic Reasoning in Intelligent Systems (1988), which takes sources to err independently: claims of one
-    source do not, so they count once.
+    The noisy-or of Pearl, Probabilistic Reasoning in Intelligent Systems (1988), which takes sources to err
+    independently: claims of one source do not, so they count once.
     """
     best: dict[str, float] = {}
     for claim in claims:

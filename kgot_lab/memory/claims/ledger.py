@@ -1,4 +1,6 @@
-"""Review: claims that were not sure enough to count at once, what people decided of them, and what these decisions teach."""
+"""Review: claims that were not sure enough to count at once, what people decided of them, and what these
+decisions teach.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class JudgedClaim(NamedTuple):
 
 
 class ReviewLedger:
-    """The review of some claims: who accepts, rejects or overrides them is in the log of the claims, and `Claims.undo` takes it back."""
+    """The review of some claims: who accepts, rejects or overrides them is in the log of the claims, and
+    `Claims.undo` takes it back.
+    """
 
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
@@ -63,22 +67,36 @@ class ReviewLedger:
             rows = storage.rows(sql.QUEUED, {"known": NOW})
             ids = [row[0] for row in rows]
             starts = {
-                each.id: tuple(started_by(each.fact, held, by_premise)) if all(premise in held for premise in each.premises) else ()
+                each.id: tuple(started_by(each.fact, held, by_premise))
+                if all(premise in held for premise in each.premises)
+                else ()
                 for each in in_force(rows, storage.rows(sql.PREMISES, {"claims": ids}), names)
             }
             waiting = [Queued(claim, starts[claim.id]) for claim in claims_by_id(storage, ids)]
-        return tuple(sorted(waiting, key=lambda each: (-len(each.starts), -each.claim.confidence, each.claim.id)))
+        return tuple(
+            sorted(waiting, key=lambda each: (-len(each.starts), -each.claim.confidence, each.claim.id))
+        )
 
     def accept(self, claim: str, *, by: str = "") -> Fallen:
-        """Let a claim count, by its id, with the confidence it has; the report names the facts that start to hold."""
-        return self._decide("accept", claim, by, lambda change, number: _stand(change, claim, "accepted", number))
+        """Let a claim count, by its id, with the confidence it has; the report names the facts that start to
+        hold.
+        """
+        return self._decide(
+            "accept", claim, by, lambda change, number: _stand(change, claim, "accepted", number)
+        )
 
     def reject(self, claim: str, *, by: str = "") -> Fallen:
         """Let a claim count for nothing, also when it is learnt again."""
-        return self._decide("reject", claim, by, lambda change, number: _stand(change, claim, "rejected", number))
+        return self._decide(
+            "reject", claim, by, lambda change, number: _stand(change, claim, "rejected", number)
+        )
 
-    def override(self, claim: str, *, confidence: float | None = None, object: str | None = None, by: str = "") -> Fallen:
-        """Accept a claim with another confidence, or reject it and let the same claim of another object count in its place."""
+    def override(
+        self, claim: str, *, confidence: float | None = None, object: str | None = None, by: str = ""
+    ) -> Fallen:
+        """Accept a claim with another confidence, or reject it and let the same claim of another object count
+        in its place.
+        """
         if (confidence is None) == (object is None):
             raise BadInput("override(claim) takes another confidence or another object")
         if object is not None:
@@ -87,10 +105,14 @@ class ReviewLedger:
         return self._decide("override", claim, by, lambda change, _: _stand(change, claim, "accepted", given))
 
     def decided(self, most: int = 20) -> tuple[Decided, ...]:
-        """The last decisions and undos, at most so many, the latest first: an override may be two, of what it rejects and what it takes."""
+        """The last decisions and undos, at most so many, the latest first: an override may be two, of what it
+        rejects and what it takes.
+        """
         require_count(most, 1, "most")
         return tuple(
-            Decided(change, moment(at), by, action, claim, Triple(subject, relation, object), standing, confidence)
+            Decided(
+                change, moment(at), by, action, claim, Triple(subject, relation, object), standing, confidence
+            )
             for change, at, by, action, claim, subject, relation, object, standing, confidence in self.claims.storage.rows(
                 sql.DECIDED, {"most": most}
             )
@@ -100,14 +122,20 @@ class ReviewLedger:
         """Whether a claim waits for review, by its id: nobody has decided on it, and it is not retracted."""
         storage = self.claims.storage
         with storage.reading():
-            return list(open_versions(storage, "standing", claim)) == ["queued"] and not open_versions(storage, "drop", claim)
+            return list(open_versions(storage, "standing", claim)) == ["queued"] and not open_versions(
+                storage, "drop", claim
+            )
 
-    # --- what decisions teach -----------------------------------------------------------------------------------------
+    # --- what decisions teach
+    # -----------------------------------------------------------------------------------------
 
     def judgements(self) -> list[JudgedClaim]:
         """Every claim that a person decided on, as the decision stands now."""
         rows = self.claims.storage.rows(sql.DECISIONS, {"known": NOW})
-        return [JudgedClaim(relation, confidence, standing == "accepted") for relation, confidence, standing in rows]
+        return [
+            JudgedClaim(relation, confidence, standing == "accepted")
+            for relation, confidence, standing in rows
+        ]
 
     def reliability(self) -> dict[str, Reviewed]:
         """How often claims of each relation were accepted, where any were decided on."""
@@ -117,9 +145,11 @@ class ReviewLedger:
         return {relation: Reviewed(len(said), sum(said)) for relation, said in sorted(decisions.items())}
 
     def calibrated(self, confidence: float, relation: str, *, least: int = 30) -> float:
-        """How often claims as sure as this one were accepted, by isotonic regression over the decisions on its relation.
+        """How often claims as sure as this one were accepted, by isotonic regression over the decisions on
+        its relation.
 
-        A relation with fewer than `least` decisions is pooled with all others; where all are fewer, the confidence is what it is.
+        A relation with fewer than `least` decisions is pooled with all others; where all are fewer, the
+        confidence is what it is.
         """
         confidence = probability(confidence, "a confidence")
         require_count(least, 1, "least")
@@ -130,15 +160,20 @@ class ReviewLedger:
             return confidence
         return isotonic([(sure, float(accepted)) for _, sure, accepted in chosen])(confidence)
 
-    # --- one decision -------------------------------------------------------------------------------------------------
+    # --- one decision
+    # -------------------------------------------------------------------------------------------------
 
-    def _decide(self, action: str, claim: str, by: str, decide: Callable[[ClaimChange, float], None]) -> Fallen:
+    def _decide(
+        self, action: str, claim: str, by: str, decide: Callable[[ClaimChange, float], None]
+    ) -> Fallen:
         learnt = self.claims.claim(claim)
         with making(self.claims.storage, action, by, self.claims.now) as change:
             dropped = open_versions(self.claims.storage, "drop", claim)
             (number,) = open_versions(self.claims.storage, "standing", claim).values() or (None,)
             if action != "reject" and (dropped or number is None):
-                raise BadInput("this claim was retracted: undo that, or learn it again, and then decide on it")
+                raise BadInput(
+                    "this claim was retracted: undo that, or learn it again, and then decide on it"
+                )
             with what_fell(self.claims.storage, change, [claim]) as told:
                 decide(change, learnt.confidence if number is None else number)
             return told.report
@@ -154,7 +189,9 @@ class ReviewLedger:
                 write_claim(storage, corrected)
             with what_fell(self.claims.storage, change, [claim, corrected.id]) as told:
                 _stand(change, claim, "rejected", learnt.confidence)
-                _stand(change, corrected.id, "taken", learnt.confidence)  # not "accepted": its confidence was given to another fact
+                _stand(
+                    change, corrected.id, "taken", learnt.confidence
+                )  # not "accepted": its confidence was given to another fact
                 if open_versions(storage, "drop", corrected.id):
                     change.close("drop", corrected.id)
             return told.report
@@ -166,7 +203,9 @@ def _stand(change: ClaimChange, claim: str, standing: str, confidence: float) ->
 
 
 def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
-    """The rising function nearest to some pairs (x, y) in squares, straight between steps: pool adjacent violators (Ayer et al. 1955)."""
+    """The rising function nearest to some pairs (x, y) in squares, straight between steps: pool adjacent
+    violators (Ayer et al. 1955).
+    """
     by_x: dict[float, list[float]] = defaultdict(list)
     for x, y in pairs:
         by_x[x].append(y)

@@ -1,4 +1,6 @@
-"""What is believed, looked up by words as in a store of triples: a search reads the facts that its words lead to, and not all."""
+"""What is believed, looked up by words as in a store of triples: a search reads the facts that its words lead
+to, and not all.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ _MOST_KEYS = 100  # of one statement: SQLite takes 500 parts of a UNION
 class BelievedTriples:
     """Some beliefs, read as a store of triples is; what is too long for a prompt is left out.
 
-    A search looks through the newest facts of each word, and of these through those with more and rarer words; where too few hold, it goes
-    on to older ones. So of a word in more than MOST_LOOKED_AT facts it may tell newer ones before surer ones that are older. A quoted text
-    without a whole word inside has everything read.
+    A search looks through the newest facts of each word, and of these through those with more and rarer
+    words; where too few hold, it goes on to older ones. So of a word in more than MOST_LOOKED_AT facts it may
+    tell newer ones before surer ones that are older. A quoted text without a whole word inside has everything
+    read.
     """
 
     def __init__(self, beliefs: Beliefs) -> None:
@@ -31,7 +34,9 @@ class BelievedTriples:
         self._read: dict[tuple[tuple[Keyword, ...], int], tuple[InMemoryTripleStore, bool]] = {}
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords; most keywords first, then the surer, then the more recent. Raises BadInput."""
+        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
+        recent. Raises BadInput.
+        """
         wanted = tuple(checked_keywords(keywords, top_k))
         depth = MOST_LOOKED_AT
         while True:
@@ -47,7 +52,11 @@ class BelievedTriples:
         """The newest triples with a subject, in the order of adding."""
         names = self._beliefs.names()
         ids, _ = self._with_keys([end_key("subject", name) for name in names.names(subject)], MOST_LOOKED_AT)
-        facts = {fact for fact in self._facts(names, {id for each in ids for id in each}) if fact.subject == subject}
+        facts = {
+            fact
+            for fact in self._facts(names, {id for each in ids for id in each})
+            if fact.subject == subject
+        }
         return _tellable(self._beliefs.triples(facts)) if facts else []
 
     def all(self) -> list[Triple]:
@@ -62,7 +71,9 @@ class BelievedTriples:
             there.add(self.all())
             return there, True
         found, is_all = self._with_keys(keys, depth)
-        worth: dict[str, float] = defaultdict(float)  # in the order in which they were found, the newest of a word first
+        worth: dict[str, float] = defaultdict(
+            float
+        )  # in the order in which they were found, the newest of a word first
         for ids in found:
             for id in ids:
                 worth[id] += 1 / len(ids)
@@ -71,7 +82,9 @@ class BelievedTriples:
         return there, is_all and len(nearest) == len(worth)
 
     def _keys_of(self, keywords: Iterable[Keyword], names: Aliases) -> list[int] | None:
-        """The keys of the facts that may hold any of some keywords, by their own names or by those they go by; None where nothing tells."""
+        """The keys of the facts that may hold any of some keywords, by their own names or by those they go
+        by; None where nothing tells.
+        """
         keys: dict[int, None] = {}
         for keyword in keywords:
             words = _whole_words(keyword)
@@ -86,7 +99,9 @@ class BelievedTriples:
         return list(keys)
 
     def _with_keys(self, keys: Sequence[int], depth: int) -> tuple[list[list[str]], bool]:
-        """The ids of the facts with each of some keys, the newest first and at most so many, and whether these are all."""
+        """The ids of the facts with each of some keys, the newest first and at most so many, and whether
+        these are all.
+        """
         found: list[list[str]] = []
         for start in range(0, len(keys), _MOST_KEYS):
             some = keys[start : start + _MOST_KEYS]
@@ -99,11 +114,16 @@ class BelievedTriples:
 
     def _facts(self, names: Aliases, ids: Iterable[str]) -> list[Triple]:
         """Some facts by the names they go by."""
-        return [names.read(Triple(*row)) for row in self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)})]
+        return [
+            names.read(Triple(*row))
+            for row in self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)})
+        ]
 
 
 def _whole_words(keyword: Keyword) -> list[str]:
-    """The words that stand whole in whatever holds a keyword: those of a quoted text but the first and the last, which may be parts."""
+    """The words that stand whole in whatever holds a keyword: those of a quoted text but the first and the
+    last, which may be parts.
+    """
     words = keyword.words.split()
     if not keyword.quoted:
         return words

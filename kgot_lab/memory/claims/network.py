@@ -25,8 +25,12 @@ def all_in_force(storage: ClaimStorage, names: Aliases, known: int = NOW) -> lis
     return in_force(storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names)
 
 
-def deciding(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple], known: int = NOW) -> list[InForce]:
-    """The claims in force after a change that decide whether some facts hold: theirs, and those of all they are derived from."""
+def deciding(
+    storage: ClaimStorage, names: Aliases, facts: Iterable[Triple], known: int = NOW
+) -> list[InForce]:
+    """The claims in force after a change that decide whether some facts hold: theirs, and those of all they
+    are derived from.
+    """
     found: list[InForce] = []
     seen: set[Triple] = set()
     new = {names.read(fact) for fact in facts}
@@ -46,7 +50,9 @@ def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -
     new = {names.read(fact) for fact in facts}
     while new:
         seen |= new
-        new = {names.read(Triple(*row)) for row in storage.rows(sql.DERIVED, {"facts": fact_ids(new, names)})} - seen
+        new = {
+            names.read(Triple(*row)) for row in storage.rows(sql.DERIVED, {"facts": fact_ids(new, names)})
+        } - seen
     return seen
 
 
@@ -61,6 +67,15 @@ def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Alia
     for claim, *fact in premises:
         needed[claim][names.read(Triple(*fact))] = None
     return [
-        InForce(id, names.read(Triple(subject, relation, object)), source, confidence, since, until, kind, tuple(needed.get(id, ())))
+        InForce(
+            id,
+            names.read(Triple(subject, relation, object)),
+            source,
+            confidence,
+            since,
+            until,
+            kind,
+            tuple(needed.get(id, ())),
+        )
         for id, subject, relation, object, source, confidence, since, until, kind in rows
     ]

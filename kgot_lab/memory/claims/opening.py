@@ -23,15 +23,19 @@ def open_claims(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> Claims:
-    """Claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://); `namespace` names its schema.
+    """Claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://);
+    `namespace` names its schema.
 
-    A file is made if there is none and it may be `new`. Raises BadInput for a place that can be none or holds something else, for a file
-    that is not there, and for a namespace of a file; StoreUnavailable, StoreDamaged and NotInstalled.
+    A file is made if there is none and it may be `new`. Raises BadInput for a place that can be none or holds
+    something else, for a file that is not there, and for a namespace of a file; StoreUnavailable,
+    StoreDamaged and NotInstalled.
     """
 
     def in_file() -> ClaimStorage:
         if not new and str(place) != ":memory:" and not Path(place).exists():
-            raise BadInput(f"there is no memory at {place}: kgot-lab ask QUESTION --memory {place} begins one")
+            raise BadInput(
+                f"there is no memory at {place}: kgot-lab ask QUESTION --memory {place} begins one"
+            )
         return SQLiteClaims(place)
 
     def on_server(url: str) -> ClaimStorage:

@@ -1,4 +1,6 @@
-"""What answers when: facts of one subject and relation over valid time, the later one in the place of the earlier."""
+"""What answers when: facts of one subject and relation over valid time, the later one in the place of the
+earlier.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,15 @@ class Stretch(NamedTuple):
 
 
 def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool) -> list[Stretch]:
-    """Which of some facts of one subject and relation answer from when until when; times at which none does are left out.
+    """Which of some facts of one subject and relation answer from when until when; times at which none does
+    are left out.
 
-    The claims are all that decide about these facts. Nothing is said of any other fact, so none of another subject or relation can
-    retire one of these.
+    The claims are all that decide about these facts. Nothing is said of any other fact, so none of another
+    subject or relation can retire one of these.
     """
-    cuts = sorted({time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None})
+    cuts = sorted(
+        {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
+    )
     found: list[Stretch] = []
     for since, until in zip([None, *cuts], [*cuts, None], strict=True):
         at = since if since is not None else (until or 0) - 1
@@ -37,7 +42,9 @@ def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool
 
 
 def answering(held: Held, facts: Iterable[Triple], *, single: bool) -> tuple[Triple, ...]:
-    """Those of some facts that hold; where only one may, the one that began last, or those that did: None is before all times."""
+    """Those of some facts that hold; where only one may, the one that began last, or those that did: None is
+    before all times.
+    """
     candidates = sorted((fact for fact in facts if fact in held), key=triple_key)
     if not single or len(candidates) < 2:
         return tuple(candidates)

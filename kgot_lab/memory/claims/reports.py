@@ -11,12 +11,16 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Triple
 
 Cardinality = Literal["single", "many"]
-Standing = Literal["taken", "queued", "accepted", "rejected", "dropped"]  # taken: its confidence was enough; the next three are review
+Standing = Literal[
+    "taken", "queued", "accepted", "rejected", "dropped"
+]  # taken: its confidence was enough; the next three are review
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """What learning brought: the number of the change (None: nothing was new), and how many claims were new, known and so on."""
+    """What learning brought: the number of the change (None: nothing was new), and how many claims were new,
+    known and so on.
+    """
 
     change: int | None
     new: int = 0
@@ -37,10 +41,11 @@ class NotedAnswer:
 
 @dataclass(frozen=True)
 class Fallen:
-    """What a change did to what holds: facts that fell, entities then named by no fact, answers that rested on them, facts that rose.
+    """What a change did to what holds: facts that fell, entities then named by no fact, answers that rested
+    on them, facts that rose.
 
-    `change` undoes it, and is None where nothing was changed. `erased` counts what an undo could not restore because it was erased;
-    `overtaken` are later changes of the same claims, which an undo left as they are.
+    `change` undoes it, and is None where nothing was changed. `erased` counts what an undo could not restore
+    because it was erased; `overtaken` are later changes of the same claims, which an undo left as they are.
     """
 
     change: int | None
@@ -79,7 +84,8 @@ class Erased:
 
 @dataclass(frozen=True)
 class Period:
-    """What answers for a subject and a relation from one time (None: as long as is known) until another, which is excluded.
+    """What answers for a subject and a relation from one time (None: as long as is known) until another,
+    which is excluded.
 
     Contested: the relation has a single value, and several facts with the latest beginning claim it.
     """
@@ -92,7 +98,9 @@ class Period:
 
 @dataclass(frozen=True)
 class Stood:
-    """How a claim stood from one change until another: its standing, the confidence it had, and who changed it."""
+    """How a claim stood from one change until another: its standing, the confidence it had, and who changed
+    it.
+    """
 
     standing: Standing
     confidence: float | None
@@ -103,9 +111,11 @@ class Stood:
 
 @dataclass(frozen=True)
 class Logged:
-    """A change: when, by whom, what kind; what it did is in the claims. `clock` is what the clock said, where it had run backwards.
+    """A change: when, by whom, what kind; what it did is in the claims. `clock` is what the clock said, where
+    it had run backwards.
 
-    `of` names the source that was retracted, or the facts that were retracted or decided on; what was erased since is not named.
+    `of` names the source that was retracted, or the facts that were retracted or decided on; what was erased
+    since is not named.
     """
 
     id: int
@@ -142,7 +152,9 @@ class Decided:
 
 @dataclass(frozen=True)
 class Suggested:
-    """A cardinality for a relation, from the data: how many of its subjects have an object, and how many have several."""
+    """A cardinality for a relation, from the data: how many of its subjects have an object, and how many have
+    several.
+    """
 
     relation: str
     cardinality: Cardinality

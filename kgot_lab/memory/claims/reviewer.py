@@ -1,4 +1,6 @@
-"""One who reviews: the claims that wait, one at a time, decisions that are on file at once, and the last one taken back."""
+"""One who reviews: the claims that wait, one at a time, decisions that are on file at once, and the last one
+taken back.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,17 @@ from kgot_lab.types import Triple
 
 @dataclass(frozen=True)
 class Weighed:
-    """What a decision on a claim may go by: what such a confidence was worth so far, what it would change, what else holds."""
+    """What a decision on a claim may go by: what such a confidence was worth so far, what it would change,
+    what else holds.
+    """
 
     confidence: float
     calibrated: float
     idle: str  # why nothing would begin to hold with it, "" where something would
     single: bool  # its relation has one object at a time, so that the others contradict it
-    others: tuple[Triple, ...]  # what holds of the same subject and relation; of a single one, at the same time
+    others: tuple[
+        Triple, ...
+    ]  # what holds of the same subject and relation; of a single one, at the same time
 
     @property
     def sure(self) -> str:
@@ -33,16 +39,21 @@ class Weighed:
 
 
 class Reviewer:
-    """Who decides on claims that wait, by name: `queue` holds them as of the last look, `place` is the one that is looked at."""
+    """Who decides on claims that wait, by name: `queue` holds them as of the last look, `place` is the one
+    that is looked at.
+    """
 
     def __init__(self, claims: Claims, by: str) -> None:
         self.claims, self.by = claims, plain_text(by, "who decides (by)")
         self.ledger = ReviewLedger(claims)
         self.queue: tuple[Queued, ...] = ()
         self.place = 0
-        self.decided: list[tuple[int, str]] = []  # the changes that undo takes back, and the claim each decided on
+        self.decided: list[
+            tuple[int, str]
+        ] = []  # the changes that undo takes back, and the claim each decided on
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- looking
+    # ------------------------------------------------------------------------------------------------------
 
     @property
     def in_view(self) -> Queued | None:
@@ -55,7 +66,9 @@ class Reviewer:
         return f"Nothing waits. A claim does whose confidence is below {self.claims.accept_from:g} (accept_from) when it is learnt."
 
     def look_again(self) -> None:
-        """Read the queue again, and stay at the claim that was looked at, or go on to the next one that still waits."""
+        """Read the queue again, and stay at the claim that was looked at, or go on to the next one that still
+        waits.
+        """
         before, self.queue = self.queue[self.place :] + self.queue[: self.place], self.ledger.queue()
         places = {each.claim.id: place for place, each in enumerate(self.queue)}
         self.place = next((places[each.claim.id] for each in before if each.claim.id in places), 0)
@@ -74,17 +87,27 @@ class Reviewer:
             others = [each for each in claims.facts(fact.subject, fact.relation) if each not in same]
             single = claims.cardinality(fact.relation) == "single"
             if single:
-                others = [each for each in others if any(_overlap(claim, other) for other in claims.supports_of(each))]
+                others = [
+                    each
+                    for each in others
+                    if any(_overlap(claim, other) for other in claims.supports_of(each))
+                ]
             calibrated = self.ledger.calibrated(claim.confidence, fact.relation)
-        idle = "" if queued.starts else "a premise is missing" if claim.premises else "other claims say the same"
+        idle = (
+            "" if queued.starts else "a premise is missing" if claim.premises else "other claims say the same"
+        )
         return Weighed(claim.confidence, calibrated, idle, single, tuple(others))
 
     def waiting(self, beginning: str) -> str:
-        """The id of the one claim that waits whose id begins so; raises NoLongerWaits, and BadInput where there is none or several."""
+        """The id of the one claim that waits whose id begins so; raises NoLongerWaits, and BadInput where
+        there is none or several.
+        """
         found = self.claims.ids_beginning(beginning)
         waiting = [id for id in found if self.ledger.waits(id)]
         if len(waiting) > 1:
-            raise BadInput(f"{len(waiting)} claims that wait have an id that begins with {beginning}: give more letters of it")
+            raise BadInput(
+                f"{len(waiting)} claims that wait have an id that begins with {beginning}: give more letters of it"
+            )
         if not waiting and len(found) == 1:
             raise self._no_longer(found[0])
         if not waiting and not self.ledger.queue():
@@ -94,13 +117,16 @@ class Reviewer:
             raise BadInput(f"no claim that waits has an id that begins with {shortly(beginning)}: {listed}")
         return waiting[0]
 
-    # --- deciding -----------------------------------------------------------------------------------------------------
+    # --- deciding
+    # -----------------------------------------------------------------------------------------------------
 
-    def decide(self, claim: str, verdict: str, *, confidence: float | None = None, object: str | None = None) -> Fallen:
+    def decide(
+        self, claim: str, verdict: str, *, confidence: float | None = None, object: str | None = None
+    ) -> Fallen:
         """Accept, reject or override a claim that waits, by its id; it is on file when this returns.
 
-        An override gives it another confidence or another object. Raises NoLongerWaits where somebody else was first, UnknownName for
-        another verdict, and BadInput.
+        An override gives it another confidence or another object. Raises NoLongerWaits where somebody else
+        was first, UnknownName for another verdict, and BadInput.
         """
         decisions: dict[str, Callable[[], Fallen]] = {
             "accept": lambda: self.ledger.accept(claim, by=self.by),
@@ -120,13 +146,19 @@ class Reviewer:
         return report
 
     def undo(self) -> Claim | None:
-        """Take the last decision of this reviewer back, and look at its claim; None where there is none to take back. Raises BadInput."""
+        """Take the last decision of this reviewer back, and look at its claim; None where there is none to
+        take back. Raises BadInput.
+        """
         if not self.decided:
             return None
-        change, claim = self.decided.pop()  # also where it cannot be: somebody else has changed what it did, and the error says who
+        change, claim = (
+            self.decided.pop()
+        )  # also where it cannot be: somebody else has changed what it did, and the error says who
         self.claims.undo(change, by=self.by)
         self.look_again()
-        self.place = next((place for place, each in enumerate(self.queue) if each.claim.id == claim), self.place)
+        self.place = next(
+            (place for place, each in enumerate(self.queue) if each.claim.id == claim), self.place
+        )
         return self.claims.claim(claim)
 
     def _no_longer(self, claim: str) -> NoLongerWaits:
@@ -134,7 +166,9 @@ class Reviewer:
             if claim not in self.claims.ids_beginning(claim):
                 return NoLongerWaits(None, "It was erased, or never was there.")
             stood = self.claims.history(claim)
-            last = ([each for each in stood if each.known_until is None] or stood)[-1]  # a drop that was taken back lies behind
+            last = ([each for each in stood if each.known_until is None] or stood)[
+                -1
+            ]  # a drop that was taken back lies behind
             who = f" by {harmless(last.by)}" * bool(last.by)
             became = f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
             if last.known_until is not None:

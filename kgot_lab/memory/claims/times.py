@@ -16,15 +16,21 @@ def utc_now() -> datetime:
 
 
 def instant(time: datetime, what: str) -> int:
-    """An aware time in microseconds since 1970; raises BadInput for a naive one, which could mean any hour of a day."""
+    """An aware time in microseconds since 1970; raises BadInput for a naive one, which could mean any hour of
+    a day.
+    """
     require(time, datetime, f"{what} is a datetime with a time zone")
     if time.utcoffset() is None:
-        raise BadInput(f"{what} is {time.isoformat()}, without a time zone: say which, as in time.replace(tzinfo=timezone.utc)")
+        raise BadInput(
+            f"{what} is {time.isoformat()}, without a time zone: say which, as in time.replace(tzinfo=timezone.utc)"
+        )
     micros = (time - _EPOCH) // _STEP
     try:
         moment(micros)
     except OverflowError:
-        raise BadInput(f"{what} is {time.isoformat()}, which is no time in UTC between the years 1 and 9999") from None
+        raise BadInput(
+            f"{what} is {time.isoformat()}, which is no time in UTC between the years 1 and 9999"
+        ) from None
     return micros
 
 

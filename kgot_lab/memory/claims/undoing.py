@@ -1,4 +1,6 @@
-"""Changes taken back: what a change opened is closed, and what it closed is opened again as it was; no model is asked."""
+"""Changes taken back: what a change opened is closed, and what it closed is opened again as it was; no model
+is asked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
     storage = beliefs.storage
     with making(storage, "undo", by, beliefs.now, undoes=number) as change:
         erased = _erased_of(beliefs, number)
-        opened, closed = (storage.rows(statement, {"change": number}) for statement in (sql.OPENED, sql.CLOSED))
+        opened, closed = (
+            storage.rows(statement, {"change": number}) for statement in (sql.OPENED, sql.CLOSED)
+        )
         claims = sorted({row[1] for row in (*opened, *closed) if row[0] in ("standing", "drop")})
         with what_fell(beliefs.storage, change, claims) as told:
             overtaken = {row[5] for row in opened if not _close(change, row)}
@@ -30,7 +34,9 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
             _refuse_circles(change, number, [row[1] for row in closed if row[0] == "merged"])
         if overtaken and change.number is None:
             by_later = ", ".join(map(str, sorted(overtaken)))
-            raise BadInput(f"what change {number} did was changed again since, by {by_later}: undo that first")
+            raise BadInput(
+                f"what change {number} did was changed again since, by {by_later}: undo that first"
+            )
         return replace(told.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
 
 
@@ -46,7 +52,9 @@ def _erased_of(beliefs: Beliefs, number: int) -> int:
     while later := beliefs.storage.rows(sql.UNDOING, {"change": last}):
         last = later[-1][0]
     if last != number:
-        raise BadInput(f"change {number} was undone, last by change {last}: undo that one to turn it round again")
+        raise BadInput(
+            f"change {number} was undone, last by change {last}: undo that one to turn it round again"
+        )
     return int(erased)
 
 
@@ -59,13 +67,19 @@ def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> N
             seen.add(kept)
             kept = merges[kept]
         if name in merges and kept in seen:
-            raise BadInput(f"undoing change {number} would merge {shortly(name)} in a circle: unmerge {shortly(merges[name])} first")
+            raise BadInput(
+                f"undoing change {number} would merge {shortly(name)} in a circle: unmerge {shortly(merges[name])} first"
+            )
 
 
 def _close(change: ClaimChange, row: ClaimRow) -> bool:
-    """Close what a change opened, or what an undo opened again in its place since; False where something else did."""
+    """Close what a change opened, or what an undo opened again in its place since; False where something else
+    did.
+    """
     kind, key, value, number, _, closed = row
-    if closed is not None and (open_versions(change.storage, kind, key).get(value, -1) != number or not _by_undo(change, row)):
+    if closed is not None and (
+        open_versions(change.storage, kind, key).get(value, -1) != number or not _by_undo(change, row)
+    ):
         return False
     change.close(kind, key, value)
     return True
@@ -76,10 +90,14 @@ def _by_undo(change: ClaimChange, row: ClaimRow) -> bool:
 
 
 def _open_again(change: ClaimChange, row: ClaimRow) -> set[int]:
-    """Open what a change closed; the changes that opened something else in its place since, where there are any."""
+    """Open what a change closed; the changes that opened something else in its place since, where there are
+    any.
+    """
     kind, key, value, number, *_ = row
     since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})
-    there = {opened for each, opened in since if kind != "drop" or each == value}  # a claim may be dropped for several reasons
+    there = {
+        opened for each, opened in since if kind != "drop" or each == value
+    }  # a claim may be dropped for several reasons
     if not there:
         change.open(kind, key, value, number)
     return there if kind != "drop" else set()

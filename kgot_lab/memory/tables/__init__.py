@@ -1,1 +1,3 @@
-"""Tables in SQLite and in PostgreSQL: those of claims with the statements that are put to them, and the layouts of others."""
+"""Tables in SQLite and in PostgreSQL: those of claims with the statements that are put to them, and the
+layouts of others.
+"""

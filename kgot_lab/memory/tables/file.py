@@ -16,24 +16,31 @@ from kgot_lab.stores.log import holds_something, require_path
 def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
     """A connection to a file of tables, made if there is none there, or to one in memory.
 
-    Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable; none of them has written to it.
+    Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable; none of
+    them has written to it.
     """
     if path is not None:
         _refuse_foreign_file(path, layout)
     connection: sqlite3.Connection | None = None
     try:
         where = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
-        connection = sqlite3.connect(where, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None)
+        connection = sqlite3.connect(
+            where, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None
+        )
         _prepare(connection, path, layout)
         return connection
     except BaseException as error:
         if connection is not None:
             connection.close()
-        raise said_of_file(error, path) if isinstance(error, sqlite3.Error | UnicodeDecodeError) else error from None
+        raise (
+            said_of_file(error, path) if isinstance(error, sqlite3.Error | UnicodeDecodeError) else error
+        ) from None
 
 
 def _refuse_foreign_file(path: Path, layout: Layout) -> None:
-    """Raise BadInput unless a file is absent, empty or of this layout, by its head alone; its folder is made if there is none."""
+    """Raise BadInput unless a file is absent, empty or of this layout, by its head alone; its folder is made
+    if there is none.
+    """
     require_path(path)
     journal, tries = path.with_name(path.name + "-journal"), 100
     while True:
@@ -51,7 +58,9 @@ def _look_at_head(path: Path, layout: Layout) -> None:
     if not holds_something(path):
         return
     try:  # SQLite reads the head: a file opened and closed here would end the locks that this process has on it
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as connection:
             _refuse_foreign_head(connection, path, layout)
     except sqlite3.DatabaseError as error:
         refuse_other_kinds(error, path)
@@ -60,7 +69,9 @@ def _look_at_head(path: Path, layout: Layout) -> None:
 
 def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
     if _number(connection, "application_id") != layout.application:
-        raise BadInput(f"{path}: an SQLite file that something else made, so it was not touched; give another path")
+        raise BadInput(
+            f"{path}: an SQLite file that something else made, so it was not touched; give another path"
+        )
     if (version := _number(connection, "user_version")) > layout.version:
         newer = f"made by a newer version of this package (format {version}, known is {layout.version})"
         raise BadInput(f"{path}: {newer}, so it was not touched; update the package")
@@ -71,9 +82,13 @@ def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) 
     refuse_damaged(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        connection.execute("BEGIN IMMEDIATE")  # before there is a log, so that the file's head says from the first what it is
+        connection.execute(
+            "BEGIN IMMEDIATE"
+        )  # before there is a log, so that the file's head says from the first what it is
         with connection:
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # another process may have made them
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[
+                0
+            ]:  # another process may have made them
                 _make(connection, layout)
     _refuse_foreign_head(connection, path, layout)
     if _number(connection, "user_version") < layout.version:
@@ -99,7 +114,9 @@ def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
             return
         for table in layout.later[version - 1 :]:  # none where another process was first
             connection.execute(table.sqlite)
-            connection.executemany(table.insert("?"), table.rows_of(connection.execute(table.read).fetchall()))
+            connection.executemany(
+                table.insert("?"), table.rows_of(connection.execute(table.read).fetchall())
+            )
         connection.execute(f"PRAGMA user_version = {layout.version}")
 
 

@@ -1,4 +1,6 @@
-"""By what facts are looked up: the words of their texts, and their ends. Keys are numbers, since a word may be of any length."""
+"""By what facts are looked up: the words of their texts, and their ends. Keys are numbers, since a word may
+be of any length.
+"""
 
 from __future__ import annotations
 
@@ -26,5 +28,9 @@ def fact_keys(subject: str, relation: str, object: str) -> list[int]:
 
 
 def _number(kind: str, text: str) -> int:
-    """A whole number of eight bytes with a sign, as databases keep them; that two texts have one costs a look, since facts are read."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest(), "big", signed=True)
+    """A whole number of eight bytes with a sign, as databases keep them; that two texts have one costs a
+    look, since facts are read.
+    """
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest(), "big", signed=True
+    )

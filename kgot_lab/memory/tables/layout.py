@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.memory.tables.keys import fact_keys
-from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, FIRST_LEARNT, KEY_TABLE, POSTGRES_INDEXES, SQLITE_INDEXES
+from kgot_lab.memory.tables.statements import (
+    CLAIM_INDEXES,
+    CLAIM_TABLES,
+    FIRST_LEARNT,
+    KEY_TABLE,
+    POSTGRES_INDEXES,
+    SQLITE_INDEXES,
+)
 
 
 @dataclass(frozen=True)
 class LaterTable:
-    """A table that the versions before had not, and how it is filled from what such a one holds: from each row that `read` finds."""
+    """A table that the versions before had not, and how it is filled from what such a one holds: from each
+    row that `read` finds.
+    """
 
     name: str
     sqlite: str
@@ -32,7 +41,9 @@ class LaterTable:
 
 @dataclass(frozen=True)
 class Layout:
-    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, and then those of their own."""
+    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, and then
+    those of their own.
+    """
 
     name: str  # what it holds: "claims"
     application: int  # how a file of this kind is told from any other
@@ -58,5 +69,9 @@ def _keys_of(id: str, subject: str, relation: str, object: str, learnt: int) -> 
     return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
 
 
-FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3)  # in SQLite the index is the table
-CLAIMS_LAYOUT = Layout("claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,))  # "kglc"
+FACT_KEYS = LaterTable(
+    "fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3
+)  # in SQLite the index is the table
+CLAIMS_LAYOUT = Layout(
+    "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,)
+)  # "kglc"

@@ -15,13 +15,19 @@ from kgot_lab.memory.tables.storage import TableStorage
 from kgot_lab.stores.opening import is_bolt, resolved
 
 _Opened = TypeVar("_Opened", bound=TableStorage)
-_IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")  # as libpq takes it: host=… dbname=…
+_IN_PAIRS = re.compile(
+    r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*="
+)  # as libpq takes it: host=… dbname=…
 
 
-def open_tables(layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None) -> TableStorage:
-    """Tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://); `namespace` names its schema.
+def open_tables(
+    layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None
+) -> TableStorage:
+    """Tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://);
+    `namespace` names its schema.
 
-    Raises BadInput for a place that can be none or holds something else, StoreUnavailable, StoreDamaged and NotInstalled.
+    Raises BadInput for a place that can be none or holds something else, StoreUnavailable, StoreDamaged and
+    NotInstalled.
     """
     schema = "kgot_" + layout.name.replace(" ", "_") if namespace is None else namespace
     return opened_at(
@@ -49,13 +55,21 @@ def opened_at(
     """
     require(place, (str, Path), f"{what} are kept in a file or at an address")
     if isinstance(place, str) and "://" in place:
-        if place.partition("://")[0].lower() not in ("postgresql", "postgres") and not (bolt and is_bolt(place)):
+        if place.partition("://")[0].lower() not in ("postgresql", "postgres") and not (
+            bolt and is_bolt(place)
+        ):
             others = ", at bolt://HOST or neo4j://HOST" * bolt
-            raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME{others}, and at no other address")
+            raise BadInput(
+                f"{what} are kept in a file or at postgresql://HOST/NAME{others}, and at no other address"
+            )
         resolved(place)
         return on_server(place)
-    if isinstance(place, str) and _IN_PAIRS.match(place):  # else a file would be made whose name may be a password
-        raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs")
+    if isinstance(place, str) and _IN_PAIRS.match(
+        place
+    ):  # else a file would be made whose name may be a password
+        raise BadInput(
+            f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs"
+        )
     if namespace is not None:
         raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
     if not str(place).strip():

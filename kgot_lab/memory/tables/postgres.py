@@ -1,4 +1,6 @@
-"""Tables in a schema of a PostgreSQL server: many processes may read them and, one after the other, write to them."""
+"""Tables in a schema of a PostgreSQL server: many processes may read them and, one after the other, write to
+them.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 CLAIMS_NAMESPACE = "kgot_claims"
 _ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
-# Without samples of texts (see `_made`) the server takes everything for rare: tables are joined in the order they are named in
-# (join_collapse_limit), and standings looked up claim by claim (OFFSET).
+# Without samples of texts (see `_made`) the server takes everything for rare: tables are joined in the order
+# they are named in (join_collapse_limit), and standings looked up claim by claim (OFFSET).
 _STANDINGS_OF_EACH = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
 _TEXT = 'TEXT COLLATE "C"'  # ids and names in the order of their bytes, as in SQLite
 _NAMED = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
@@ -38,10 +40,12 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 
 
 class PostgresTables:
-    """A TableStorage of a layout in the schema `namespace` of the server at a URL, made if there is none there.
+    """A TableStorage of a layout in the schema `namespace` of the server at a URL, made if there is none
+    there.
 
-    A server that went away is found again when it is back. Raises BadInput for a URL that is none, for a schema that something else or a
-    newer version made, which is not touched, StoreUnavailable, StoreDamaged where tables are missing, and NotInstalled.
+    A server that went away is found again when it is back. Raises BadInput for a URL that is none, for a
+    schema that something else or a newer version made, which is not touched, StoreUnavailable, StoreDamaged
+    where tables are missing, and NotInstalled.
     """
 
     settings = _SETTINGS  # of a connection
@@ -52,7 +56,9 @@ class PostgresTables:
         require(namespace, str, "a namespace is a text")
         self.layout = layout
         self.namespace, self._url = fit_namespace(namespace), url
-        self._lock = int.from_bytes(hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest(), "big", signed=True)
+        self._lock = int.from_bytes(
+            hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest(), "big", signed=True
+        )
         self._over: LabError | None = None  # why it can be used no more
         self._within: Connection | None = None  # in a transaction, of the thread that has the lock
         self._changing = False
@@ -66,7 +72,10 @@ class PostgresTables:
         return f"<{type(self).__name__} {self.namespace}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
-        given = {name: list(value) if isinstance(value, tuple | set) else value for name, value in (values or {}).items()}
+        given = {
+            name: list(value) if isinstance(value, tuple | set) else value
+            for name, value in (values or {}).items()
+        }
         with self._transaction(self.alone) as connection:
             self._waiting.append((_in_postgres(self.worded(statement)), given))
             if self._changing and not statement.lstrip().startswith(("SELECT", "WITH")):
@@ -121,7 +130,9 @@ class PostgresTables:
         return statement
 
     def role(self, connection: Connection) -> str | None:
-        """The role that statements run as, None where that is the one that the URL names; asked within the transaction of `_greet`."""
+        """The role that statements run as, None where that is the one that the URL names; asked within the
+        transaction of `_greet`.
+        """
         return None
 
     def forked(self) -> None:
@@ -129,7 +140,8 @@ class PostgresTables:
         self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
         self._within, self._waiting, self._changing = None, [], False
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- inside
+    # -------------------------------------------------------------------------------------------------------
 
     def _refuse_over(self) -> None:
         if self._over is not None:
@@ -195,7 +207,9 @@ class PostgresTables:
         version, known = mark.removeprefix(self.layout.mark), self.layout.version
         if version != mark and version.isdecimal() and int(version) > known:
             newer = f"made by a newer version of this package (format {version}, known is {known})"
-            raise BadInput(f"the schema {self.namespace!r} was {newer}, so it was not touched; update the package")
+            raise BadInput(
+                f"the schema {self.namespace!r} was {newer}, so it was not touched; update the package"
+            )
         raise BadInput(
             f"the schema {self.namespace!r} is there and holds no {self.layout.name}, so it was not touched; give another namespace"
         )
@@ -208,14 +222,22 @@ class PostgresTables:
         try:
             yield
         except psycopg.errors.LockNotAvailable:
-            said = f"another process has been writing to it, or reading what was erased, for {LONGEST_WAIT:g} s"
+            said = (
+                f"another process has been writing to it, or reading what was erased, for {LONGEST_WAIT:g} s"
+            )
             raise StoreUnavailable(f"{self!r}: {said}; try again when it is done") from None
         except tuple(getattr(psycopg.errors, name) for name in lost) as error:
-            raise StoreDamaged(f"{self!r} is damaged ({said_by_server(error)}): put a backup of its schema in its place") from None
+            raise StoreDamaged(
+                f"{self!r} is damaged ({said_by_server(error)}): put a backup of its schema in its place"
+            ) from None
         except psycopg.errors.ProgramLimitExceeded as error:
-            raise BadInput(f"{self!r}: {said_by_server(error)}: no text of more than a billion bytes") from None
+            raise BadInput(
+                f"{self!r}: {said_by_server(error)}: no text of more than a billion bytes"
+            ) from None
         except psycopg.Error as error:
-            raise StoreUnavailable(f"{self!r}: PostgreSQL does not let it work: {said_by_server(error)}") from None
+            raise StoreUnavailable(
+                f"{self!r}: PostgreSQL does not let it work: {said_by_server(error)}"
+            ) from None
 
 
 def said_by_server(error: psycopg.Error) -> str:
@@ -224,22 +246,28 @@ def said_by_server(error: psycopg.Error) -> str:
 
 
 class PostgresClaims(PostgresTables):
-    """A ClaimStorage in the schema `namespace` of the server at a URL, made if there is none there; raises what every such schema does."""
+    """A ClaimStorage in the schema `namespace` of the server at a URL, made if there is none there; raises
+    what every such schema does.
+    """
 
     settings = f"{_SETTINGS}; SET join_collapse_limit = 1"
 
     def __init__(self, url: str, *, namespace: str = CLAIMS_NAMESPACE) -> None:
         super().__init__(CLAIMS_LAYOUT, url, namespace=namespace)
-        if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had, or is at it
+        if self.rows(TO_SCRUB) != [
+            (0,)
+        ]:  # what was to erase its bytes was stopped before it had, or is at it
             self.scrub()
 
     def worded(self, statement: str) -> str:
         return statement.replace(STANDINGS, _STANDINGS_OF_EACH)
 
     def scrub(self) -> None:
-        """Write the tables anew without what was deleted, alone; raises StoreUnavailable while someone reads what was there before.
+        """Write the tables anew without what was deleted, alone; raises StoreUnavailable while someone reads
+        what was there before.
 
-        The server keeps the old bytes elsewhere: in its log until that is overwritten, in archives, replicas and backups.
+        The server keeps the old bytes elsewhere: in its log until that is overwritten, in archives, replicas
+        and backups.
         """
         with self._told(), self._link.outside() as connection:
             connection.execute(f"SELECT pg_advisory_lock({self._lock})")
@@ -252,12 +280,16 @@ class PostgresClaims(PostgresTables):
                     connection.execute(f"SELECT pg_advisory_unlock({self._lock})")
 
     def _write_anew(self, connection: Connection, table: str) -> None:
-        """What an older transaction of the database might still read is copied too, so this is done again until nothing is."""
+        """What an older transaction of the database might still read is copied too, so this is done again
+        until nothing is.
+        """
         until, pause = time.monotonic() + LONGEST_WAIT, 0.02
         while kept := _kept_by_vacuum(connection, table):
             if time.monotonic() > until:
                 waited = f"an older transaction of its database has been open for {LONGEST_WAIT:g} s, and may read {kept} rows of {table}"
-                raise StoreUnavailable(f"{self!r}: erased, but {waited}; their bytes go when this is opened again after it ended")
+                raise StoreUnavailable(
+                    f"{self!r}: erased, but {waited}; their bytes go when this is opened again after it ended"
+                )
             time.sleep(pause)
             pause *= 2
 
@@ -267,15 +299,21 @@ class PostgresClaims(PostgresTables):
           WHERE relnamespace = %s::regnamespace AND relkind = 'r'
             AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
         for table, column in connection.execute(texts, (quoted(self.namespace),)).fetchall():
-            connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")  # else erased texts stay in the server's samples
+            connection.execute(
+                f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0"
+            )  # else erased texts stay in the server's samples
 
 
 def _kept_by_vacuum(connection: Connection, table: str) -> int:
-    """Write a table anew; how many deleted rows had to stay, by what the server tells of it. Raises StoreUnavailable where it does not."""
+    """Write a table anew; how many deleted rows had to stay, by what the server tells of it. Raises
+    StoreUnavailable where it does not.
+    """
     kept: list[int] = []
 
     def hear(said: psycopg.errors.Diagnostic) -> None:
-        kept.extend(map(int, re.findall(r"\d+", said.message_detail or "")[:1]))  # "3 dead row versions cannot be removed yet."
+        kept.extend(
+            map(int, re.findall(r"\d+", said.message_detail or "")[:1])
+        )  # "3 dead row versions cannot be removed yet."
 
     connection.add_notice_handler(hear)
     try:

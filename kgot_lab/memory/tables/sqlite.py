@@ -28,7 +28,8 @@ _EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
 class SQLiteTables:
     """A TableStorage of a layout in a file, made if there is none there, or in memory (":memory:").
 
-    Raises BadInput for a file that is not one, which is not touched, StoreUnavailable for one that cannot be opened, and StoreDamaged.
+    Raises BadInput for a file that is not one, which is not touched, StoreUnavailable for one that cannot be
+    opened, and StoreDamaged.
     """
 
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
@@ -44,7 +45,8 @@ class SQLiteTables:
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
         given = {
-            name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else value for name, value in (values or {}).items()
+            name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else value
+            for name, value in (values or {}).items()
         }
         with self._lock, self._told():
             return self._connection.execute(_in_sqlite(statement), given).fetchall()
@@ -102,7 +104,9 @@ class SQLiteTables:
 
 
 class SQLiteClaims(SQLiteTables):
-    """A ClaimStorage in a file, made if there is none there, or in memory (":memory:"); raises what every file of tables does."""
+    """A ClaimStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
+    file of tables does.
+    """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
         super().__init__(CLAIMS_LAYOUT, path)
@@ -110,7 +114,9 @@ class SQLiteClaims(SQLiteTables):
             self.scrub()
 
     def scrub(self) -> None:
-        """Write the file anew without what was deleted, and empty its log; raises StoreUnavailable while another process reads."""
+        """Write the file anew without what was deleted, and empty its log; raises StoreUnavailable while
+        another process reads.
+        """
         with self._lock, self._told():
             self._connection.execute("VACUUM")
             self._empty_log()
@@ -122,7 +128,9 @@ class SQLiteClaims(SQLiteTables):
         while self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and self.path:
             if time.monotonic() > until:
                 wait = "its bytes leave the log when that is done and the file is opened again"
-                raise StoreUnavailable(f"{self.path}: erased, but another process has been reading it for {LONGEST_WAIT:g} s; {wait}")
+                raise StoreUnavailable(
+                    f"{self.path}: erased, but another process has been reading it for {LONGEST_WAIT:g} s; {wait}"
+                )
             time.sleep(0.01)
 
 

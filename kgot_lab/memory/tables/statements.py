@@ -1,8 +1,9 @@
 """All SQL of the claims, in what SQLite and PostgreSQL have in common; `= ANY(:names)` takes a list.
 
-What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of a claim (taken, queued, accepted
-or rejected, with its confidence), its drops, the cardinality declared of a relation, and what a name was merged into. Changes are numbered
-in the order of their times, so what was known at a time is what was known after the last change until then.
+What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of a
+claim (taken, queued, accepted or rejected, with its confidence), its drops, the cardinality declared of a
+relation, and what a name was merged into. Changes are numbered in the order of their times, so what was known
+at a time is what was known after the last change until then.
 """
 
 from __future__ import annotations
@@ -53,11 +54,14 @@ POSTGRES_INDEXES = (
 _THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
 STANDINGS = "CROSS JOIN versions s"  # CROSS: SQLite goes from claims
 _STANDING = f"{STANDINGS} WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format('s')}"
-_UNDROPPED = f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_THEN.format('d')})"
+_UNDROPPED = (
+    f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_THEN.format('d')})"
+)
 _FACT = "f.subject, f.relation, f.object"
 _CLAIM = f"c.id, {_FACT}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"
 
-# --- what holds -------------------------------------------------------------------------------------------------------
+# --- what holds
+# -------------------------------------------------------------------------------------------------------
 
 _DECIDING = f"c.id, {_FACT}, c.source, s.number, c.valid_from, c.valid_until, c.kind"
 _STANDS = f"FROM claims c JOIN facts f ON f.id = c.fact {_STANDING} AND s.value IN ('taken', 'accepted') AND {_UNDROPPED}"
@@ -75,7 +79,9 @@ LEARNT_AT = f"""SELECT {_FACT}, h.at FROM versions v JOIN changes h ON h.id = v.
 LEARNT_AT_OF = f"""SELECT {_FACT}, h.at FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
   WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, c.id"""
 MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_THEN.format('v')}"
-DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
+DECLARED = (
+    f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
+)
 CLAIM_SOURCES = "SELECT DISTINCT source FROM claims ORDER BY source"
 RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d ON d.key = c.id
   WHERE d.kind = 'drop' AND d.value = 'source' AND {_THEN.format("d")} ORDER BY c.source"""
@@ -88,7 +94,9 @@ DECIDED = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT}, v.value, v.numb
 
 
 def facts_where(*parts: str) -> str:
-    """The statement that reads the facts with one of some names in each of these parts: subject, relation, object."""
+    """The statement that reads the facts with one of some names in each of these parts: subject, relation,
+    object.
+    """
     wanted = " AND ".join(f"f.{part} = ANY(:{part})" for part in parts)
     return f"SELECT {_FACT} FROM facts f" + (wanted and f" WHERE {wanted}")
 
@@ -98,15 +106,20 @@ TOUCHING = f"""SELECT {_FACT} FROM facts f WHERE f.subject = ANY(:names)
 
 
 def facts_with_keys(many: int) -> str:
-    """The statement that reads the ids of the facts with each of some keys, :key0 and so on, those learnt last first, :most of each."""
+    """The statement that reads the ids of the facts with each of some keys, :key0 and so on, those learnt
+    last first, :most of each.
+    """
     each = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
-    return " UNION ALL ".join(f"SELECT * FROM ({each.format(number)}) AS of{number}" for number in range(many))
+    return " UNION ALL ".join(
+        f"SELECT * FROM ({each.format(number)}) AS of{number}" for number in range(many)
+    )
 
 
 FIRST_LEARNT = """SELECT f.id, f.subject, f.relation, f.object, coalesce(min(v.opened), 0) FROM facts f LEFT JOIN claims c ON c.fact = f.id
   LEFT JOIN versions v ON v.kind = 'standing' AND v.key = c.id GROUP BY f.id"""
 
-# --- changes ----------------------------------------------------------------------------------------------------------
+# --- changes
+# ----------------------------------------------------------------------------------------------------------
 
 LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
 LAST_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
@@ -121,11 +134,15 @@ CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
 UNDOING = "SELECT id FROM changes WHERE undoes = :change"
 OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
 CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
-OPEN_VALUES = "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
+OPEN_VALUES = (
+    "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
+)
 OPEN_SINCE = "SELECT value, opened FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL"
 OPENED_BY_UNDO = """SELECT 1 FROM versions v JOIN changes c ON c.id = v.opened
   WHERE v.kind = :kind AND v.key = :key AND v.value = :value AND v.closed IS NULL AND c.action = 'undo'"""
-OPEN_VERSION = "INSERT INTO versions (kind, key, value, number, opened) VALUES (:kind, :key, :value, :number, :change)"
+OPEN_VERSION = (
+    "INSERT INTO versions (kind, key, value, number, opened) VALUES (:kind, :key, :value, :number, :change)"
+)
 CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
 CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
 HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
@@ -145,7 +162,9 @@ OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
 CLAIMS_BY_ID = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims) ORDER BY c.id"
 IDS_BEGINNING = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
 FACTS_BY_ID = f"SELECT {_FACT} FROM facts f WHERE f.id = ANY(:facts)"
-FACTS_OF_CLAIMS = f"SELECT DISTINCT {_FACT} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
+FACTS_OF_CLAIMS = (
+    f"SELECT DISTINCT {_FACT} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
+)
 
 FORGET_ANSWER = ("DELETE FROM answer_facts WHERE answer = :answer", "DELETE FROM answers WHERE id = :answer")
 NEW_ANSWER = "INSERT INTO answers (id, text, at) VALUES (:answer, :text, :at)"
@@ -155,7 +174,8 @@ ANSWERS_ON = """SELECT a.id, a.text, a.at FROM answers a WHERE a.id IN
 NOTED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object FROM answers a
   JOIN answer_facts r ON r.answer = a.id JOIN facts f ON f.id = r.fact ORDER BY a.at, a.id, f.id"""
 
-# --- erasure ----------------------------------------------------------------------------------------------------------
+# --- erasure
+# ----------------------------------------------------------------------------------------------------------
 
 CLAIMS_RESTING_ON = "SELECT DISTINCT p.claim FROM premises p WHERE p.fact = ANY(:facts)"
 COUNT_ERASED = """UPDATE changes SET erased = erased +
@@ -165,8 +185,14 @@ OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
 OF_NAMES = """v.kind = 'merged' AND (v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
   OR v.value = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.value OR f.object = v.value))"""
 DELETE_VERSIONS = "DELETE FROM versions AS v WHERE {which}"
-DELETE_CLAIMS = ("DELETE FROM premises WHERE claim = ANY(:claims)", "DELETE FROM claims WHERE id = ANY(:claims)")
-DELETE_ANSWERS = ("DELETE FROM answer_facts WHERE answer = ANY(:answers)", "DELETE FROM answers WHERE id = ANY(:answers)")
+DELETE_CLAIMS = (
+    "DELETE FROM premises WHERE claim = ANY(:claims)",
+    "DELETE FROM claims WHERE id = ANY(:claims)",
+)
+DELETE_ANSWERS = (
+    "DELETE FROM answer_facts WHERE answer = ANY(:answers)",
+    "DELETE FROM answers WHERE id = ANY(:answers)",
+)
 DELETE_FACTS = """DELETE FROM facts WHERE id = ANY(:facts) AND id NOT IN (SELECT fact FROM claims WHERE fact = ANY(:facts))
   AND id NOT IN (SELECT fact FROM premises WHERE fact = ANY(:facts))
   AND id NOT IN (SELECT fact FROM answer_facts WHERE fact = ANY(:facts))"""

@@ -1,4 +1,6 @@
-"""What keeps tables: the statements of one file, run in transactions; SQLite here, another engine behind the same methods."""
+"""What keeps tables: the statements of one file, run in transactions; SQLite here, another engine behind the
+same methods.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,15 @@ ClaimRow = tuple[Any, ...]
 class TableStorage(Protocol):
     """Tables of a layout, to which statements of ours are put; raises StoreUnavailable, and StoreDamaged."""
 
-    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[ClaimRow]: ...  # [] where it changes something
+    def rows(
+        self, statement: str, values: Mapping[str, Any] = ...
+    ) -> list[ClaimRow]: ...  # [] where it changes something
     def reading(self) -> AbstractContextManager[None]: ...  # all that is read within is of one time
-    def changing(self) -> AbstractContextManager[None]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
+    def changing(
+        self,
+    ) -> AbstractContextManager[
+        None
+    ]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
     def close(self) -> None: ...
 
 

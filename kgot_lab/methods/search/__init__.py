@@ -1,1 +1,3 @@
-"""Search a graph, or several, by what a query is after: lanes, filters, what is invoked besides, and the context of an answer."""
+"""Search a graph, or several, by what a query is after: lanes, filters, what is invoked besides, and the
+context of an answer.
+"""

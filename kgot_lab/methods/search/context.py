@@ -11,10 +11,11 @@ from kgot_lab.text.harmless import harmless
 
 
 def search_context(result: SearchResult) -> str:
-    """The nodes and neighbours of a search, each with its description, its edges and all of its limitations; then a plan, if there is one.
+    """The nodes and neighbours of a search, each with its description, its edges and all of its limitations;
+    then a plan, if there is one.
 
-    A node of the graph is told on lines of its own, whatever its texts hold; they are not to be trusted and say so nowhere: put a fence
-    around the whole (`kgot_lab.text.fence.fenced`).
+    A node of the graph is told on lines of its own, whatever its texts hold; they are not to be trusted and
+    say so nowhere: put a fence around the whole (`kgot_lab.text.fence.fenced`).
     """
     return "\n".join([*_nodes(result), *_plan(result)])
 
@@ -24,10 +25,14 @@ def _nodes(result: SearchResult) -> Iterator[str]:
     for edge in result.edges:
         leaving.setdefault(edge.source, []).append(f"  --[{edge.type}]--> {edge.target}")
     for node in result.nodes:
-        yield _line(f"{node.name} (node: {', '.join(node.sources)}; type: {node.type}; score: {node.score:.2f})")
+        yield _line(
+            f"{node.name} (node: {', '.join(node.sources)}; type: {node.type}; score: {node.score:.2f})"
+        )
         yield from _described(result, node.id)
         yield from (_line(edge) for id in node.sources for edge in leaving.get(id, ()))
-        yield from _limited(dict.fromkeys(each for id in node.sources for each in result.limitations.get(id, ())))
+        yield from _limited(
+            dict.fromkeys(each for id in node.sources for each in result.limitations.get(id, ()))
+        )
     if result.neighbours:
         yield "Around these:"
     for near in result.neighbours:
@@ -45,7 +50,11 @@ def _described(result: SearchResult, id: str) -> Iterator[str]:
 def _limited(limitations: Iterable[Limitation]) -> Iterator[str]:
     for each in limitations:
         described = f": {each.description.rstrip(' .')}" * bool(each.description)
-        helps = f"; what helps: {', '.join(each.workarounds)}" if each.workarounds else "; no workaround is known" * each.blocking
+        helps = (
+            f"; what helps: {', '.join(each.workarounds)}"
+            if each.workarounds
+            else "; no workaround is known" * each.blocking
+        )
         yield _line(f"  Limitation: {each.name} (node: {each.id}){described}{helps}")
 
 

@@ -18,10 +18,11 @@ _MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
 def expanded(
     index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, kept: BoolColumn
 ) -> tuple[tuple[NearNode, ...], tuple[Edge, ...], list[Invoked]]:
-    """The neighbours of the first hits within some edges, the edges to them and between the hits, and the trace.
+    """The neighbours of the first hits within some edges, the edges to them and between the hits, and the
+    trace.
 
-    A hit has a row for each node that it stands for. Of each node at most twenty neighbours, the best linked first; what the filters would
-    not have kept is marked (decision C-O2).
+    A hit has a row for each node that it stands for. Of each node at most twenty neighbours, the best linked
+    first; what the filters would not have kept is marked (decision C-O2).
     """
     rows = [row for hit in hits for row in hit]
     around: dict[int, int] = {}
@@ -36,10 +37,18 @@ def expanded(
         around |= found
         level = list(found)
     neighbours = tuple(
-        NearNode(index.graph.ids[row], index.names[row], index.kinds[row], index.links.path([place]), bool(kept[row]))
+        NearNode(
+            index.graph.ids[row],
+            index.names[row],
+            index.kinds[row],
+            index.links.path([place]),
+            bool(kept[row]),
+        )
         for row, place in around.items()
     )
-    numbers = dict.fromkeys([*_between(index, rows), *(int(index.links.edge_rows[place]) for place in around.values())])
+    numbers = dict.fromkeys(
+        [*_between(index, rows), *(int(index.links.edge_rows[place]) for place in around.values())]
+    )
     outside = sum(not each.within for each in neighbours)
     told = (
         counted(len(neighbours), "neighbour")
@@ -47,11 +56,17 @@ def expanded(
         + f", {left:,} more left out" * bool(left)
     )
     why = f"the first {counted(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
-    return neighbours, tuple(map(index.edge, numbers)), [Invoked("neighbours", why, told)] if config.expand_depth and level else []
+    return (
+        neighbours,
+        tuple(map(index.edge, numbers)),
+        [Invoked("neighbours", why, told)] if config.expand_depth and level else [],
+    )
 
 
 def _nearest(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, int], int]:
-    """The neighbours of a row that are not known, each with the first step to it, the best linked first, and how many more there are."""
+    """The neighbours of a row that are not known, each with the first step to it, the best linked first, and
+    how many more there are.
+    """
     first, last = int(index.links.ends.indptr[row]), int(index.links.ends.indptr[row + 1])
     ends = index.links.ends.indices[first:last]
     steps: dict[int, int] = {}

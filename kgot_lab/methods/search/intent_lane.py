@@ -16,8 +16,9 @@ _ABOUT, _JOINED, _DIMENSION = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimi
 
 
 def intent_scores(index: GraphIndex, intent: str) -> Reals:
-    """How far each node is about an intent, from 0 to 1: 1 for its type or a word of the intent in its name, .7 for an edge of one of the
-    types of the intent from or to such a node, .5 for each dimension within its bounds; added up and divided by the largest.
+    """How far each node is about an intent, from 0 to 1: 1 for its type or a word of the intent in its name,
+    .7 for an edge of one of the types of the intent from or to such a node, .5 for each dimension within its
+    bounds; added up and divided by the largest.
     """
     if intent not in INTENTS:
         raise UnknownName("intent", intent, INTENTS)
@@ -27,7 +28,9 @@ def intent_scores(index: GraphIndex, intent: str) -> Reals:
 
 
 def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, list[str]]:
-    """The mean of some dimensions for each node, 0 for one it lacks (decision C-E6), and the names that no node has."""
+    """The mean of some dimensions for each node, 0 for one it lacks (decision C-E6), and the names that no
+    node has.
+    """
     values, absent = [], []
     for name in names:
         try:

@@ -20,8 +20,12 @@ _Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
 _After = tuple[dict[str, MethodResult], list[Invoked]]
 
 
-def before_ranking(graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None) -> _Before:
-    """What is invoked for a goal, a capability or a composition: the answers, the nodes that go into the intent lane, and the trace."""
+def before_ranking(
+    graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None
+) -> _Before:
+    """What is invoked for a goal, a capability or a composition: the answers, the nodes that go into the
+    intent lane, and the trace.
+    """
     why = f"the purpose is {intents.purpose}"
     if intents.purpose == "goal":
         goal = want_to(graph, query, boost_types=boost_types)
@@ -39,7 +43,9 @@ def before_ranking(graph: PropertyGraph, query: str, intents: Intents, boost_typ
 
 
 def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _After:
-    """What is invoked about the best node, where the purpose is an impact, a comparison or an exploration (KG-OS, lesson 6)."""
+    """What is invoked about the best node, where the purpose is an impact, a comparison or an exploration
+    (KG-OS, lesson 6).
+    """
     why = f"the purpose is {intents.purpose}, of the best node"
     if not best:
         return {}, []

@@ -24,7 +24,9 @@ from kgot_lab.types import Found, Query, Ranking
 
 
 class SearchAsked(NamedTuple):
-    """What is known of a query before it is searched: its intents and goal mapping, the rows kept, and what methods found, by id."""
+    """What is known of a query before it is searched: its intents and goal mapping, the rows kept, and what
+    methods found, by id.
+    """
 
     query: str
     intents: Intents
@@ -34,7 +36,9 @@ class SearchAsked(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What the graph lane did: the rows it set out from, best first, and for each row the place of the first step to it, -1 for none."""
+    """What the graph lane did: the rows it set out from, best first, and for each row the place of the first
+    step to it, -1 for none.
+    """
 
     seeds: tuple[int, ...]
     first: Ints
@@ -43,7 +47,8 @@ class Walked(NamedTuple):
 def ranked_by_lanes(
     index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, meant: Meant | None
 ) -> tuple[Ranking, Weights, list[Invoked], Walked]:
-    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane went.
+    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane
+    went.
 
     Raises BadInput where no lane weighs anything.
     """
@@ -52,7 +57,9 @@ def ranked_by_lanes(
     walked = Walked((), np.full(len(index.graph), -1, np.int32))
     if "text" in config.lanes:
         lanes["text"] = _text_lane(index, asked)
-        trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", counted(len(lanes["text"].hits), "node")))
+        trace.append(
+            Invoked("text", "BM25 and FTS5, of the two the larger", counted(len(lanes["text"].hits), "node"))
+        )
     if "embedding" in config.lanes and meant is not None:
         lanes["embedding"] = _kept(index, meant.lane.search(asked.query), asked.kept, "embedding")
         trace.append(Invoked("embedding", meant.told, counted(len(lanes["embedding"].hits), "node")))
@@ -66,35 +73,55 @@ def ranked_by_lanes(
         lanes["intent"], told = _intent_lane(index, asked)
         trace.append(told)
     elif "intent" in config.lanes:
-        trace.append(Invoked("intent", f"no intent reaches {config.intent_threshold:g}", "its weight goes to the other lanes"))
+        trace.append(
+            Invoked(
+                "intent",
+                f"no intent reaches {config.intent_threshold:g}",
+                "its weight goes to the other lanes",
+            )
+        )
     if _any_weight(config, lanes):
         weights = lane_weights(config.weights, *lanes)
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
         lanes = {"text": _text_lane(index, asked)}
-        trace.append(Invoked("text", "no lane that weighs anything can be asked", counted(len(lanes["text"].hits), "node")))
+        trace.append(
+            Invoked(
+                "text", "no lane that weighs anything can be asked", counted(len(lanes["text"].hits), "node")
+            )
+        )
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
-    fused = weighted(*((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0), scale="maximum")
+    fused = weighted(
+        *((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0),
+        scale="maximum",
+    )
     return fused.search(asked.query), weights, trace, walked
 
 
 def _text_lane(index: GraphIndex, asked: SearchAsked) -> Ranking:
     """BM25 and FTS5, each over its maximum among the nodes that are kept, and of the two the larger."""
-    found = {lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name) for lane in (index.bm25, index.fts5)}
+    found = {
+        lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name)
+        for lane in (index.bm25, index.fts5)
+    }
     return strongest(*(_said(name, ranking) for name, ranking in found.items())).search(asked.query)
 
 
 def _graph_lane(
     index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, lanes: Mapping[str, Ranking]
 ) -> tuple[Ranking, Invoked, Walked]:
-    """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to (decision C-O8)."""
+    """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to
+    (decision C-O8).
+    """
     share = asdict(lane_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
     named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
     start = weighted(*named, scale="maximum") if named else index.substrings
     rows, _ = columns(_kept(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
     types, why = _followed(asked, config)
-    boosts, first = index.links.boosts(rows[:BOOST_SEEDS].astype(np.int32), index.ways_of(types, along=BOOST_ALONG, against=BOOST_AGAINST))
+    boosts, first = index.links.boosts(
+        rows[:BOOST_SEEDS].astype(np.int32), index.ways_of(types, along=BOOST_ALONG, against=BOOST_AGAINST)
+    )
     boosts = np.where(asked.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
@@ -108,11 +135,15 @@ def _graph_lane(
 
 
 def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
-    return any(value for name, value in asdict(lane_weights(config.weights, *config.lanes)).items() if name in lanes)
+    return any(
+        value for name, value in asdict(lane_weights(config.weights, *config.lanes)).items() if name in lanes
+    )
 
 
 def _followed(asked: SearchAsked, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
-    """The edge types that the graph lane follows, and who says so: a goal mapping before the configuration, the configuration before us."""
+    """The edge types that the graph lane follows, and who says so: a goal mapping before the configuration,
+    the configuration before us.
+    """
     if asked.mapping and asked.mapping.boost_types:
         return asked.mapping.boost_types, "the goal mapping says which edges"
     if config.boost_types is not None:
@@ -121,14 +152,20 @@ def _followed(asked: SearchAsked, config: RetrievalConfig) -> tuple[tuple[str, .
 
 
 def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoked]:
-    """The likeliest intent, the dimensions of a goal mapping, and what was found by the methods that were invoked."""
+    """The likeliest intent, the dimensions of a goal mapping, and what was found by the methods that were
+    invoked.
+    """
     best = asked.intents.best
     scores = intent_scores(index, best.name).copy() if best else np.zeros(len(index.graph))
     told = [f"nodes about {best.name}"] if best else []
     if asked.mapping and asked.mapping.dimension_boosts:
         means, absent = dimension_boosts(index, asked.mapping.dimension_boosts)
         scores += means
-        told += [f"mean of {', '.join(name for name in asked.mapping.dimension_boosts if name not in absent)}"] if means.any() else []
+        told += (
+            [f"mean of {', '.join(name for name in asked.mapping.dimension_boosts if name not in absent)}"]
+            if means.any()
+            else []
+        )
         told += [f"no node has {', '.join(absent)}"] if absent else []
     if asked.found:
         scores = np.maximum(scores, from_methods(index, asked.found))
@@ -138,12 +175,16 @@ def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoke
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
     ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, scores[order]), "intent")
     return ranking, Invoked(
-        "intent", "; ".join(told) or "a goal mapping", f"{counted(len(order), 'node')}, confidence {_confidence(asked):g}"
+        "intent",
+        "; ".join(told) or "a goal mapping",
+        f"{counted(len(order), 'node')}, confidence {_confidence(asked):g}",
     )
 
 
 def _confidence(asked: SearchAsked) -> float:
-    """How far the intent lane counts: as far as the likeliest intent is sure, and in full where a goal mapping matches."""
+    """How far the intent lane counts: as far as the likeliest intent is sure, and in full where a goal
+    mapping matches.
+    """
     if asked.mapping:
         return 1.0
     return asked.intents.best.confidence if asked.intents.best else 0.0
@@ -153,7 +194,9 @@ def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> R
     """The hits of a ranking whose rows are kept: filters come before scores (decision C-O2)."""
     rows, scores = columns(ranking, index.graph.ids)
     inside = kept[rows]
-    return Ranking(ranking.query, Found(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths)
+    return Ranking(
+        ranking.query, Found(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
+    )
 
 
 def _said(name: str, ranking: Ranking) -> Stage:

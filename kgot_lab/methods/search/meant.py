@@ -1,4 +1,6 @@
-"""Which vectors a search by meaning compares: those an embedder makes of the texts of the nodes, or those that were stored."""
+"""Which vectors a search by meaning compares: those an embedder makes of the texts of the nodes, or those
+that were stored.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,29 @@ class Meant(NamedTuple):
     told: str
 
 
-def lane_of_meaning(index: GraphIndex, embedder: Embedder | None, vectors: StoredVectors | None) -> Meant | None:
-    """The lane over stored vectors, the query embedded with what they say made them; else that of an embedder; else none.
+def lane_of_meaning(
+    index: GraphIndex, embedder: Embedder | None, vectors: StoredVectors | None
+) -> Meant | None:
+    """The lane over stored vectors, the query embedded with what they say made them; else that of an
+    embedder; else none.
 
     Raises BadInput where embedder and vectors do not belong together, and what `query_embedder` raises.
     """
     if vectors is None:
-        return None if embedder is None else Meant(index.meaning(embedder), f"cosine of the vectors of {embedder.name}")
-    require(vectors, StoredVectors, "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)")
+        return (
+            None
+            if embedder is None
+            else Meant(index.meaning(embedder), f"cosine of the vectors of {embedder.name}")
+        )
+    require(
+        vectors,
+        StoredVectors,
+        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
+    )
     if embedder is None:
-        from kgot_lab.embedding.of_query import query_embedder  # brings the client of servers, which most searches do without
+        from kgot_lab.embedding.of_query import (
+            query_embedder,
+        )  # brings the client of servers, which most searches do without
 
         embedder = query_embedder(vectors)
     lane = index.meaning_of(vectors, embedder)

@@ -1,4 +1,6 @@
-"""What a search gives: nodes with the parts of their scores, their neighbours, edges and limitations, and what was invoked and why."""
+"""What a search gives: nodes with the parts of their scores, their neighbours, edges and limitations, and
+what was invoked and why.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from kgot_lab.types import Edge, Ranking
 
 
 class ScoredNode(NamedTuple):
-    """A node with its score, the lanes that found it and what each added, the path of the graph lane, and all nodes that it stands for."""
+    """A node with its score, the lanes that found it and what each added, the path of the graph lane, and all
+    nodes that it stands for.
+    """
 
     id: str
     name: str
@@ -32,7 +36,9 @@ class ScoredNode(NamedTuple):
 
 
 class NearNode(NamedTuple):
-    """A node near one of the first nodes: over which edge it was reached, and whether the filters would have kept it."""
+    """A node near one of the first nodes: over which edge it was reached, and whether the filters would have
+    kept it.
+    """
 
     id: str
     name: str
@@ -61,21 +67,27 @@ class Followed(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SearchResult(MethodResult):
-    """The nodes that answer a query, best first; `answers` are those of the methods invoked besides, by their names."""
+    """The nodes that answer a query, best first; `answers` are those of the methods invoked besides, by their
+    names.
+    """
 
     query: str
     intents: Intents
     nodes: tuple[ScoredNode, ...]
     neighbours: tuple[NearNode, ...]
     edges: tuple[Edge, ...]
-    limitations: Mapping[str, tuple[Limitation, ...]]  # of the nodes, of all that they stand for, and of the neighbours, by id
+    limitations: Mapping[
+        str, tuple[Limitation, ...]
+    ]  # of the nodes, of all that they stand for, and of the neighbours, by id
     answers: Mapping[str, MethodResult]
     weights: Weights
     trace: tuple[Invoked, ...]
     ranking: Ranking
     graph: PropertyGraph = field(hash=False)
     seeds: tuple[str, ...] = ()  # of the graph lane, best first
-    followed: Mapping[str, Followed] = field(default_factory=dict)  # for each of the nodes that the graph lane came to
+    followed: Mapping[str, Followed] = field(
+        default_factory=dict
+    )  # for each of the nodes that the graph lane came to
 
     COLUMNS: ClassVar[tuple[str, ...]] = ScoredNode._fields
 

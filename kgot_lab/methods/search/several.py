@@ -1,4 +1,6 @@
-"""Several graphs asked as one: ids with a namespace, edges across, joint scores, and one hit for a thing that several know."""
+"""Several graphs asked as one: ids with a namespace, edges across, joint scores, and one hit for a thing that
+several know.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ from kgot_lab.methods.node_texts import node_name
 from kgot_lab.types import Edge, Node, Ranking
 
 SEPARATOR = ":"
-MergedHit = tuple[str, float, tuple[str, ...]]  # the id, the score, and the ids of all nodes that are the same thing
+MergedHit = tuple[
+    str, float, tuple[str, ...]
+]  # the id, the score, and the ids of all nodes that are the same thing
 
 
 @dataclass(frozen=True, eq=False)
 class SeveralGraphs:
-    """Graphs in one, the ids of each behind its name and a colon, as in "python-kg:caching"; what each counts in a ranking.
+    """Graphs in one, the ids of each behind its name and a colon, as in "python-kg:caching"; what each counts
+    in a ranking.
 
-    Every method takes `graph`. A search over this is normalised over all graphs at once, and then weighed (decision C-O18).
+    Every method takes `graph`. A search over this is normalised over all graphs at once, and then weighed
+    (decision C-O18).
     """
 
     graph: PropertyGraph
@@ -29,14 +35,24 @@ class SeveralGraphs:
 
     @classmethod
     def of(
-        cls, graphs: Mapping[str, PropertyGraph], across: Iterable[Edge] = (), *, weights: Mapping[str, float] | None = None
+        cls,
+        graphs: Mapping[str, PropertyGraph],
+        across: Iterable[Edge] = (),
+        *,
+        weights: Mapping[str, float] | None = None,
     ) -> SeveralGraphs:
-        """One graph of several, by name, and edges across whose ends have namespaces. Raises BadInput and UnknownName for what is amiss."""
+        """One graph of several, by name, and edges across whose ends have namespaces. Raises BadInput and
+        UnknownName for what is amiss.
+        """
         if not isinstance(graphs, Mapping) or not graphs:
-            raise BadInput(f"several graphs are a dictionary of PropertyGraph by name, not {described_value(graphs)}")
+            raise BadInput(
+                f"several graphs are a dictionary of PropertyGraph by name, not {described_value(graphs)}"
+            )
         for name, graph in graphs.items():
             if not isinstance(name, str) or not name or SEPARATOR in name:
-                raise BadInput(f"the name of a graph is a text without {SEPARATOR!r}, which ends it in an id; {name!r} is not")
+                raise BadInput(
+                    f"the name of a graph is a text without {SEPARATOR!r}, which ends it in an id; {name!r} is not"
+                )
             require(graph, PropertyGraph, f"the graph {name!r} is a PropertyGraph")
         for name, weight in (weights or {}).items():
             if name not in graphs:
@@ -55,7 +71,10 @@ class SeveralGraphs:
                     raise BadInput(
                         f"the edge {edge.source!r} --[{edge.type}]--> {edge.target!r} joins graphs: {end!r} names none of them first"
                     )
-        return cls(PropertyGraph.of(nodes, [*edges, *across]), {name: (weights or {}).get(name, 1.0) for name in graphs})
+        return cls(
+            PropertyGraph.of(nodes, [*edges, *across]),
+            {name: (weights or {}).get(name, 1.0) for name in graphs},
+        )
 
 
 def namespaced(name: str, id: str) -> str:
@@ -64,15 +83,21 @@ def namespaced(name: str, id: str) -> str:
 
 
 def _with_namespace(name: str, node: Node) -> Node:
-    """A node among several graphs; one that is called by its id alone goes on being called so, without the namespace."""
+    """A node among several graphs; one that is called by its id alone goes on being called so, without the
+    namespace.
+    """
     called = node.properties if node_name("", node.properties) else {**node.properties, "name": node.id}
     return replace(node, id=namespaced(name, node.id), properties=called)
 
 
-def merged_hits(several: SeveralGraphs | None, index: GraphIndex, ranking: Ranking, limit: int) -> list[MergedHit]:
-    """The first hits; among several graphs each by the weight of its own, and nodes of one name and type are one hit (decision C-E7).
+def merged_hits(
+    several: SeveralGraphs | None, index: GraphIndex, ranking: Ranking, limit: int
+) -> list[MergedHit]:
+    """The first hits; among several graphs each by the weight of its own, and nodes of one name and type are
+    one hit (decision C-E7).
 
-    That hit is the one with the highest score, and cites the others; names and types are compared whatever their capitals.
+    That hit is the one with the highest score, and cites the others; names and types are compared whatever
+    their capitals.
     """
     if several is None:
         return [(id, score, (id,)) for id, score in ranking.hits[:limit]]

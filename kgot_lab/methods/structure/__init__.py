@@ -1,1 +1,3 @@
-"""Ask the graph about itself: what it holds, which nodes matter, what is missing, what changed, which code a pattern is in."""
+"""Ask the graph about itself: what it holds, which nodes matter, what is missing, what changed, which code a
+pattern is in.
+"""

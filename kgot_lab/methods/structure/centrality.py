@@ -1,4 +1,6 @@
-"""How much hangs on each node, by three measures over a graph whose edges are taken once for each pair of nodes."""
+"""How much hangs on each node, by three measures over a graph whose edges are taken once for each pair of
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def pairs_of(graph: PropertyGraph) -> tuple[Ints, Ints]:
 
 
 def pagerank_shares(graph: PropertyGraph) -> Reals:
-    """The share of a long random walk along the edges that each node gets (Page et al. 1999), damped by .85; they add up to 1.
+    """The share of a long random walk along the edges that each node gets (Page et al. 1999), damped by .85;
+    they add up to 1.
 
     A node without edges that leave it passes its share to all alike.
     """
@@ -41,7 +44,8 @@ def pagerank_shares(graph: PropertyGraph) -> Reals:
 
 
 def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int = 0) -> Reals:
-    """The share of shortest directed paths between other nodes that go through each node (Freeman 1977), by Brandes' algorithm (2001).
+    """The share of shortest directed paths between other nodes that go through each node (Freeman 1977), by
+    Brandes' algorithm (2001).
 
     With `samples`, from so many nodes drawn at random, scaled up (Brandes & Pich 2007).
     """
@@ -66,7 +70,9 @@ def _dependencies(out: Csr, start: int, size: int) -> Reals:
     while len(level):
         begins, counts = out.indptr[level], out.indptr[level + 1] - out.indptr[level]
         parents = np.repeat(level, counts)
-        places = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + np.repeat(begins, counts)
+        places = (
+            np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + np.repeat(begins, counts)
+        )
         children = out.indices[places]
         new = depth[children] < 0
         depth[children[new]] = depth[level[0]] + 1
@@ -84,7 +90,8 @@ def _dependencies(out: Csr, start: int, size: int) -> Reals:
 
 
 def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
-    """The rows of nodes without which their part of the graph falls apart, and how many nodes would lie apart from the largest rest.
+    """The rows of nodes without which their part of the graph falls apart, and how many nodes would lie apart
+    from the largest rest.
 
     Whichever way edges point (Hopcroft & Tarjan 1973).
     """
@@ -127,4 +134,7 @@ def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
         if len(apart.get(root, ())) < 2:
             apart.pop(root, None)
         whole.update(dict.fromkeys((each for each in reached if each in apart), count - begun))
-    return {node: (rest := [*parts, whole[node] - 1 - sum(parts)], sum(rest) - max(rest))[1] for node, parts in apart.items()}
+    return {
+        node: (rest := [*parts, whole[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
+        for node, parts in apart.items()
+    }

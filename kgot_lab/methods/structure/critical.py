@@ -23,15 +23,21 @@ _COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank
 
 
 def critical_components(
-    graph: PropertyGraph, *, metric: Metric = "priority", top_k: int = 10, types: Collection[str] = (), samples: int = _SAMPLES
+    graph: PropertyGraph,
+    *,
+    metric: Metric = "priority",
+    top_k: int = 10,
+    types: Collection[str] = (),
+    samples: int = _SAMPLES,
 ) -> TableFound:
     """The nodes that most depends on, the first by one of the measures.
 
-    degree: different nodes that an edge joins it with, over all others. betweenness: the share of shortest directed paths through it, from
-    `samples` nodes of a larger graph. pagerank: over the largest. dependants: how many nodes a type of edge says to depend on it directly.
-    bottleneck: how many nodes would lie apart without it. priority, for tests and reviews, is the mean of the five, each over its largest.
-    With `types` only nodes of these are told, without them
-    all but packages that are not among the files of a folder. Raises UnknownName and BadInput.
+    degree: different nodes that an edge joins it with, over all others. betweenness: the share of shortest
+    directed paths through it, from `samples` nodes of a larger graph. pagerank: over the largest. dependants:
+    how many nodes a type of edge says to depend on it directly. bottleneck: how many nodes would lie apart
+    without it. priority, for tests and reviews, is the mean of the five, each over its largest. With `types`
+    only nodes of these are told, without them all but packages that are not among the files of a folder.
+    Raises UnknownName and BadInput.
     """
     if metric not in METRICS:
         raise UnknownName("measure", str(metric), METRICS)
@@ -43,7 +49,14 @@ def critical_components(
         if type not in index.of_label:
             raise UnknownName("node type", type, index.of_label)
     sources, targets = pairs_of(graph)
-    near = np.unique(np.concatenate([sources.astype(np.int64) * max(1, size) + targets, targets.astype(np.int64) * max(1, size) + sources]))
+    near = np.unique(
+        np.concatenate(
+            [
+                sources.astype(np.int64) * max(1, size) + targets,
+                targets.astype(np.int64) * max(1, size) + sources,
+            ]
+        )
+    )
     cuts = cut_nodes(graph)
     measures: dict[str, Reals] = {
         "degree": np.bincount(near // max(1, size), minlength=size) / max(1, size - 1),
@@ -52,7 +65,9 @@ def critical_components(
         "dependants": _dependants(graph),
         "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
     }
-    measures["priority"] = sum((_over_largest(each) for each in measures.values()), np.zeros(size)) / len(measures)
+    measures["priority"] = sum((_over_largest(each) for each in measures.values()), np.zeros(size)) / len(
+        measures
+    )
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
     told = types or [label for label in index.of_label if label != OUTSIDE] or index.of_label
     wanted = {row for type in told for row in index.of_label[type].tolist()} | {
@@ -64,7 +79,10 @@ def critical_components(
             graph.ids[row],
             index.names[row],
             index.kinds[row],
-            *(round(float(measures[name][row]), 6) for name in ("priority", "degree", "betweenness", "pagerank")),
+            *(
+                round(float(measures[name][row]), 6)
+                for name in ("priority", "degree", "betweenness", "pagerank")
+            ),
             int(measures["dependants"][row]),
             int(measures["bottleneck"][row]),
         )
@@ -77,7 +95,11 @@ def critical_components(
     if samples < size:
         why.append(f"betweenness is estimated from paths that begin at {samples} of {size:,} nodes")
     return TableFound(
-        f"critical by {metric}: {counted(len(rows), 'node')}", _COLUMNS, shown, tuple(why), tuple(graph.ids[row] for row in rows)
+        f"critical by {metric}: {counted(len(rows), 'node')}",
+        _COLUMNS,
+        shown,
+        tuple(why),
+        tuple(graph.ids[row] for row in rows),
     )
 
 
@@ -90,7 +112,9 @@ def _dependants(graph: PropertyGraph) -> Reals:
             found.add((ends[1], ends[0]))
         elif graph.type_names[code] in TARGET_DEPENDS:
             found.add(ends)
-    return np.bincount(np.array([on for on, of in found if on != of], int), minlength=len(graph)).astype(float)
+    return np.bincount(np.array([on for on, of in found if on != of], int), minlength=len(graph)).astype(
+        float
+    )
 
 
 def _over_largest(values: Reals) -> Reals:

@@ -33,23 +33,33 @@ def overview(graph: PropertyGraph) -> TableFound:
     busiest = int(index.degrees.argmax()) if len(graph) else -1
     if busiest >= 0:
         rows.append(("most neighbours", f"{graph.ids[busiest]} ({int(index.degrees[busiest])})"))
-    return TableFound(f"{counted(len(graph), 'node')}, {counted(len(graph.edge_keys), 'edge')}", ("measure", "value"), tuple(rows))
+    return TableFound(
+        f"{counted(len(graph), 'node')}, {counted(len(graph.edge_keys), 'edge')}",
+        ("measure", "value"),
+        tuple(rows),
+    )
 
 
 def types_joined(graph: PropertyGraph) -> TableFound:
     """Which types of nodes each type of edge joins, and how often: the schema that a graph turns out to have."""
     counts = Counter(
         (graph.type_names[code], " ".join(graph.node_labels[source]), " ".join(graph.node_labels[target]))
-        for code, source, target in zip(graph.type_codes.tolist(), graph.sources.tolist(), graph.targets.tolist(), strict=True)
+        for code, source, target in zip(
+            graph.type_codes.tolist(), graph.sources.tolist(), graph.targets.tolist(), strict=True
+        )
     )
     rows = tuple(
-        (type, source, target, number) for (type, source, target), number in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        (type, source, target, number)
+        for (type, source, target), number in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     )
-    return TableFound(f"{counted(len(graph.types()), 'type')} of edges", ("edge type", "from", "to", "edges"), rows)
+    return TableFound(
+        f"{counted(len(graph.types()), 'type')} of edges", ("edge type", "from", "to", "edges"), rows
+    )
 
 
 def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
-    """Where to begin with a graph that one does not know: the nodes of each type that most leads to, by PageRank.
+    """Where to begin with a graph that one does not know: the nodes of each type that most leads to, by
+    PageRank.
 
     Packages that are not among the files of a folder are left out, where there is something else.
     """
@@ -60,31 +70,49 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
         if label == OUTSIDE and len(index.of_label) > 1:
             continue
         best = sorted(numbers.tolist(), key=lambda row: (-rank[row], graph.ids[row]))[:each]
-        rows += [(graph.ids[row], index.names[row], label, round(float(rank[row]), 6), _described(graph, row)) for row in best]
+        rows += [
+            (graph.ids[row], index.names[row], label, round(float(rank[row]), 6), _described(graph, row))
+            for row in best
+        ]
     rows.sort(key=lambda row: (-row[3], row[0]))
-    return TableFound("where to begin", ("id", "name", "type", "pagerank", "description"), tuple(rows), (), tuple(row[0] for row in rows))
+    return TableFound(
+        "where to begin",
+        ("id", "name", "type", "pagerank", "description"),
+        tuple(rows),
+        (),
+        tuple(row[0] for row in rows),
+    )
 
 
 def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
-    """Groups of nodes with more edges among them than to others (Louvain, Blondel et al. 2008), the largest first, with their words."""
+    """Groups of nodes with more edges among them than to others (Louvain, Blondel et al. 2008), the largest
+    first, with their words.
+    """
     require_count(most, 1, "most")
     index, rank = index_of(graph), pagerank_shares(graph)
     found = nx.community.louvain_communities(_undirected(graph), seed=0)
-    groups = sorted((sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]]))
+    groups = sorted(
+        (sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]])
+    )
     everywhere = Counter(word for name in index.names for word in set(telling_words(name.replace("_", " "))))
     rows, about = [], []
     for group in groups[:most]:
-        here = Counter(word for row in group for word in set(telling_words(index.names[row].replace("_", " "))))
+        here = Counter(
+            word for row in group for word in set(telling_words(index.names[row].replace("_", " ")))
+        )
         words = sorted(here, key=lambda word: (-(here[word] ** 2) / everywhere[word], word))[:_TOLD]
         first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_TOLD]
         rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
         about += [graph.ids[row] for row in first]
     why = (f"{counted(len(groups), 'cluster')} of two nodes or more",)
-    return TableFound(f"clusters: {len(rows)}", ("nodes", "words", "first"), tuple(rows), why, tuple(dict.fromkeys(about)))
+    return TableFound(
+        f"clusters: {len(rows)}", ("nodes", "words", "first"), tuple(rows), why, tuple(dict.fromkeys(about))
+    )
 
 
 def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
-    """What a graph lacks: nodes without an edge or a description, limitations without a workaround, patterns that nothing follows.
+    """What a graph lacks: nodes without an edge or a description, limitations without a workaround, patterns
+    that nothing follows.
 
     Of each kind the first `most`, those with most neighbours before others; `why` says how many there are.
     """
@@ -98,14 +126,19 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     relieved = by_type["from has_workaround"] | {
         int(graph.targets[row])
         for row in range(len(graph.edge_keys))
-        if graph.type_names[graph.type_codes[row]] == "has_limitation" and int(graph.sources[row]) in by_type["from has_workaround"]
+        if graph.type_names[graph.type_codes[row]] == "has_limitation"
+        and int(graph.sources[row]) in by_type["from has_workaround"]
     }
     patterns = {
         row
         for label in ("pattern", "design_pattern", "architectural_pattern")
         for row in index.of_label.get(label, np.empty(0, int)).tolist()
     }
-    code = {row for label in ("function", "method") for row in index.of_label.get(label, np.empty(0, int)).tolist()}
+    code = {
+        row
+        for label in ("function", "method")
+        for row in index.of_label.get(label, np.empty(0, int)).tolist()
+    }
     found = {
         "no edge": {row for row in range(len(graph)) if index.degrees[row] == 0},
         "no description": {row for row in range(len(graph)) if not _described(graph, row)},
@@ -120,12 +153,18 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
         for row in sorted(numbers, key=lambda row: (-index.degrees[row], graph.ids[row]))[:most]:
             rows.append((graph.ids[row], index.names[row], index.kinds[row], kind))
     return TableFound(
-        f"gaps: {len(rows)}", ("id", "name", "type", "gap"), tuple(rows), tuple(why), tuple(dict.fromkeys(row[0] for row in rows))
+        f"gaps: {len(rows)}",
+        ("id", "name", "type", "gap"),
+        tuple(rows),
+        tuple(why),
+        tuple(dict.fromkeys(row[0] for row in rows)),
     )
 
 
 def coverage(graph: PropertyGraph) -> TableFound:
-    """Of the nodes of each type, how many are described, told of by a document, run by a test, and built after a pattern."""
+    """Of the nodes of each type, how many are described, told of by a document, run by a test, and built
+    after a pattern.
+    """
     index = index_of(graph)
     documented, tested, patterned = set[int](), set[int](), set[int]()
     for row, code in enumerate(graph.type_codes.tolist()):
@@ -139,11 +178,23 @@ def coverage(graph: PropertyGraph) -> TableFound:
     rows: list[tuple[Any, ...]] = []
     for label, numbers in index.of_label.items():
         those = set(numbers.tolist())
-        shares = (sum(bool(_described(graph, row)) for row in those), len(those & documented), len(those & tested), len(those & patterned))
+        shares = (
+            sum(bool(_described(graph, row)) for row in those),
+            len(those & documented),
+            len(those & tested),
+            len(those & patterned),
+        )
         rows.append((label, len(those), *(round(each / len(those), 3) for each in shares)))
     rows.sort(key=lambda row: (-row[1], row[0]))
-    why = ("a test is code in a file or folder whose name says so; what it runs through other code is not counted",)
-    return TableFound("coverage by type", ("type", "nodes", "described", "documented", "tested", "after a pattern"), tuple(rows), why)
+    why = (
+        "a test is code in a file or folder whose name says so; what it runs through other code is not counted",
+    )
+    return TableFound(
+        "coverage by type",
+        ("type", "nodes", "described", "documented", "tested", "after a pattern"),
+        tuple(rows),
+        why,
+    )
 
 
 def _is_test(graph: PropertyGraph, row: int) -> bool:

@@ -33,10 +33,12 @@ def selected_nodes(
     sample: int | None = None,
     seed: int = 0,
 ) -> TableFound:
-    """The nodes that pass every filter that is given, in the order of the graph, or so many of them drawn at random.
+    """The nodes that pass every filter that is given, in the order of the graph, or so many of them drawn at
+    random.
 
-    `types`: one of these labels; `edge_types`: an edge of one of these; `properties`: these values, compared as texts;
-    `has_property`: these names; `dimensions`: within these bounds. Raises UnknownName for what no node or edge has, and BadInput.
+    `types`: one of these labels; `edge_types`: an edge of one of these; `properties`: these values, compared
+    as texts; `has_property`: these names; `dimensions`: within these bounds. Raises UnknownName for what no
+    node or edge has, and BadInput.
     """
     index = index_of(graph)
     kept = np.ones(len(graph), bool)
@@ -50,7 +52,9 @@ def selected_nodes(
     if types:
         kept &= np.isin(np.arange(len(graph)), np.concatenate([index.of_label[each] for each in types]))
     if edge_types:
-        chosen = np.isin(graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in edge_types])
+        chosen = np.isin(
+            graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in edge_types]
+        )
         kept &= np.isin(np.arange(len(graph)), np.concatenate([graph.sources[chosen], graph.targets[chosen]]))
     kept &= degrees >= min_edges
     if max_edges is not None:
@@ -60,7 +64,9 @@ def selected_nodes(
     for row in np.flatnonzero(kept).tolist():
         held = graph.node_properties[row]
         wrong = any(held.get(name) in (None, "") for name in has_property)
-        kept[row] = not wrong and all(name in held and _text(held[name]) == _text(value) for name, value in (properties or {}).items())
+        kept[row] = not wrong and all(
+            name in held and _text(held[name]) == _text(value) for name, value in (properties or {}).items()
+        )
     if dimensions:
         within, told = rows_within(index, bounds_of(dimensions))
         kept &= within
@@ -75,7 +81,10 @@ def selected_nodes(
         rows = rows[:limit]
     if len(rows) < passing:
         why.append(f"{len(rows)} of {counted(passing, 'node')} that pass")
-    found = tuple((graph.ids[row], index.names[row], index.kinds[row], int(degrees[row]), _about(graph, row)) for row in rows)
+    found = tuple(
+        (graph.ids[row], index.names[row], index.kinds[row], int(degrees[row]), _about(graph, row))
+        for row in rows
+    )
     return TableFound(
         f"{counted(passing, 'node')} of {len(graph):,}",
         ("id", "name", "type", "edges", "description"),
@@ -93,7 +102,9 @@ def related_nodes(
     edge_types: Collection[str] = (),
     limit: int | None = None,
 ) -> TableFound:
-    """The edges of a node and what they join it with, most used types first. Raises UnknownName for a node, with near ids."""
+    """The edges of a node and what they join it with, most used types first. Raises UnknownName for a node,
+    with near ids.
+    """
     index = index_of(graph)
     row = index.row(node)
     _known("edge type", edge_types, graph.types())
@@ -124,29 +135,49 @@ def related_nodes(
 
 
 def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
-    """What may stand in a node's place: what an edge says is an alternative to it, and what does the same for the same others.
+    """What may stand in a node's place: what an edge says is an alternative to it, and what does the same for
+    the same others.
 
-    The latter have an edge of the same type to or from the same nodes; their score is the share of those (Jaccard 1912).
-    Raises UnknownName for a node, with near ids, and BadInput.
+    The latter have an edge of the same type to or from the same nodes; their score is the share of those
+    (Jaccard 1912). Raises UnknownName for a node, with near ids, and BadInput.
     """
     require_count(limit, 1, "limit")
     index = index_of(graph)
     id = graph.ids[index.row(node)]
-    said = {edge.target if edge.source == id else edge.source: edge.type for edge in graph.neighbours(id, "both", ALTERNATIVES)}
+    said = {
+        edge.target if edge.source == id else edge.source: edge.type
+        for edge in graph.neighbours(id, "both", ALTERNATIVES)
+    }
     roles = _roles(graph, id)
     scores: dict[str, float] = {}
     for _, type, other, out in roles:
         for edge in graph.neighbours(other, "in" if out else "out", (type,)):
             candidate = edge.source if out else edge.target
-            if candidate != id and candidate not in said and set(graph.node(candidate).labels) & set(graph.node(id).labels):
+            if (
+                candidate != id
+                and candidate not in said
+                and set(graph.node(candidate).labels) & set(graph.node(id).labels)
+            ):
                 scores[candidate] = 0.0
     own = {each[1:] for each in roles}
     for candidate in scores:
         theirs = {each[1:] for each in _roles(graph, candidate)}
         scores[candidate] = len(own & theirs) / len(own | theirs)
     best = sorted(scores, key=lambda each: (-scores[each], each))[:limit]
-    rows = [(each, index.names[graph.row(each)], index.kinds[graph.row(each)], 1.0, type) for each, type in sorted(said.items())]
-    rows += [(each, index.names[graph.row(each)], index.kinds[graph.row(each)], round(scores[each], 6), "the same edges") for each in best]
+    rows = [
+        (each, index.names[graph.row(each)], index.kinds[graph.row(each)], 1.0, type)
+        for each, type in sorted(said.items())
+    ]
+    rows += [
+        (
+            each,
+            index.names[graph.row(each)],
+            index.kinds[graph.row(each)],
+            round(scores[each], 6),
+            "the same edges",
+        )
+        for each in best
+    ]
     why = (f"{counted(len(said), 'alternative')} said by an edge",)
     return TableFound(
         f"alternatives to {id}: {len(rows)}",
@@ -167,9 +198,13 @@ def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     rows += [("changed", "node", after.id, _changed(before, after)) for before, after in diff.changed_nodes]
     for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
         rows += [(word, "edge", _told(each), "") for each in edges]
-    rows += [("changed", "edge", _told(after), _changed(before, after)) for before, after in diff.changed_edges]
+    rows += [
+        ("changed", "edge", _told(after), _changed(before, after)) for before, after in diff.changed_edges
+    ]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
-    return TableFound(f"{counted(len(rows), 'change')}", ("change", "kind", "what", "how"), tuple(rows), (), about)
+    return TableFound(
+        f"{counted(len(rows), 'change')}", ("change", "kind", "what", "how"), tuple(rows), (), about
+    )
 
 
 def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
@@ -180,7 +215,11 @@ def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
 
 
 def _changed(before: Node | Edge, after: Node | Edge) -> str:
-    names = sorted(name for name in {*before.properties, *after.properties} if before.properties.get(name) != after.properties.get(name))
+    names = sorted(
+        name
+        for name in {*before.properties, *after.properties}
+        if before.properties.get(name) != after.properties.get(name)
+    )
     labels = isinstance(before, Node) and isinstance(after, Node) and before.labels != after.labels
     return ", ".join(["type"] * labels + names)
 

@@ -11,7 +11,9 @@ from kgot_lab.methods.printed import MethodResult
 
 @dataclass(frozen=True, repr=False)
 class TableFound(MethodResult):
-    """Rows under their columns, what was asked, and sentences on how they came about; `about` are the nodes in them, by id."""
+    """Rows under their columns, what was asked, and sentences on how they came about; `about` are the nodes
+    in them, by id.
+    """
 
     asked: str
     columns: tuple[str, ...]

@@ -1,4 +1,6 @@
-"""What speaks for each passage as the next one, after those chosen before: numbers that a learnt scorer weighs."""
+"""What speaks for each passage as the next one, after those chosen before: numbers that a learnt scorer
+weighs.
+"""
 
 from __future__ import annotations
 
@@ -34,24 +36,40 @@ CLUES = (
     "repeated",  # likeness to a chosen passage
     "joined to any",  # "joined", linked or not
     "open meaning",  # likeness of the best sentence to what is left of the question
-    *("to its title x open", "from its text x open", "shared x open", "to its title x sentence", "from its text x sentence"),
+    *(
+        "to its title x open",
+        "from its text x open",
+        "shared x open",
+        "to its title x sentence",
+        "from its text x sentence",
+    ),
 )
-BY_NAMES = (*NAME_CLUES, *(clue for clue in CLUES if " x " in clue))  # what no passage has that no name leads to
+BY_NAMES = (
+    *NAME_CLUES,
+    *(clue for clue in CLUES if " x " in clue),
+)  # what no passage has that no name leads to
 _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
-    NAME_CLUES.index, ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely")
+    NAME_CLUES.index,
+    ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),
 )
 _COMMON = 100  # a name in more passages than this links only those that go by it
-_MEANT = 0.7  # how much of what the question shares with the best sentence of a chosen passage counts as answered
+_MEANT = (
+    0.7  # how much of what the question shares with the best sentence of a chosen passage counts as answered
+)
 
 
 @dataclass(frozen=True, eq=False)
 class TrailIndex:
-    """What is worked out once for some documents: who names whom, the vectors of passages and sentences, words and their weights."""
+    """What is worked out once for some documents: who names whom, the vectors of passages and sentences,
+    words and their weights.
+    """
 
     mentions: Mentions
     passages: _Matrix  # (documents, dimension), rows of length 1 or 0
     sentences: _Matrix  # (sentences, dimension)
-    words: Mapping[str, tuple[Ints, NDArray[np.float32]]]  # of each word the rows that hold it, and what BM25 gives them for it
+    words: Mapping[
+        str, tuple[Ints, NDArray[np.float32]]
+    ]  # of each word the rows that hold it, and what BM25 gives them for it
 
     @property
     def size(self) -> int:
@@ -61,7 +79,9 @@ class TrailIndex:
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The ways from a chosen passage to others: the passage at the end of each, the name, and how strong each of NAME_CLUES is."""
+    """The ways from a chosen passage to others: the passage at the end of each, the name, and how strong each
+    of NAME_CLUES is.
+    """
 
     rows: Ints
     names: Ints
@@ -81,16 +101,27 @@ class Clues:
         self._cosines = (index.sentences @ vector).astype(np.float64)
         best = np.maximum.reduceat(self._cosines, mentions.starts)
         self.sentence = by_range(best)
-        own = 0.36 * self.likeness + 0.36 * self.sentence + 0.28 * self._by_words / (self._by_words.max() or 1)
+        own = (
+            0.36 * self.likeness + 0.36 * self.sentence + 0.28 * self._by_words / (self._by_words.max() or 1)
+        )
         self.own = own / (own.max() or 1)
         asked = mentions.titles.mentioned(question, cased=False)
         self.asked = np.zeros(index.size)
         self.asked[[mentions.row_of[id] for name in asked for id in mentions.titles[name]]] = 1.0
-        self._said = mentions.said_in.over(self._span(self._cosines, best), np.maximum, self.sentence[mentions.row])
-        self._near = np.minimum(1.0, mentions.beside.over(self._asked_stems(question, asked), np.add, np.zeros(len(mentions.row))) / 2)
+        self._said = mentions.said_in.over(
+            self._span(self._cosines, best), np.maximum, self.sentence[mentions.row]
+        )
+        self._near = np.minimum(
+            1.0,
+            mentions.beside.over(self._asked_stems(question, asked), np.add, np.zeros(len(mentions.row))) / 2,
+        )
         self._in_question = mentions.named_in(question)
         self.links = np.zeros((len(NAME_CLUES), index.size))
-        self._repeated, self._joined, self._meaning = np.zeros(index.size), np.zeros(index.size), self.likeness
+        self._repeated, self._joined, self._meaning = (
+            np.zeros(index.size),
+            np.zeros(index.size),
+            self.likeness,
+        )
         self._held: frozenset[str] = frozenset()
         self._open = self._by_words / (self._by_words.max() or 1)
 
@@ -98,11 +129,23 @@ class Clues:
         """A row of CLUES for each document, shape (documents, CLUES)."""
         to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
         rest = (self._open, self._repeated, self._joined, self._meaning)
-        products = (to_title * self._open, from_text * self._open, shared * self._open, to_title * self.sentence, from_text * self.sentence)
-        return np.stack([self.own, self.sentence, self.asked, *self.links, *rest, *products], dtype=np.float32, casting="same_kind").T
+        products = (
+            to_title * self._open,
+            from_text * self._open,
+            shared * self._open,
+            to_title * self.sentence,
+            from_text * self.sentence,
+        )
+        return np.stack(
+            [self.own, self.sentence, self.asked, *self.links, *rest, *products],
+            dtype=np.float32,
+            casting="same_kind",
+        ).T
 
     def sure(self, row: int) -> float:
-        """How sure a passage is, from 0 to 1, by its own words and by how it is linked: what it leads to is as sure at most."""
+        """How sure a passage is, from 0 to 1, by its own words and by how it is linked: what it leads to is
+        as sure at most.
+        """
         linked = self.links[[_TO_TITLE_LIKELY, _FROM_TEXT_LIKELY, _SHARED], row].max()
         return float(min(1.0, self.own[row] + 0.5 * self.asked[row] + 0.7 * linked))
 
@@ -110,7 +153,9 @@ class Clues:
         """Take a passage: its names lead on, and what it says is no longer open."""
         index, sure = self._index, self.sure(row)
         alike = index.passages @ index.passages[row]
-        joined = by_range((self._likeness + alike) / (np.linalg.norm(self._vector + index.passages[row]) or 1))
+        joined = by_range(
+            (self._likeness + alike) / (np.linalg.norm(self._vector + index.passages[row]) or 1)
+        )
         ways = self._ways(row, sure, joined)
         for kind, strength in enumerate(ways.strengths):
             np.maximum.at(self.links[kind], ways.rows, strength)
@@ -120,7 +165,9 @@ class Clues:
         said = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
         self._left = self._left - _MEANT * max(0.0, float(self._left @ said)) * said
         self._meaning = by_range(
-            np.maximum.reduceat((index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts)
+            np.maximum.reduceat(
+                (index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts
+            )
         )
         self._repeated = np.maximum(self._repeated, alike)
         self._joined = np.maximum(self._joined, joined)
@@ -130,7 +177,10 @@ class Clues:
         mentions = self._index.mentions
         own = mentions.pairs_of(row)
         ends = mentions.pairs_with(mentions.name[own].tolist())
-        first, last = np.repeat(own, [len(part) for part in ends]), np.concatenate([np.empty(0, np.int32), *ends])
+        first, last = (
+            np.repeat(own, [len(part) for part in ends]),
+            np.concatenate([np.empty(0, np.int32), *ends]),
+        )
         other = mentions.row[last] != row
         first, last = first[other], last[other]
         rows, names = mentions.row[last], mentions.name[first]
@@ -174,7 +224,13 @@ class Clues:
         words = [word.lower() for word in name_words(question)]
         known = self._index.mentions.stems
         flags = np.zeros(len(known) or 1)
-        flags[[known[beginning(word)] for word in words if len(word) > 2 and word not in COMMON | named and beginning(word) in known]] = 1.0
+        flags[
+            [
+                known[beginning(word)]
+                for word in words
+                if len(word) > 2 and word not in COMMON | named and beginning(word) in known
+            ]
+        ] = 1.0
         return flags
 
     @staticmethod

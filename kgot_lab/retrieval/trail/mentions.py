@@ -24,11 +24,13 @@ def beginning(word: str) -> str:
 
 
 class Mentions:
-    """The names in some documents that lead to others. A *pair* is a passage and a name that it goes by or holds.
+    """The names in some documents that lead to others. A *pair* is a passage and a name that it goes by or
+    holds.
 
-    `row`, `name`: of each pair; `called`, `held`: whether the passage goes by the name, and whether its text holds it; `said_in`: the
-    sentences that do, as rows of all sentences; `beside`: the stems near it. `of_row`, `of_name` find the pairs. `starts`: the first
-    sentence of each document, `sentences`: all of them, each after its title.
+    `row`, `name`: of each pair; `called`, `held`: whether the passage goes by the name, and whether its text
+    holds it; `said_in`: the sentences that do, as rows of all sentences; `beside`: the stems near it.
+    `of_row`, `of_name` find the pairs. `starts`: the first sentence of each document, `sentences`: all of
+    them, each after its title.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
@@ -39,7 +41,10 @@ class Mentions:
         self.named = named = [goes_by(document) for document in documents]
         self.row_of = {document.id: row for row, document in enumerate(documents)}
         uses = Counter(name for row in range(len(documents)) for name in {*held[row], *named[row]})
-        leading = {name: number for number, name in enumerate(sorted(name for name, times in uses.items() if times > 1))}
+        leading = {
+            name: number
+            for number, name in enumerate(sorted(name for name, times in uses.items() if times > 1))
+        }
         pairs = [
             (row, leading[name], name in named[row], held[row].get(name, ((), ())))
             for row in range(len(documents))
@@ -51,7 +56,10 @@ class Mentions:
         self.called = np.array([called for _, _, called, _ in pairs], bool)
         self.held = np.array([bool(places) for *_, (places, _) in pairs], bool)
         self.said_in = Ragged([places for *_, (places, _) in pairs])
-        stems = {word: number for number, word in enumerate(sorted({word for *_, (_, near) in pairs for word in near}))}
+        stems = {
+            word: number
+            for number, word in enumerate(sorted({word for *_, (_, near) in pairs for word in near}))
+        }
         self.stems = stems
         self.beside = Ragged([[stems[word] for word in sorted(near)] for *_, (_, near) in pairs])
         self.of_row = csr(self.row, self.name, len(documents))
@@ -75,14 +83,20 @@ class Mentions:
     def named_in(self, question: str) -> NDArray[np.bool_]:
         """For each name whether a question holds it as whole words."""
         words = compared_name(question).split()
-        spans = {" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1)}
+        spans = {
+            " ".join(words[start:end])
+            for start in range(len(words))
+            for end in range(start + 1, len(words) + 1)
+        }
         flags = np.zeros(len(self.names), bool)
         flags[[self._numbers[span] for span in spans if span in self._numbers]] = True
         return flags
 
     def sentences_of(self, row: int) -> tuple[int, int]:
         """The first sentence of a document, and the one behind its last."""
-        return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(self.sentences)
+        return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(
+            self.sentences
+        )
 
     def pairs_of(self, row: int) -> Ints:
         """The pairs of a passage."""
@@ -103,8 +117,12 @@ class Ragged:
         self._flat = _ints(number for part in parts for number in part)
         self._size = len(parts)
 
-    def over(self, values: NDArray[np.float64], fold: np.ufunc, otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Fold the values at the numbers of each list; of an empty list it is what `otherwise` says. Shapes (numbers,), (lists,)."""
+    def over(
+        self, values: NDArray[np.float64], fold: np.ufunc, otherwise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Fold the values at the numbers of each list; of an empty list it is what `otherwise` says. Shapes
+        (numbers,), (lists,).
+        """
         folded = otherwise.copy()
         if self._full.size:
             folded[self._full] = fold.reduceat(values[self._flat], self._starts)
@@ -116,7 +134,11 @@ def _beside(words: list[str], name: list[str]) -> set[str]:
     for at in range(len(words) - len(name) + 1):
         if words[at] == name[0] and words[at : at + len(name)] == name:
             end = at + len(name)
-            return {beginning(word) for word in (*words[max(0, at - _BEFORE) : at], *words[end : end + _AFTER]) if word not in COMMON}
+            return {
+                beginning(word)
+                for word in (*words[max(0, at - _BEFORE) : at], *words[end : end + _AFTER])
+                if word not in COMMON
+            }
     return set()
 
 

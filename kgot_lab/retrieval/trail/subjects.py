@@ -8,7 +8,10 @@ from kgot_lab.retrieval.names import CAPITALISED, called, compared_name, is_tell
 from kgot_lab.types import Document
 
 _ARTICLES = frozenset(("the", "a", "an"))
-_HEADING, _HEADINGS = 80, 5  # letters in a line above a text that is no sentence of it, and how many of them are looked at
+_HEADING, _HEADINGS = (
+    80,
+    5,
+)  # letters in a line above a text that is no sentence of it, and how many of them are looked at
 _HEAD = 300  # letters in which a first sentence says what it is about
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
 _BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
@@ -31,8 +34,9 @@ def without_article(name: str) -> str:
 def goes_by(document: Document) -> tuple[str, ...]:
     """The names of a document as they are compared, the fullest first; none where nothing tells.
 
-    A title is the only name. Without one it is what the first sentence is about, if it begins with a name and then says what that is
-    (`Albert S. Rogell (August 21, 1901 …) was …`); then also without a rank before it, and as first and last name.
+    A title is the only name. Without one it is what the first sentence is about, if it begins with a name and
+    then says what that is (`Albert S. Rogell (August 21, 1901 …) was …`); then also without a rank before it,
+    and as first and last name.
     """
     if document.title:
         return tuple(filter(is_telling, [without_article(called(document.title))]))
@@ -47,7 +51,9 @@ def _below_headings(text: str) -> str:
     """A text without the lines at its head that are no sentences, nor the mark of an item."""
     for _ in range(_HEADINGS):
         first, _, rest = text.partition("\n")
-        heading = first.lstrip().startswith("#") or (len(first) <= _HEADING and not any(end in first for end in ".!?"))
+        heading = first.lstrip().startswith("#") or (
+            len(first) <= _HEADING and not any(end in first for end in ".!?")
+        )
         if not (rest.strip() and heading):
             break
         text = rest
@@ -62,6 +68,10 @@ def _shorter(name: str) -> list[str]:
     if ranks and len(words) - ranks >= 2:
         words = words[ranks:]
         shorter.append(" ".join(words))
-    if 3 <= len(words) <= 5 and not _JOINING.intersection(words) and not any(letter.isdigit() for letter in name):
+    if (
+        3 <= len(words) <= 5
+        and not _JOINING.intersection(words)
+        and not any(letter.isdigit() for letter in name)
+    ):
         shorter.append(f"{words[0]} {words[-1]}")
     return shorter

@@ -1,4 +1,6 @@
-"""A trail through passages: the question finds a first one, and what was learnt says which of all that it leads to comes next."""
+"""A trail through passages: the question finds a first one, and what was learnt says which of all that it
+leads to comes next.
+"""
 
 from __future__ import annotations
 
@@ -23,29 +25,43 @@ from kgot_lab.types import Document, Ranking, checked_documents, full_text
 _HOPS = 5
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _SHOWN = [NAME_CLUES.index(kind) for kind in ("to its title, likely", "from its text, likely", "shared")]
-_ARROWS = ("--[holds]--> ({}) <--[is called]--", "--[is called]--> ({}) <--[holds]--", "--[holds]--> ({}) <--[holds]--")
+_ARROWS = (
+    "--[holds]--> ({}) <--[is called]--",
+    "--[is called]--> ({}) <--[holds]--",
+    "--[holds]--> ({}) <--[holds]--",
+)
 
 
-def trail(documents: Iterable[Document], embedder: Embedder, scorer: Scorer | None = None, *, hops: int = _HOPS) -> Stage:
-    """Choose `hops` passages one by one, each the one that the scorer puts highest by its clues, given those chosen before.
+def trail(
+    documents: Iterable[Document], embedder: Embedder, scorer: Scorer | None = None, *, hops: int = _HOPS
+) -> Stage:
+    """Choose `hops` passages one by one, each the one that the scorer puts highest by its clues, given those
+    chosen before.
 
-    Clues are those of CLUES: likeness, words, and the names by which the chosen passages lead on, weighed by how much the sentence around
-    a name is like the question, and by which words of the question are still open. The chosen come first in their order, 1 point apart,
-    then all others by their score. Passages without a title go by what their first sentence is about. A question without a word finds
-    nothing. Names are runs of capitalised words, so in scripts without capitals only titles lead on. Raises BadInput for hops below 1.
+    Clues are those of CLUES: likeness, words, and the names by which the chosen passages lead on, weighed by
+    how much the sentence around a name is like the question, and by which words of the question are still
+    open. The chosen come first in their order, 1 point apart, then all others by their score. Passages
+    without a title go by what their first sentence is about. A question without a word finds nothing. Names
+    are runs of capitalised words, so in scripts without capitals only titles lead on. Raises BadInput for
+    hops below 1.
     """
     require_count(hops, 1, "hops", "it is how many passages are chosen one after the other")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     score = scorer or learnt_scorer()
     ids = [document.id for document in documents]
     index = trail_index(documents, embedder)
-    shown = [document.title or next(iter(index.mentions.named[row]), document.id) for row, document in enumerate(documents)]
+    shown = [
+        document.title or next(iter(index.mentions.named[row]), document.id)
+        for row, document in enumerate(documents)
+    ]
 
     def step(ranking: Ranking) -> Ranking:
         question = ranking.query.text
         if not name_words(question):
             return Ranking(ranking.query, ())
-        clues = Clues(index, question, unit(embedder.embed([question]), embedder.name)[0], searched_words(question))
+        clues = Clues(
+            index, question, unit(embedder.embed([question]), embedder.name)[0], searched_words(question)
+        )
         chosen: list[int] = []
         best = _Best(index)
         for _ in range(min(hops, len(ids))):
@@ -56,13 +72,17 @@ def trail(documents: Iterable[Document], embedder: Embedder, scorer: Scorer | No
             best.keep(chosen, clues.choose(row))
         scores = score(clues.table())
         scores[chosen] = scores.max() + np.arange(len(chosen), 0, -1)
-        return fused(ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, shown), system="linked")),))
+        return fused(
+            ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, shown), system="linked")),)
+        )
 
     return Stage(f"trail({', '.join([f'{hops} hops'] * (hops != _HOPS) + [f'weights {score.mark}'])})", step)
 
 
 def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
-    """What a trail needs of some documents in the order of their ids: their sentences are embedded as well as the whole of each."""
+    """What a trail needs of some documents in the order of their ids: their sentences are embedded as well as
+    the whole of each.
+    """
     mentions = Mentions(documents)
     sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
     passages = unit(embedder.embed([full_text(document) for document in documents]), embedder.name)
@@ -79,11 +99,15 @@ class _Best:
         self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
 
     def keep(self, chosen: list[int], ways: Ways) -> None:
-        """Remember the ways from the passage chosen last that are better than those before; to one chosen before there is none."""
+        """Remember the ways from the passage chosen last that are better than those before; to one chosen
+        before there is none.
+        """
         new = ~np.isin(ways.rows, chosen)
         for kind, link in enumerate(_SHOWN):
             strength = ways.strengths[link] * new
-            order = np.argsort(strength, kind="stable")  # the strongest way to a passage is written last, so it stays
+            order = np.argsort(
+                strength, kind="stable"
+            )  # the strongest way to a passage is written last, so it stays
             order = order[strength[order] > self._strength[ways.rows[order]]]
             rows = ways.rows[order]
             self._strength[rows], self._from[rows] = strength[order], chosen[-1]

@@ -1,9 +1,9 @@
 """From a journal to what a statement claims to have changed, in the one form the store keeps.
 
-A node is [id, labels, properties], an edge [source, type, target, key, properties]; without the last parts it says "this one is gone".
-In the graph, a label is the attribute `label` (several: also `labels`), and an edge's key is its type, which it repeats as `relation`.
-A property that has one of these names gets an underscore at its end.
-Runs inside the sandbox: imports the standard library and its sisters only.
+A node is [id, labels, properties], an edge [source, type, target, key, properties]; without the last parts it
+says "this one is gone". In the graph, a label is the attribute `label` (several: also `labels`), and an
+edge's key is its type, which it repeats as `relation`. A property that has one of these names gets an
+underscore at its end. Runs inside the sandbox: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -15,14 +15,20 @@ from typing import Any
 from kgot_lab.sandbox.inside.tracked import Before, Journal, TrackedGraph, plant_edge, plant_node, untracked
 from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, json_value, node_id
 
-TYPE_NAMES = ("relation", "relationship", "label", "type")  # where models put an edge's type, in order of trust
+TYPE_NAMES = (
+    "relation",
+    "relationship",
+    "label",
+    "type",
+)  # where models put an edge's type, in order of trust
 DEFAULT_TYPE = "related_to"
 _NODE_NAMES, _EDGE_NAMES = ("label", "labels"), ("relation",)
 _LIKE_A_KEYED_ONE = re.compile("#.|%2[35]", re.DOTALL)
 
 
 def edge_key(type: str, key: str) -> str:
-    """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need it.
+    """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need
+    it.
 
     A type that holds a # itself, where that could be taken for one with a key, is percent-encoded.
     """
@@ -36,12 +42,16 @@ def _encoded(type: str) -> str:
 
 
 def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-    """Make the graph agree with some claims: removals first, edges before their nodes, then nodes before their edges."""
+    """Make the graph agree with some claims: removals first, edges before their nodes, then nodes before
+    their edges.
+    """
     graph, nodes, edges = journal.graph, list(nodes), list(edges)
     for claim in edges:
         if len(claim) == 4:
             source, type, target, key = claim
-            if graph.has_edge(source, target, edge_key(type, key)):  # else it came and went since the last statement
+            if graph.has_edge(
+                source, target, edge_key(type, key)
+            ):  # else it came and went since the last statement
                 graph.remove_edge(source, target, edge_key(type, key))
     graph.remove_nodes_from([claim[0] for claim in nodes if len(claim) == 1])
     for claim in nodes:
@@ -51,7 +61,11 @@ def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Acco
     for claim in edges:
         if len(claim) == 5:
             source, type, target, key, properties = claim
-            plant_edge(journal, (source, target, edge_key(type, key)), {**_escaped(properties, _EDGE_NAMES), "relation": type})
+            plant_edge(
+                journal,
+                (source, target, edge_key(type, key)),
+                {**_escaped(properties, _EDGE_NAMES), "relation": type},
+            )
 
 
 def _escaped(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
@@ -64,12 +78,22 @@ def _label_attributes(labels: list[str]) -> dict[str, Any]:
 
 
 def accounts_of(journal: Journal) -> dict[str, list[Account]]:
-    """What the statement changed, in journal order, after ids and types were brought into their one form; raises Refused."""
+    """What the statement changed, in journal order, after ids and types were brought into their one form;
+    raises Refused.
+    """
     _name_nodes(journal)
     _type_edges(journal)
     graph = journal.graph
-    nodes = [claim for id, before in journal.nodes.items() if (claim := _node_claim(id, before, graph._node.get(id)))]
-    edges = [claim for ends, before in journal.edges.items() if (claim := _edge_claim(*ends, before, _edge(graph, *ends)))]
+    nodes = [
+        claim
+        for id, before in journal.nodes.items()
+        if (claim := _node_claim(id, before, graph._node.get(id)))
+    ]
+    edges = [
+        claim
+        for ends, before in journal.edges.items()
+        if (claim := _edge_claim(*ends, before, _edge(graph, *ends)))
+    ]
     return {"nodes": nodes, "edges": edges}
 
 
@@ -85,7 +109,10 @@ def _name_nodes(journal: Journal) -> None:
         name = node_id(raw)
         graph.add_node(name)
         graph._node[name].update(graph._node[raw])
-        for source, target, key, attributes in [*graph.out_edges(raw, keys=True, data=True), *graph.in_edges(raw, keys=True, data=True)]:
+        for source, target, key, attributes in [
+            *graph.out_edges(raw, keys=True, data=True),
+            *graph.in_edges(raw, keys=True, data=True),
+        ]:
             ends = (name if source == raw else source, name if target == raw else target)
             new_key = graph.add_edge(*ends, key if isinstance(key, str) else None)
             graph._succ[ends[0]][ends[1]][new_key].update(attributes)
@@ -93,13 +120,17 @@ def _name_nodes(journal: Journal) -> None:
 
 
 def _type_edges(journal: Journal) -> None:
-    """Give every touched edge its type as key and as `relation`; an edge that becomes one already there is merged into it."""
+    """Give every touched edge its type as key and as `relation`; an edge that becomes one already there is
+    merged into it.
+    """
     graph = journal.graph
     for source, target, key in list(journal.edges):
         attributes = _edge(graph, source, target, key)
         if attributes is None:
             continue
-        type, own_key = _edge_type(key, attributes, journal.edges[source, target, key], f"{source} -> {target}")
+        type, own_key = _edge_type(
+            key, attributes, journal.edges[source, target, key], f"{source} -> {target}"
+        )
         wanted = edge_key(type, own_key)
         if wanted == key:
             if attributes.get("relation") != type:
@@ -112,7 +143,9 @@ def _type_edges(journal: Journal) -> None:
 
 
 def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: str) -> tuple[str, str]:
-    """An edge's type and own key; raises Refused. The attribute that named the type of a keyless edge is taken out of its properties."""
+    """An edge's type and own key; raises Refused. The attribute that named the type of a keyless edge is
+    taken out of its properties.
+    """
     relation = _relation(attributes.get("relation"), edge)
     if before is not None:
         type, own_key = _split(str(key), before)
@@ -130,13 +163,17 @@ def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: 
 
 
 def _relation(value: Any, edge: str) -> str:
-    """The attribute `relation`, which is kept for the type and would be lost as a property; "" where nothing was said."""
+    """The attribute `relation`, which is kept for the type and would be lost as a property; "" where nothing
+    was said.
+    """
     if getattr(value, "ndim", None) == 0:
         value = value.item()  # a NumPy scalar
     if value is None or isinstance(value, str):
         return value if value and value.strip() else ""
     if not isinstance(value, int | float):
-        raise RefusedValue(f"the relation of {edge} must be text, not {type(value).__name__} (a property needs another name)")
+        raise RefusedValue(
+            f"the relation of {edge} must be text, not {type(value).__name__} (a property needs another name)"
+        )
     return str(value)
 
 
@@ -145,7 +182,9 @@ def _split(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:
     before_key = edge_key(relation, "1")[:-1]
     if key == edge_key(relation, ""):
         return relation, ""
-    return (relation, key[len(before_key) :]) if key.startswith(before_key) and key != before_key else (key, "")
+    return (
+        (relation, key[len(before_key) :]) if key.startswith(before_key) and key != before_key else (key, "")
+    )
 
 
 def _node_claim(id: Hashable, before: Before, after: Any) -> Account | None:
@@ -158,7 +197,9 @@ def _node_claim(id: Hashable, before: Before, after: Any) -> Account | None:
 
 
 def _labels(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """A node's labels: `label` first, then `labels`; when only one of the two was changed, it wins over the stale other."""
+    """A node's labels: `label` first, then `labels`; when only one of the two was changed, it wins over the
+    stale other.
+    """
     first, several = _texts(after.get("label"), name), _texts(after.get("labels"), name)
     old_first, old_several = _texts(before.get("label"), name), _texts(before.get("labels"), name)
     if several and first == old_first and several != old_several:
@@ -178,7 +219,9 @@ def _texts(value: Any, name: str) -> list[str]:
     return sorted(texts) if isinstance(value, set | frozenset) else texts
 
 
-def _edge_claim(source: Hashable, target: Hashable, key: Hashable, before: Before, after: Before) -> Account | None:
+def _edge_claim(
+    source: Hashable, target: Hashable, key: Hashable, before: Before, after: Before
+) -> Account | None:
     if after is None:
         return [source, *_between(str(key), before, target)] if before is not None else None
     ends, what = [node_id(source), *_between(str(key), after, node_id(target))], f"of {source} -> {target}"

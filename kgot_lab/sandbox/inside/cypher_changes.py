@@ -1,8 +1,10 @@
-"""From the records that a statement touched to what it claims to have changed: nodes by their id, edges by their identity.
+"""From the records that a statement touched to what it claims to have changed: nodes by their id, edges by
+their identity.
 
-A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it makes there. A node that
-loses its id keeps it. Nothing depends on the order in which an engine lists what is new: a server's statement leads to the same graph.
-Runs inside the sandbox: imports the standard library and its sisters only.
+A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it
+makes there. A node that loses its id keeps it. Nothing depends on the order in which an engine lists what is
+new: a server's statement leads to the same graph. Runs inside the sandbox: imports the standard library and
+its sisters only.
 """
 
 from __future__ import annotations
@@ -12,7 +14,16 @@ from dataclasses import replace
 from typing import Any
 
 from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.inside.cypher_mapping import clash, edge_properties, free_id, free_key, labels_of, node_properties, own_id, own_key
+from kgot_lab.sandbox.inside.cypher_mapping import (
+    clash,
+    edge_properties,
+    free_id,
+    free_key,
+    labels_of,
+    node_properties,
+    own_id,
+    own_key,
+)
 from kgot_lab.sandbox.inside.cypher_putting import Between, Known
 from kgot_lab.sandbox.inside.cypher_statement import Touched
 from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, json_value
@@ -21,15 +32,23 @@ _Identity = tuple[str, str, str, str]
 
 
 class CypherChanges:
-    """The claims of one statement, found while its transaction lasts; raises Refused where no graph can be made of what it did."""
+    """The claims of one statement, found while its transaction lasts; raises Refused where no graph can be
+    made of what it did.
+    """
 
     def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
         self._database, self._known, self._touched, self._name = database, known, touched, name
-        self._ids: dict[str, str] = {}  # the ids that nodes have now, by record number, where they are not as before
+        self._ids: dict[
+            str, str
+        ] = {}  # the ids that nodes have now, by record number, where they are not as before
         self._made: dict[str, list[str]] = {}  # by id, the record numbers of nodes that were made under it
         self._said: dict[str, dict[str, Any]] = {}  # the properties that those were made with
-        self._again: set[str] = set()  # the record numbers of nodes that were made under an id that was there, or that others got as well
-        self._bases: dict[str, list[str]] = {}  # the labels that nodes had before new ones of their id added theirs
+        self._again: set[str] = (
+            set()
+        )  # the record numbers of nodes that were made under an id that was there, or that others got as well
+        self._bases: dict[
+            str, list[str]
+        ] = {}  # the labels that nodes had before new ones of their id added theirs
         self.nodes: dict[str, Account] = {}
         self.edges: dict[_Identity, Account] = {}
         renamed = self._find_nodes()
@@ -49,7 +68,11 @@ class CypherChanges:
         """Claim what became of nodes; returns the record numbers of those that have another id than before."""
         gone = [self._known.ids[rid] for rid in self._touched.gone_nodes if rid in self._known.ids]
         self.nodes.update({id: [id] for id in gone})
-        old = [node for node in self._touched.nodes if node.rid in self._known.ids and node.rid not in self._touched.new]
+        old = [
+            node
+            for node in self._touched.nodes
+            if node.rid in self._known.ids and node.rid not in self._touched.new
+        ]
         renamed = []
         for node in old:
             before = self._known.ids[node.rid]
@@ -65,7 +88,9 @@ class CypherChanges:
             if id := own_id(node.stored):
                 self._make(id, node)
         nameless = (node for node in new if not own_id(node.stored))
-        for node in sorted(nameless, key=lambda node: canonical([self._labels(node, ""), node_properties(node.stored)])):
+        for node in sorted(
+            nameless, key=lambda node: canonical([self._labels(node, ""), node_properties(node.stored)])
+        ):
             id = free_id(self._labels(node, ""), {**node.stored, "id": None}, _Taken(self._there))
             self._claim(id, node, id)
         return renamed
@@ -74,7 +99,9 @@ class CypherChanges:
         """Claim a new node under an id of its own."""
         said, own = self._said.setdefault(id, {}), node_properties(node.stored)
         if name := clash(said, own):
-            raise RefusedValue(f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once")
+            raise RefusedValue(
+                f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
+            )
         said.update(own)
         there, made = self._there(id), self._made.setdefault(id, [])
         made.append(node.rid)
@@ -109,11 +136,16 @@ class CypherChanges:
     # --- edges ---
 
     def _find_edges(self, moved: Iterable[EdgeRecord]) -> None:
-        """Claim what became of edges, those between the same two nodes together: they differ only by their keys."""
+        """Claim what became of edges, those between the same two nodes together: they differ only by their
+        keys.
+        """
         touched = {edge.rid: edge for edge in (*self._touched.edges, *moved)}
         old = [edge for edge in touched.values() if edge.rid not in self._touched.new]
         gone: dict[Between, list[EdgeRecord]] = {}
-        for edge in (*self._touched.gone_edges, *(edge for edge in old if self._between(edge, before=True) != self._between(edge))):
+        for edge in (
+            *self._touched.gone_edges,
+            *(edge for edge in old if self._between(edge, before=True) != self._between(edge)),
+        ):
             gone.setdefault(self._between(edge, before=True), []).append(edge)
         there: dict[Between, list[EdgeRecord]] = {}
         for edge in touched.values():
@@ -122,7 +154,10 @@ class CypherChanges:
             self._settle(between, gone.get(between, []), there.get(between, []))
 
     def _between(self, edge: EdgeRecord, *, before: bool = False) -> Between:
-        source, target = (self._known.ids[end] if before and end in self._known.ids else self.id(end) for end in (edge.source, edge.target))
+        source, target = (
+            self._known.ids[end] if before and end in self._known.ids else self.id(end)
+            for end in (edge.source, edge.target)
+        )
         return source, self._name(edge.type), target
 
     def _settle(self, between: Between, gone: list[EdgeRecord], there: list[EdgeRecord]) -> None:
@@ -132,11 +167,17 @@ class CypherChanges:
         old = [edge for edge in there if edge not in new]
         new.sort(key=lambda edge: canonical(edge_properties(edge.stored)))
         alone = before in ((), ("",))  # one edge without a key of its own, as nearly always
-        left = list(before[len(gone) :]) if alone else [key for key in before if key not in [own_key(edge.stored) for edge in gone]]
+        left = (
+            list(before[len(gone) :])
+            if alone
+            else [key for key in before if key not in [own_key(edge.stored) for edge in gone]]
+        )
         if alone and any(self._between(edge, before=True) == between for edge in old):
             left = []  # it is there, perhaps under another key
         given = {own_key(edge.stored): edge for edge in old if alone or "_key" in edge.stored}
-        if old and not alone:  # a statement may have changed keys, or replaced all properties, the key among them
+        if (
+            old and not alone
+        ):  # a statement may have changed keys, or replaced all properties, the key among them
             rids = {edge.rid for edge in there}
             found = self._database.edges_between(there[0].type, there[0].source, there[0].target)
             others = {own_key(edge.stored) for edge in found if edge.rid not in rids}
@@ -145,8 +186,16 @@ class CypherChanges:
             left = [key for key in left if key in others or key in given]
         for edge in new:
             key = own_key(edge.stored)
-            if key in {*left, *given} and not self._again.isdisjoint((edge.source, edge.target)):  # it could not see what it repeats
-                given[key] = replace(edge, stored={**(given.get(key) or self._edge_before(between, edge.type, key)).stored, **edge.stored})
+            if key in {*left, *given} and not self._again.isdisjoint(
+                (edge.source, edge.target)
+            ):  # it could not see what it repeats
+                given[key] = replace(
+                    edge,
+                    stored={
+                        **(given.get(key) or self._edge_before(between, edge.type, key)).stored,
+                        **edge.stored,
+                    },
+                )
             else:
                 given[free_key(key, {*left, *given})] = edge
         source, type, target = between

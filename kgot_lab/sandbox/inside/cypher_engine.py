@@ -53,7 +53,10 @@ class Database:
         self.java("java.util.logging.LogManager").getLogManager().reset()  # the engine is silent from here on
         self._schema = self.db.getSchema()
         self._array = jpype.JArray(jpype.JObject)
-        self._rid, self._json = self.java("com.arcadedb.database.RID"), self.java("com.arcadedb.serializer.json.JSONObject")
+        self._rid, self._json = (
+            self.java("com.arcadedb.database.RID"),
+            self.java("com.arcadedb.serializer.json.JSONObject"),
+        )
         self.vertex, self.link = self.java("com.arcadedb.graph.Vertex"), self.java("com.arcadedb.graph.Edge")
         self._out = self.java("com.arcadedb.graph.Vertex$DIRECTION").OUT
         self._labels = self.java("com.arcadedb.query.opencypher.Labels")
@@ -70,7 +73,11 @@ class Database:
         """Whether a type is one of "nodes" or of "edges"; "" where there is none."""
         if not self._schema.existsType(type):
             return ""
-        return "nodes" if isinstance(self._schema.getType(type), self.java("com.arcadedb.schema.VertexType")) else "edges"
+        return (
+            "nodes"
+            if isinstance(self._schema.getType(type), self.java("com.arcadedb.schema.VertexType"))
+            else "edges"
+        )
 
     def empty(self, type: str) -> bool:
         """Whether a type has no records, nor any of the types below it."""
@@ -89,7 +96,9 @@ class Database:
         return {str(type.getName()) for type in self._schema.getTypes()}
 
     def node_type(self, labels: Iterable[str], own_name: str = "") -> str:
-        """The type of nodes that have just these labels, made where it is missing; it may have a name of its own."""
+        """The type of nodes that have just these labels, made where it is missing; it may have a name of its
+        own.
+        """
         names = self.java("java.util.ArrayList")()
         for label in labels:
             names.add(label)
@@ -109,7 +118,9 @@ class Database:
         return name
 
     def index(self, type: str, longest: int) -> None:
-        """Let a type's nodes be found by id, from some number of nodes on, and unless the longest of their ids is too long for an index."""
+        """Let a type's nodes be found by id, from some number of nodes on, and unless the longest of their
+        ids is too long for an index.
+        """
         if type == _NO_LABEL:
             return
         shown = self._schema.getType(type)
@@ -125,7 +136,13 @@ class Database:
     @contextmanager
     def loading(self, edges: int) -> Iterator[Any]:
         """The engine's quickest way to add many new records, of which about so many are edges."""
-        batch = self.db.batch().withWAL(False).withParallelFlush(False).withExpectedEdgeCount(max(1, edges)).build()
+        batch = (
+            self.db.batch()
+            .withWAL(False)
+            .withParallelFlush(False)
+            .withExpectedEdgeCount(max(1, edges))
+            .build()
+        )
         try:
             yield batch
         finally:
@@ -167,7 +184,9 @@ class Database:
         return str(node.getIdentity())
 
     def change_node(self, rid: str, type: str, stored: StoredProperties) -> str:
-        """Give a node another type and other properties; its edges stay. Returns its record number, which may be another."""
+        """Give a node another type and other properties; its edges stay. Returns its record number, which may
+        be another.
+        """
         if str(self.record(rid).getTypeName()) != type:
             rid = str(self.record(rid).modify().moveToType(type))
         self.change(rid, stored)
@@ -175,7 +194,9 @@ class Database:
 
     def add_edge(self, type: str, source: str, target: str, stored: StoredProperties) -> None:
         """Add an edge between two nodes."""
-        pairs = [item for entry in self._map(stored).entrySet() for item in (entry.getKey(), entry.getValue())]
+        pairs = [
+            item for entry in self._map(stored).entrySet() for item in (entry.getKey(), entry.getValue())
+        ]
         self.record(source).newEdge(type, self._rid(target), self._array(pairs))
 
     def change(self, rid: str, stored: StoredProperties) -> None:
@@ -194,11 +215,17 @@ class Database:
         """The edges of one type from one node to another."""
         if self.kind(type) != "edges":
             return []
-        return [self.edge_of(edge) for edge in self.record(source).getEdges(self._out, type) if str(edge.getIn()) == target]
+        return [
+            self.edge_of(edge)
+            for edge in self.record(source).getEdges(self._out, type)
+            if str(edge.getIn()) == target
+        ]
 
     def edges_at(self, rid: str) -> list[EdgeRecord]:
         """All edges of a node, either way along, a loop once."""
-        return list({str(edge.getIdentity()): self.edge_of(edge) for edge in self.record(rid).getEdges()}.values())
+        return list(
+            {str(edge.getIdentity()): self.edge_of(edge) for edge in self.record(rid).getEdges()}.values()
+        )
 
     def record(self, rid: str) -> Any:
         """A record as Java holds it."""
@@ -218,19 +245,33 @@ class Database:
         type = str(record.getTypeName())
         if type not in self._labels_of:
             names = map(str, self._labels.getLabels(record))
-            self._labels_of[type] = tuple(name for name in names if not (name.startswith(OWN) and name[1:].isdigit()))
-        return NodeRecord(str(record.getIdentity()), type, self._labels_of[type], _inside(self.value(record.propertiesAsMap())))
+            self._labels_of[type] = tuple(
+                name for name in names if not (name.startswith(OWN) and name[1:].isdigit())
+            )
+        return NodeRecord(
+            str(record.getIdentity()),
+            type,
+            self._labels_of[type],
+            _inside(self.value(record.propertiesAsMap())),
+        )
 
     def edge_of(self, record: Any, only: str = "") -> EdgeRecord:
         """An edge that Java holds, perhaps with one of its properties only."""
-        if only:
-            stored = {only: self.value(record.get(only))} if record.has(only) else {}
-        else:
-            stored = _inside(self.value(record.propertiesAsMap()))
-        return EdgeRecord(str(record.getIdentity()), str(record.getTypeName()), str(record.getOut()), str(record.getIn()), stored)
+        stored = {} if only else _inside(self.value(record.propertiesAsMap()))
+        if only and record.has(only):
+            stored = {only: self.value(record.get(only))}
+        return EdgeRecord(
+            str(record.getIdentity()),
+            str(record.getTypeName()),
+            str(record.getOut()),
+            str(record.getIn()),
+            stored,
+        )
 
     def value(self, item: Any) -> Any:
-        """A value of Java's as plain Python; nodes and edges as records, a path as the list of both, dates and the like as text."""
+        """A value of Java's as plain Python; nodes and edges as records, a path as the list of both, dates
+        and the like as text.
+        """
         if item is None:
             return None
         kind = type(item)
@@ -248,9 +289,15 @@ class Database:
             ("java.lang.Number", lambda number: int(str(number))),
             ("com.arcadedb.graph.Vertex", self.node_of),
             ("com.arcadedb.graph.Edge", self.edge_of),
-            ("com.arcadedb.query.opencypher.traversal.TraversalPath", lambda path: list(map(self.value, path.toAlternatingList()))),
+            (
+                "com.arcadedb.query.opencypher.traversal.TraversalPath",
+                lambda path: list(map(self.value, path.toAlternatingList())),
+            ),
             ("com.arcadedb.query.sql.executor.Result", lambda result: self.value(result.toMap())),
-            ("java.util.Map", lambda map: {str(entry.getKey()): self.value(entry.getValue()) for entry in map.entrySet()}),
+            (
+                "java.util.Map",
+                lambda map: {str(entry.getKey()): self.value(entry.getValue()) for entry in map.entrySet()},
+            ),
             ("java.util.Collection", lambda items: list(map(self.value, items))),
         )
         return next((way for name, way in ways if isinstance(item, self.java(name))), str)

@@ -9,8 +9,8 @@ import importlib.util
 import os
 from pathlib import Path
 
-# a quick start and little memory besides the heap; no file is written but the database, nor the log that the engine would keep
-# in whatever folder it was started from
+# a quick start and little memory besides the heap; no file is written but the database, nor the log that the
+# engine would keep in whatever folder it was started from
 _OPTIONS = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto", "-Xrs", "-XX:ErrorFile=/dev/null",
     "-XX:-CreateCoredumpOnCrash", "-XX:+DisplayVMOutputToStderr", "-Djava.awt.headless=true", "-Dfile.encoding=UTF8",
@@ -18,7 +18,8 @@ _OPTIONS = (
     "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED", "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )  # fmt: skip
-# small pages without a search for gaps load fast, and nothing outlives the worker; no statement reads a file or an address
+# small pages without a search for gaps load fast, and nothing outlives the worker; no statement reads a file
+# or an address
 _SETTINGS = {
     "txWAL": "false", "bucketReuseSpaceMode": "low", "bucketDefaultPageSize": "16384",
     "opencypher.loadCsv.allowFileUrls": "false", "opencypher.loadCsv.allowRemoteUrls": "false",

@@ -1,10 +1,12 @@
-"""How a property graph lies in a Cypher database, whose nodes have no text ids and whose values are not all of JSON.
+"""How a property graph lies in a Cypher database, whose nodes have no text ids and whose values are not all
+of JSON.
 
-A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in alphabetical order are noted in
-`_labels`. A value that Cypher cannot store (a map, a mixed or nested list, null, a large integer) is the text `json:` and its JSON, as is
-a text that begins so. On a server, `_run` says which namespace it all belongs to, and `_kept` that a node is known to the store. A property
-that has one of these names, or none at all, which servers refuse, gets an underscore at its end.
-Runs inside the sandbox too: imports the standard library and its sisters only.
+A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in
+alphabetical order are noted in `_labels`. A value that Cypher cannot store (a map, a mixed or nested list,
+null, a large integer) is the text `json:` and its JSON, as is a text that begins so. On a server, `_run` says
+which namespace it all belongs to, and `_kept` that a node is known to the store. A property that has one of
+these names, or none at all, which servers refuse, gets an underscore at its end. Runs inside the sandbox too:
+imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ from kgot_lab.sandbox.inside.values import RefusedValue, canonical
 
 _NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
 _EDGE_NAMES = ("", "_key", "_run", "_kept")
-NAMED_BY = ("id", "name", "title", "label")  # the properties that may name a node which a statement gave no id, in order of trust
+NAMED_BY = (
+    "id",
+    "name",
+    "title",
+    "label",
+)  # the properties that may name a node which a statement gave no id, in order of trust
 ENCODED = "json:"
 
 
@@ -75,11 +82,20 @@ def free_key(wanted: str, taken: Container[str]) -> str:
 
 def clash(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """The name of a property that two sets of them have with different values; "" for none."""
-    return next((name for name in sorted(one.keys() & other.keys()) if canonical(one[name]) != canonical(other[name])), "")
+    return next(
+        (
+            name
+            for name in sorted(one.keys() & other.keys())
+            if canonical(one[name]) != canonical(other[name])
+        ),
+        "",
+    )
 
 
 def plain_value(value: Any) -> Any:
-    """A value that the engine returned as JSON: what was encoded is decoded, and dates and the like are ISO text."""
+    """A value that the engine returned as JSON: what was encoded is decoded, and dates and the like are ISO
+    text.
+    """
     if isinstance(value, str):
         return _decoded(value)
     if isinstance(value, Mapping):
@@ -94,9 +110,13 @@ def plain_value(value: Any) -> Any:
 
 
 def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
-    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where that is taken."""
+    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where
+    that is taken.
+    """
     given = (stored.get(name) for name in NAMED_BY)
-    texts = [str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)]
+    texts = [
+        str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)
+    ]
     name = next((text for text in texts if text.strip()), "")
     kind = labels[0] if labels else "node"
     wanted = [name, f"{name} ({kind})"] if name else []
@@ -117,7 +137,10 @@ def backticked(name: str) -> str:
 
 
 def _stored(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
-    return {f"{name}_" if name.rstrip("_") in taken else name: _encoded(value) for name, value in properties.items()}
+    return {
+        f"{name}_" if name.rstrip("_") in taken else name: _encoded(value)
+        for name, value in properties.items()
+    }
 
 
 def _properties(stored: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:

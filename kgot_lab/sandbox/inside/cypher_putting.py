@@ -1,4 +1,5 @@
-"""Puts into ArcadeDB what the parent says of the graph: a few elements one by one in a transaction, many by the engine's bulk loader.
+"""Puts into ArcadeDB what the parent says of the graph: a few elements one by one in a transaction, many by
+the engine's bulk loader.
 
 Runs inside the sandbox: imports the standard library and its sisters only.
 """
@@ -21,11 +22,15 @@ _ENDS = frozenset(("_src", "_dst"))  # what the bulk loader calls an edge's ends
 
 @dataclass
 class Known:
-    """What is in the database between statements: nodes by id with their record numbers, and the keys of the edges between two nodes."""
+    """What is in the database between statements: nodes by id with their record numbers, and the keys of the
+    edges between two nodes.
+    """
 
     rids: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, list[str]] = field(default_factory=dict)  # of nodes whose labels are not in alphabetical order
+    labels: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # of nodes whose labels are not in alphabetical order
     keys: dict[Between, tuple[str, ...]] = field(default_factory=dict)
     longest: int = 0  # characters of an id
 
@@ -63,14 +68,18 @@ class Known:
             del self.keys[between]
 
 
-def put(database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]) -> None:
+def put(
+    database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
+) -> None:
     """Make the database agree with some claims, each of another element."""
     if nodes or edges:
         _Put(database, names, known, nodes, edges).run()
 
 
 class _Put:
-    def __init__(self, database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]):
+    def __init__(
+        self, database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
+    ):
         self._database, self._known = database, known
         self._nodes, self._edges = nodes, edges
         labels = {label for claim in nodes if len(claim) == 3 for label in claim[1]}
@@ -78,13 +87,19 @@ class _Put:
         sets = {tuple(claim[1]) for claim in nodes if len(claim) == 3}
         self._label_types = {label: names.label_type(label, both=label in relations) for label in labels}
         self._node_types = {each: names.node_type(each) for each in sets}
-        self._edge_types = {relation: names.edge_type(relation, both=relation in labels) for relation in relations}
+        self._edge_types = {
+            relation: names.edge_type(relation, both=relation in labels) for relation in relations
+        }
         self._known_type = names.known_edge_type
 
     def run(self) -> None:
         """Removals and changes first, then what is new; edges go before their nodes, and come after them."""
         new_nodes = [claim for claim in self._nodes if len(claim) == 3 and claim[0] not in self._known.rids]
-        new_edges = [claim for claim in self._edges if len(claim) == 5 and not self._known.has_edge(_between(claim), claim[3])]
+        new_edges = [
+            claim
+            for claim in self._edges
+            if len(claim) == 5 and not self._known.has_edge(_between(claim), claim[3])
+        ]
         many = len(new_nodes) + len(new_edges) > _FEW
         if not many or len(new_nodes) + len(new_edges) < len(self._nodes) + len(self._edges):
             with self._database.transaction():
@@ -100,7 +115,9 @@ class _Put:
 
     def _remove(self) -> None:
         for claim in self._edges:
-            if len(claim) == 4 and self._known.has_edge(_between(claim), claim[3]):  # else it came and went since the last statement
+            if len(claim) == 4 and self._known.has_edge(
+                _between(claim), claim[3]
+            ):  # else it came and went since the last statement
                 self._database.remove(self._rid_of(claim))
                 self._known.remove_edge(_between(claim), claim[3])
         for claim in self._nodes:
@@ -113,7 +130,9 @@ class _Put:
             if len(claim) == 3 and claim[0] not in fresh:
                 id, labels, properties = claim
                 stored = stored_node(id, labels, properties)
-                rid = self._database.change_node(self._known.rids[id], self._node_types[tuple(labels)], stored)
+                rid = self._database.change_node(
+                    self._known.rids[id], self._node_types[tuple(labels)], stored
+                )
                 self._known.add_node(id, labels, rid)
         for claim in self._edges:
             if len(claim) == 5 and self._known.has_edge(_between(claim), claim[3]):
@@ -128,7 +147,9 @@ class _Put:
 
     def _add_nodes(self, claims: Iterable[Account]) -> None:
         for id, labels, properties in claims:
-            rid = self._database.add_node(self._node_types[tuple(labels)], stored_node(id, labels, properties))
+            rid = self._database.add_node(
+                self._node_types[tuple(labels)], stored_node(id, labels, properties)
+            )
             self._known.add_node(id, labels, rid)
 
     def _add_edges(self, claims: Iterable[Account]) -> None:
@@ -145,12 +166,18 @@ class _Put:
                 by_labels.setdefault(tuple(claim[1]), []).append(claim)
             for labels, claims in by_labels.items():
                 rows = [stored_node(*claim) for claim in claims]
-                for claim, rid in zip(claims, self._database.load_nodes(batch, self._node_types[labels], rows), strict=True):
+                for claim, rid in zip(
+                    claims, self._database.load_nodes(batch, self._node_types[labels], rows), strict=True
+                ):
                     self._known.add_node(claim[0], claim[1], rid)
             rids, by_relation = self._known.rids, dict[str, list[StoredProperties]]()
-            for source, relation, target, key, properties in (claim for claim in edges if _ENDS.isdisjoint(claim[4])):
+            for source, relation, target, key, properties in (
+                claim for claim in edges if _ENDS.isdisjoint(claim[4])
+            ):
                 row = {"_src": rids[source], "_dst": rids[target]}
-                by_relation.setdefault(relation, []).append({**row, **stored_edge(key, properties)} if key or properties else row)
+                by_relation.setdefault(relation, []).append(
+                    {**row, **stored_edge(key, properties)} if key or properties else row
+                )
                 self._known.add_edge((source, relation, target), key)
             for relation, rows in by_relation.items():
                 self._database.load_edges(batch, self._edge_types[relation], rows)

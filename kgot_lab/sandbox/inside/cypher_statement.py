@@ -1,8 +1,8 @@
 """One statement in ArcadeDB: a transaction that leaves nothing behind, its rows, and what it touched.
 
-The engine's own record events say what a statement touched, so what that costs follows the statement and not the graph. Java alone keeps
-them: a listener written in Python would be called for every record.
-Runs inside the sandbox: imports the standard library and its sisters only.
+The engine's own record events say what a statement touched, so what that costs follows the statement and not
+the graph. Java alone keeps them: a listener written in Python would be called for every record. Runs inside
+the sandbox: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -29,12 +29,16 @@ class Spent(Exception):
 
 
 class WrongKind(RefusedValue):
-    """A statement names a type as the engine cannot hold it: a relation where a label has the name, or letters it does not take."""
+    """A statement names a type as the engine cannot hold it: a relation where a label has the name, or
+    letters it does not take.
+    """
 
 
 @dataclass(frozen=True)
 class Touched:
-    """What a statement did: the records that are there now, those that are not any more, and which of the first are new."""
+    """What a statement did: the records that are there now, those that are not any more, and which of the
+    first are new.
+    """
 
     nodes: list[NodeRecord]
     edges: list[EdgeRecord]
@@ -57,10 +61,13 @@ class CypherStatements:
     def undone(self, seconds: float) -> Iterator[None]:
         """A transaction for one statement, which may take some seconds and leaves nothing behind.
 
-        Raises Refused with the engine's message, WrongKind, TimedOut, or Spent, after which the process must end.
+        Raises Refused with the engine's message, WrongKind, TimedOut, or Spent, after which the process must
+        end.
         """
         events, self._deadline = self._db.getEvents(), time.monotonic() + seconds
-        self._db.getConfiguration().setValue(self._timeout, self._database.java("java.lang.Long")(max(1, int(seconds * 1000))))
+        self._db.getConfiguration().setValue(
+            self._timeout, self._database.java("java.lang.Long")(max(1, int(seconds * 1000)))
+        )
         for listener in self._listeners:
             events.registerListener(listener)
         self._db.begin()
@@ -97,7 +104,9 @@ class CypherStatements:
             if time.monotonic() > self._deadline:
                 raise TimedOut
             there = rid not in ended or self._database.exists(rid)
-            if ended[rid] + there > made[rid] and rid in ended:  # it was there before; the engine gives a number out again
+            if (
+                ended[rid] + there > made[rid] and rid in ended
+            ):  # it was there before; the engine gives a number out again
                 if isinstance(first[rid], self._database.vertex):
                     done.gone_nodes.append(rid)
                 else:
@@ -111,19 +120,28 @@ class CypherStatements:
         return done
 
     def _elements(self, kind: str) -> list[tuple[str, Any]]:
-        """Nodes and edges among the records of one kind of event; the engine's other records are its own affair."""
+        """Nodes and edges among the records of one kind of event; the engine's other records are its own
+        affair.
+        """
         kinds = (self._database.vertex, self._database.link)
-        return [(str(record.getIdentity()), record) for record in self._events[kind] if isinstance(record, kinds)]
+        return [
+            (str(record.getIdentity()), record) for record in self._events[kind] if isinstance(record, kinds)
+        ]
 
     def _listener(self, kind: str) -> Any:
         """A listener that appends records to a list of Java's."""
         java = self._database.java
         lists, types = java("java.util.ArrayList"), java("java.lang.invoke.MethodType")
-        listener, record = java(f"com.arcadedb.event.AfterRecord{kind}Listener"), java("com.arcadedb.database.Record")
+        listener, record = (
+            java(f"com.arcadedb.event.AfterRecord{kind}Listener"),
+            java("com.arcadedb.database.Record"),
+        )
         self._events[kind] = lists()
         appends = types.methodType(java("java.lang.Boolean").TYPE, java("java.lang.Object").class_)
         add = java("java.lang.invoke.MethodHandles").publicLookup().findVirtual(lists.class_, "add", appends)
-        handle = add.bindTo(self._events[kind]).asType(types.methodType(java("java.lang.Void").TYPE, record.class_))
+        handle = add.bindTo(self._events[kind]).asType(
+            types.methodType(java("java.lang.Void").TYPE, record.class_)
+        )
         return java("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(listener.class_, handle)
 
 

@@ -1,8 +1,9 @@
-"""The program inside the sandbox for Cypher: one process, because a Java engine cannot be forked, that holds a copy of the graph.
+"""The program inside the sandbox for Cypher: one process, because a Java engine cannot be forked, that holds
+a copy of the graph.
 
-A statement runs in a transaction that is always undone; what it changed goes to the parent, and comes back as nodes and edges with a later
-request if it is kept. Requests and replies are those of `worker`.
-Runs inside the sandbox: imports the standard library and its sisters only.
+A statement runs in a transaction that is always undone; what it changed goes to the parent, and comes back as
+nodes and edges with a later request if it is kept. Requests and replies are those of `worker`. Runs inside
+the sandbox: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -127,7 +128,9 @@ class CypherGraph:
         with self._statements.undone(seconds):
             for _ in self._statements.run(statement, writing=True):
                 pass
-            return CypherChanges(self._database, self._known, self._statements.touched(), self._names.name).claims()
+            return CypherChanges(
+                self._database, self._known, self._statements.touched(), self._names.name
+            ).claims()
 
     def _read(self, text: str, seconds: float, most: int) -> dict[str, Any]:
         statement, rewritten = self._names.translated(text)
@@ -142,9 +145,14 @@ class CypherGraph:
         return {"rows": rows}
 
     def _shown(self, value: Any) -> Any:
-        """A value as a reader of the graph knows it; what a node or an edge is goes before a property of that name."""
+        """A value as a reader of the graph knows it; what a node or an edge is goes before a property of that
+        name.
+        """
         if isinstance(value, NodeRecord):
-            node = {"id": self._known.ids[value.rid], "labels": [self._names.name(label) for label in value.labels]}
+            node = {
+                "id": self._known.ids[value.rid],
+                "labels": [self._names.name(label) for label in value.labels],
+            }
             return node | node_properties(value.stored) | node
         if isinstance(value, EdgeRecord):
             source, target = self._known.ids[value.source], self._known.ids[value.target]
@@ -158,7 +166,9 @@ class CypherGraph:
 
 
 def _folder() -> Path:
-    """A new folder for databases; those of workers that were killed are removed, where they did not vanish with their sandbox."""
+    """A new folder for databases; those of workers that were killed are removed, where they did not vanish
+    with their sandbox.
+    """
     for folder in Path(tempfile.gettempdir()).glob("kgot_lab-cypher-*"):
         if sys.platform == "linux" and not Path(f"/proc/{folder.name.split('-')[2]}").exists():
             shutil.rmtree(folder, ignore_errors=True)

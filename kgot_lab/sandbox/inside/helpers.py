@@ -1,8 +1,9 @@
-"""The plain words a statement may use instead of NetworkX: add and node to write, facts, names and paths to read.
+"""The plain words a statement may use instead of NetworkX: add and node to write, facts, names and paths to
+read.
 
-A path goes over sentences: a name says a sentence, and a sentence mentions names; each of these edges has the properties `source` and
-`sentence`. Any other edge between two names is a fact. The words for that are those of the other languages, too.
-Runs inside the sandbox too: imports the standard library and its sisters only.
+A path goes over sentences: a name says a sentence, and a sentence mentions names; each of these edges has the
+properties `source` and `sentence`. Any other edge between two names is a fact. The words for that are those
+of the other languages, too. Runs inside the sandbox too: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def rows_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any
         following: dict[Any, None] = {}
         for id in frontier:
             reached.add(id)
-            for source, target, key, attributes in [*graph.out_edges(id, keys=True, data=True), *graph.in_edges(id, keys=True, data=True)]:
+            for source, target, key, attributes in [
+                *graph.out_edges(id, keys=True, data=True),
+                *graph.in_edges(id, keys=True, data=True),
+            ]:
                 if (source, target, key) not in seen:
                     seen.add((source, target, key))
                     yield source, target, attributes
@@ -67,18 +71,32 @@ def rows_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any
         frontier = [id for id in following if id not in reached]
 
 
-def paths_found(graph: TrackedGraph, names: Collection[str], worth: Mapping[str, float], most: int) -> list[_Row]:
-    """The paths from some names by sentences that are worth something: the best, ties by their texts; "" stands for what a path lacks."""
+def paths_found(
+    graph: TrackedGraph, names: Collection[str], worth: Mapping[str, float], most: int
+) -> list[_Row]:
+    """The paths from some names by sentences that are worth something: the best, ties by their texts; ""
+    stands for what a path lacks.
+    """
     told = [row for place in worth for row in _told(graph, place, worth[place])]
-    found = {tuple(row[column] for column in PATH_COLUMNS): row for row in _all_paths(graph, set(names), told)}
-    return sorted(found.values(), key=lambda row: (-row["worth"], *(row[column] for column in PATH_ORDER)))[:most]
+    found = {
+        tuple(row[column] for column in PATH_COLUMNS): row for row in _all_paths(graph, set(names), told)
+    }
+    return sorted(found.values(), key=lambda row: (-row["worth"], *(row[column] for column in PATH_ORDER)))[
+        :most
+    ]
 
 
 def _told(graph: TrackedGraph, place: str, worth: float) -> Iterator[_Row]:
     """A sentence as the last of a path, for each name that says it."""
     for title, _, data in graph.in_edges(place, data=True) if place in graph else ():
         if data.get("relation") == SAYS_SENTENCE:
-            yield _row(end=title, place_2=place, sentence_2=_text(data, "sentence"), source_2=_text(data, "source"), worth=worth)
+            yield _row(
+                end=title,
+                place_2=place,
+                sentence_2=_text(data, "sentence"),
+                source_2=_text(data, "source"),
+                worth=worth,
+            )
 
 
 def _all_paths(graph: TrackedGraph, names: Collection[str], told: list[_Row]) -> Iterator[_Row]:
@@ -87,12 +105,22 @@ def _all_paths(graph: TrackedGraph, names: Collection[str], told: list[_Row]) ->
         yield from _after_a_fact(graph, names, last)
     for said in told:
         if said["end"] in names:
-            first = {"start": said["end"], "place_1": said["place_2"], "sentence_1": said["sentence_2"], "source_1": said["source_2"]}
+            first = {
+                "start": said["end"],
+                "place_1": said["place_2"],
+                "sentence_1": said["sentence_2"],
+                "source_1": said["source_2"],
+            }
             yield _row(**first, worth=said["worth"])
             for last in told:
-                joints = {last["end"], *mentioned[last["place_2"]]} & mentioned[said["place_2"]] - {said["end"]}
+                joints = {last["end"], *mentioned[last["place_2"]]} & mentioned[said["place_2"]] - {
+                    said["end"]
+                }
                 if last["end"] != said["end"] and last["place_2"] != said["place_2"]:
-                    yield from (last | first | {"name": joint, "worth": said["worth"] + last["worth"]} for joint in joints)
+                    yield from (
+                        last | first | {"name": joint, "worth": said["worth"] + last["worth"]}
+                        for joint in joints
+                    )
 
 
 def _after_a_fact(graph: TrackedGraph, names: Collection[str], last: _Row) -> Iterator[_Row]:
@@ -107,7 +135,9 @@ def _after_a_fact(graph: TrackedGraph, names: Collection[str], last: _Row) -> It
 
 
 def _mentioned(graph: TrackedGraph, place: str) -> set[str]:
-    return {name for _, name, data in graph.out_edges(place, data=True) if data.get("relation") == MENTIONS_NAME}
+    return {
+        name for _, name, data in graph.out_edges(place, data=True) if data.get("relation") == MENTIONS_NAME
+    }
 
 
 def _row(*, worth: float, **texts: str) -> _Row:
@@ -129,7 +159,12 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         graph._node[name].update({**({"label": label} if label else {}), **properties})
 
     def add(
-        subject: Any, relation: str, object: Any, subject_label: str | None = None, object_label: str | None = None, **properties: Any
+        subject: Any,
+        relation: str,
+        object: Any,
+        subject_label: str | None = None,
+        object_label: str | None = None,
+        **properties: Any,
     ) -> None:
         """Add a fact, and its two nodes where they are missing."""
         node(subject, subject_label)

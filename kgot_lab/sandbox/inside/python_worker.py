@@ -1,4 +1,5 @@
-"""Runs one statement in Python and says in JSON what came of it; this is the code that shares a process with the model's.
+"""Runs one statement in Python and says in JSON what came of it; this is the code that shares a process with
+the model's.
 
 Nothing here is trusted by the parent: a statement may have changed any of it.
 Runs inside the sandbox: imports the standard library, NetworkX and its sisters only.
@@ -122,12 +123,16 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
     journal.on = True
     exec(code, scope)
     if writing and (scope.get("G") is not graph or getattr(scope.get("self"), "G", graph) is not graph):
-        raise RefusedValue("G was bound to another graph, which is not kept; change G in place, for example with G.add_edge or copy=False")
+        raise RefusedValue(
+            "G was bound to another graph, which is not kept; change G in place, for example with G.add_edge or copy=False"
+        )
     return scope
 
 
 def _rows(result: Any) -> list[Any]:
-    """One row per item of a collection; a dictionary is one row, or pairs if its keys are not text; a single value is one row."""
+    """One row per item of a collection; a dictionary is one row, or pairs if its keys are not text; a single
+    value is one row.
+    """
     if result is None:
         raise RefusedValue("result is None; the statement must put what it found into result")
     if isinstance(result, nx.Graph):
@@ -135,7 +140,11 @@ def _rows(result: Any) -> list[Any]:
     if isinstance(result, Mapping) and not isinstance(result, Set):  # the views of nodes and edges are both
         simple = all(key is None or isinstance(key, str | int | float) for key in result)
         result = [dict(result)] if simple else [[key, value] for key, value in result.items()]
-    elif isinstance(result, str | bytes) or not isinstance(result, Iterable) or getattr(result, "shape", None) == ():
+    elif (
+        isinstance(result, str | bytes)
+        or not isinstance(result, Iterable)
+        or getattr(result, "shape", None) == ()
+    ):
         result = [result.item() if getattr(result, "shape", None) == () else result]
     elif isinstance(result, set | frozenset):
         return list(json_value(result, "result", reading=True))
@@ -149,7 +158,11 @@ def _explain(error: BaseException, text: str) -> str:
         line = error.lineno if isinstance(error, SyntaxError) else _line(error.__traceback__)
         said = f"{type(error).__name__}: {message[:_MAX_MESSAGE]}" if message else type(error).__name__
         lines = text.splitlines()
-        return f"{said} (line {line}: {lines[line - 1].strip()[:200]})" if line and 0 < line <= len(lines) else said
+        return (
+            f"{said} (line {line}: {lines[line - 1].strip()[:200]})"
+            if line and 0 < line <= len(lines)
+            else said
+        )
     except BaseException:
         return "the statement failed with an error that cannot be shown"
 

@@ -1,16 +1,18 @@
 """The one mapping between property graphs and RDF: both ways, without loss, and in plain RDF 1.1.
 
-Names. A node's id, a label, an edge's type and a property's name are IRIs of one namespace, `PREFIX : <urn:kgot:>`. In them a space is
-_, and any sign but letters, digits, - and . is percent-encoded: "Marie Curie" is :Marie_Curie, "O'Hara" :O%27Hara, "born_in"
-:born%5Fin. A name that is an absolute IRI stands for itself, unless this mapping uses that IRI.
+Names. A node's id, a label, an edge's type and a property's name are IRIs of one namespace, `PREFIX :
+<urn:kgot:>`. In them a space is _, and any sign but letters, digits, - and . is percent-encoded: "Marie
+Curie" is :Marie_Curie, "O'Hara" :O%27Hara, "born_in" :born%5Fin. A name that is an absolute IRI stands for
+itself, unless this mapping uses that IRI.
 
-Nodes. A label is an rdf:type; a node without labels is an rdfs:Resource. A property is a literal: text, xsd:integer, xsd:double,
-xsd:boolean, and for anything else rdf:JSON. A list of different texts, or a sorted list of different scalars, is several literals.
-A node is there as long as a triple names it.
+Nodes. A label is an rdf:type; a node without labels is an rdfs:Resource. A property is a literal: text,
+xsd:integer, xsd:double, xsd:boolean, and for anything else rdf:JSON. A list of different texts, or a sorted
+list of different scalars, is several literals. A node is there as long as a triple names it.
 
-Edges. An edge is the plain triple. If it has properties or a key or a parallel of its type, it is also described in the words of
-rdf:Statement (rdf:subject, rdf:predicate, rdf:object) by a resource that carries its properties; the resource's IRI is made of the
-edge's identity, and its key is <urn:kgot-meta:key>. Where RDF loses an order, it is noted: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
+Edges. An edge is the plain triple. If it has properties or a key or a parallel of its type, it is also
+described in the words of rdf:Statement (rdf:subject, rdf:predicate, rdf:object) by a resource that carries
+its properties; the resource's IRI is made of the edge's identity, and its key is <urn:kgot-meta:key>. Where
+RDF loses an order, it is noted: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
 
 What is not spelled so can be read, too: see `rdf_reading`.
 Runs inside the sandbox too: imports the standard library and its sisters only.
@@ -33,13 +35,26 @@ RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/20
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NAMESPACE, META = "urn:kgot:", "urn:kgot-meta:"
 EDGE_IRI = f"{META}edge:"
-PREFIXES = {"": NAMESPACE, "edge": EDGE_IRI, "rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#"}
+PREFIXES = {
+    "": NAMESPACE,
+    "edge": EDGE_IRI,
+    "rdf": RDF,
+    "rdfs": RDFS,
+    "xsd": XSD,
+    "owl": "http://www.w3.org/2002/07/owl#",
+}
 
 TYPE, RDFS_LABEL, RESOURCE, STATEMENT = f"{RDF}type", f"{RDFS}label", f"{RDFS}Resource", f"{RDF}Statement"
 SUBJECT, PREDICATE, OBJECT = f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"
 DESCRIBING = (SUBJECT, PREDICATE, OBJECT)
 KEY, LABELS, ORDER = f"{META}key", f"{META}labels", f"{META}order"
-STRING, INTEGER, DOUBLE, BOOLEAN, JSON = f"{XSD}string", f"{XSD}integer", f"{XSD}double", f"{XSD}boolean", f"{RDF}JSON"
+STRING, INTEGER, DOUBLE, BOOLEAN, JSON = (
+    f"{XSD}string",
+    f"{XSD}integer",
+    f"{XSD}double",
+    f"{XSD}boolean",
+    f"{RDF}JSON",
+)
 _OURS = {TYPE, RDFS_LABEL, RESOURCE, STATEMENT, *DESCRIBING}
 
 _LETTERS = "A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u2c00-\u2fef\u3001-\ud7ff"  # of SPARQL's names
@@ -77,7 +92,8 @@ Values = Mapping[str, Any]
 EdgeIdentity = tuple[str, str, str, str]
 
 
-# --- names ------------------------------------------------------------------------------------------------------------
+# --- names
+# ------------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(_KEPT)
@@ -114,7 +130,8 @@ def _escape(match: re.Match[str]) -> str:
     return "_" if match[0] == " " else "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
+# --- values
+# -----------------------------------------------------------------------------------------------------------
 
 
 def literal_of(value: Any) -> Literal:
@@ -140,7 +157,11 @@ def value_of(literal: Literal) -> Any:
         return text
     if datatype in _INTEGERS and _WHOLE.fullmatch(text):
         return int(text)
-    if datatype in (DOUBLE, f"{XSD}float", f"{XSD}decimal") and _NUMBER.fullmatch(text) and math.isfinite(number := float(text)):
+    if (
+        datatype in (DOUBLE, f"{XSD}float", f"{XSD}decimal")
+        and _NUMBER.fullmatch(text)
+        and math.isfinite(number := float(text))
+    ):
         return int(number) if datatype.endswith("decimal") and number == int(number) else number
     if datatype == BOOLEAN and text in ("true", "false", "1", "0"):
         return text in ("true", "1")
@@ -162,7 +183,11 @@ def _no_number(constant: str) -> NoReturn:
 
 
 def _literals(value: Any) -> list[Literal]:
-    if isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(item, str | int | float) for item in value):
+    if (
+        isinstance(value, list | tuple)
+        and len(value) > 1
+        and all(isinstance(item, str | int | float) for item in value)
+    ):
         different = len({sorted_json(item) for item in value}) == len(value)
         if different and (all(isinstance(item, str) for item in value) or ordered_values(value)):
             return [literal_of(item) for item in value]
@@ -181,13 +206,16 @@ def sort_place(value: Any) -> tuple[int, Any, str]:
     return rank, value if rank < len(kinds) else 0, sorted_json(value)
 
 
-# --- from nodes and edges to triples ----------------------------------------------------------------------------------
+# --- from nodes and edges to triples
+# ----------------------------------------------------------------------------------
 
 
 def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[RdfTriple]:
     """The triples of a node without its edges; raises Refused for a value that is not JSON."""
     subject = iri_of(id)
-    triples: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [(subject, TYPE, RESOURCE)]
+    triples: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [
+        (subject, TYPE, RESOURCE)
+    ]
     if list(labels) != sorted(set(labels)):
         triples.append((subject, LABELS, literal_of(list(labels))))
     return [*triples, *_property_triples(subject, properties)]

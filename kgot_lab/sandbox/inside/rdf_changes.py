@@ -1,7 +1,7 @@
 """From triples that came and went to the nodes and edges that a statement changed.
 
-Only what the triples touch is looked at: the touched nodes, and the touched groups of edges, those of one type from one node to another.
-Runs inside the sandbox too: imports the standard library and its sisters only.
+Only what the triples touch is looked at: the touched nodes, and the touched groups of edges, those of one
+type from one node to another. Runs inside the sandbox too: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def of_node(triple: RdfTriple) -> bool:
 
 def group_triples(triples: Triples, group: Group) -> list[RdfTriple]:
     """The triples of all edges of one type from one node to another."""
-    return [*filter(triples.has, [_plain(group)]), *chain.from_iterable(map(triples.about, _descriptions(triples, group)))]
+    return [
+        *filter(triples.has, [_plain(group)]),
+        *chain.from_iterable(map(triples.about, _descriptions(triples, group))),
+    ]
 
 
 def _plain(group: Group) -> RdfTriple:
@@ -53,7 +56,9 @@ def _plain(group: Group) -> RdfTriple:
 
 
 def _descriptions(triples: Triples, group: Group) -> list[str]:
-    """The resources that describe edges; both ends are asked in turns, so that a hub at one of them does not matter."""
+    """The resources that describe edges; both ends are asked in turns, so that a hub at one of them does not
+    matter.
+    """
     source, type, target = map(iri_of, group)
     from_source, from_target = triples.subjects(SUBJECT, source), triples.subjects(OBJECT, target)
     found, others = list[str](), list[str]()
@@ -95,7 +100,9 @@ class TripleChange:
         elif isinstance(object, str) and is_edge(predicate, object):
             named = [subject, object]
             plain = self.groups.setdefault((name_of(subject), predicate_name(predicate), name_of(object)), [])
-            plain += [(subject, predicate, object)] if (subject, predicate, object) not in self.removed else []
+            plain += (
+                [(subject, predicate, object)] if (subject, predicate, object) not in self.removed else []
+            )
         else:
             named = [subject]
         for iri in named:
@@ -103,14 +110,23 @@ class TripleChange:
 
     def after(self, subject: str) -> list[RdfTriple]:
         """What is said of a thing in the end."""
-        return [*(triple for triple in self.before.about(subject) if triple not in self.removed), *self.added.get(subject, ())]
+        return [
+            *(triple for triple in self.before.about(subject) if triple not in self.removed),
+            *self.added.get(subject, ()),
+        ]
 
     def claims(self) -> dict[str, list[Account]]:
-        """The touched nodes and edges that differ, in the form of `claims`; raises Refused where the graph cannot hold what was said."""
+        """The touched nodes and edges that differ, in the form of `claims`; raises Refused where the graph
+        cannot hold what was said.
+        """
         before, after = contents_of(self._part_before()), contents_of(self._part_after())
         nodes = [claim for name in self.spellings for claim in self._node(name, before, after)]
         gone = [list(identity) for identity in before.edges if identity not in after.edges]
-        came = [[*identity, values] for identity, values in after.edges.items() if _differ(before.edges.get(identity), values)]
+        came = [
+            [*identity, values]
+            for identity, values in after.edges.items()
+            if _differ(before.edges.get(identity), values)
+        ]
         for _, type, *_ in came:
             _require_name("a relation", str(type))
         return {"nodes": nodes, "edges": [*gone, *came]}
@@ -134,12 +150,16 @@ class TripleChange:
             yield from chain.from_iterable(map(self.before.about, resources))
 
     def _part_after(self) -> Iterator[RdfTriple]:
-        """What is said of them in the end; a described fact goes when it or a part of its description is removed."""
+        """What is said of them in the end; a described fact goes when it or a part of its description is
+        removed.
+        """
         for iris in self.spellings.values():
             yield from filter(of_node, chain.from_iterable(map(self.after, iris)))
         for group, added in self.groups.items():
             yield from added
-            yield from (plain for plain in [_plain(group)] if plain not in self.removed and self.before.has(plain))
+            yield from (
+                plain for plain in [_plain(group)] if plain not in self.removed and self.before.has(plain)
+            )
         for resource in dict.fromkeys(chain(*self.known.values(), self.resources)):
             triples = self.after(resource)
             ends = _ends(triples)
@@ -150,15 +170,24 @@ class TripleChange:
     def _connected(self, name: str) -> bool:
         """Whether an edge that was there before, and still is, names a node."""
         iri = iri_of(name)
-        there = chain(self.before.about(iri), (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE_IRI)))
+        there = chain(
+            self.before.about(iri),
+            (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE_IRI)),
+        )
         return any(is_edge(triple[1], triple[2]) and triple not in self.removed for triple in there)
 
 
 def _ends(triples: Iterable[RdfTriple]) -> Group | None:
     """The ends of the edge that some triples describe; None if they do not describe one."""
-    found = {predicate: object for _, predicate, object in triples if predicate in DESCRIBING and isinstance(object, str)}
+    found = {
+        predicate: object
+        for _, predicate, object in triples
+        if predicate in DESCRIBING and isinstance(object, str)
+    }
     whole = len(found) == len(DESCRIBING)
-    return (name_of(found[SUBJECT]), predicate_name(found[PREDICATE]), name_of(found[OBJECT])) if whole else None
+    return (
+        (name_of(found[SUBJECT]), predicate_name(found[PREDICATE]), name_of(found[OBJECT])) if whole else None
+    )
 
 
 def _differ(one: Any, other: Any) -> bool:

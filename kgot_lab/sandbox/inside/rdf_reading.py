@@ -1,11 +1,12 @@
 """What triples say of a property graph, whoever wrote them: the other half of the mapping in `rdf`.
 
-Anything that is not spelled as `rdf` spells it is read as if it were. Several literals are a sorted list; xsd:decimal and the integer
-types are numbers; language-tagged text, dates and other types are text; an RDF list of literals is a list property. rdfs:label is the
-property "label"; a literal rdf:type is a label. A described triple is there even if the plain one is not; facts described twice are
-one edge where their values agree, and parallel edges where they do not; an IRI among an edge's properties is its name as text. A blank
-node that is more than a description gets an id: its name, or its label and a number, the same whenever the same triples are read.
-Runs inside the sandbox too: imports the standard library and its sisters only.
+Anything that is not spelled as `rdf` spells it is read as if it were. Several literals are a sorted list;
+xsd:decimal and the integer types are numbers; language-tagged text, dates and other types are text; an RDF
+list of literals is a list property. rdfs:label is the property "label"; a literal rdf:type is a label. A
+described triple is there even if the plain one is not; facts described twice are one edge where their values
+agree, and parallel edges where they do not; an IRI among an edge's properties is its name as text. A blank
+node that is more than a description gets an id: its name, or its label and a number, the same whenever the
+same triples are read. Runs inside the sandbox too: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -90,10 +91,18 @@ def _joined(literals: list[Literal], noted: Any) -> Any:
     different = {sorted_json(value): value for value in map(value_of, literals)}
     if len(different) == 1:
         return next(iter(different.values()))
-    items = chain.from_iterable(value if isinstance(value, list) else [value] for value in sorted(different.values(), key=sort_place))
+    items = chain.from_iterable(
+        value if isinstance(value, list) else [value] for value in sorted(different.values(), key=sort_place)
+    )
     values = {sorted_json(item): item for item in items}
-    first = dict.fromkeys(text for text in map(sorted_json, noted) if text in values) if isinstance(noted, list) else {}
-    return [values[text] for text in first] + sorted((values[text] for text in values if text not in first), key=sort_place)
+    first = (
+        dict.fromkeys(text for text in map(sorted_json, noted) if text in values)
+        if isinstance(noted, list)
+        else {}
+    )
+    return [values[text] for text in first] + sorted(
+        (values[text] for text in values if text not in first), key=sort_place
+    )
 
 
 def is_edge(predicate: str, object: Term) -> bool:
@@ -102,7 +111,9 @@ def is_edge(predicate: str, object: Term) -> bool:
 
 
 def contents_of(triples: Iterable[RdfTriple]) -> Contents:
-    """The nodes and edges that triples without blank nodes say there are; raises Refused for a fact that is described in parts only."""
+    """The nodes and edges that triples without blank nodes say there are; raises Refused for a fact that is
+    described in parts only.
+    """
     by_subject: dict[str, list[tuple[str, Term]]] = {}
     for subject, predicate, object in triples:
         by_subject.setdefault(subject, []).append((predicate, object))
@@ -122,7 +133,11 @@ def contents_of(triples: Iterable[RdfTriple]) -> Contents:
     for source, _, target in groups:
         nodes.setdefault(source, _Element())
         nodes.setdefault(target, _Element())
-    edges = {(*ends, key): properties for ends, described in groups.items() for key, properties in _keyed(ends, described).items()}
+    edges = {
+        (*ends, key): properties
+        for ends, described in groups.items()
+        for key, properties in _keyed(ends, described).items()
+    }
     return Contents({id: node.node() for id, node in nodes.items()}, edges)
 
 
@@ -135,10 +150,20 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
         elif predicate == TYPE and object != STATEMENT:
             edge.take(iri_of("type"), object if isinstance(object, Literal) else Literal(name_of(object)))
         elif predicate != TYPE:
-            edge.take(predicate, object if isinstance(object, Literal) or predicate in DESCRIBING else Literal(name_of(object)))
+            edge.take(
+                predicate,
+                object
+                if isinstance(object, Literal) or predicate in DESCRIBING
+                else Literal(name_of(object)),
+            )
     given = [edge.ends.get(predicate, []) for predicate in DESCRIBING]
     source, type, target = (ends[0] if len(ends) == 1 else Literal("") for ends in given)
-    if isinstance(source, Literal) or isinstance(type, Literal) or isinstance(target, Literal) or type == TYPE:
+    if (
+        isinstance(source, Literal)
+        or isinstance(type, Literal)
+        or isinstance(target, Literal)
+        or type == TYPE
+    ):
         raise RefusedValue(
             "values of a fact belong to a fact between two things, described by one each of rdf:subject, rdf:predicate and rdf:object; "
             f"{name_of(subject) if subject.startswith(NAMESPACE) else 'one here'} does not describe such a fact"
@@ -147,7 +172,9 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
 
 
 def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]) -> dict[str, _Values]:
-    """The properties of parallel edges by key: first those under their own IRI, then others, under a new key where they disagree."""
+    """The properties of parallel edges by key: first those under their own IRI, then others, under a new key
+    where they disagree.
+    """
     edges: dict[str, _Values] = {} if described else {"": {}}
     others = []
     for subject, key, properties in described:
@@ -166,19 +193,34 @@ def _agree(one: _Values, other: _Values) -> bool:
     return all(sorted_json(one[name]) == sorted_json(other[name]) for name in one.keys() & other.keys())
 
 
-# --- lists and blank nodes --------------------------------------------------------------------------------------------
+# --- lists and blank nodes
+# --------------------------------------------------------------------------------------------
 
 
-def with_names(triples: Iterable[RdfTriple], taken: Callable[[str], bool] = lambda name: False) -> list[RdfTriple]:
-    """The triples with lists of literals as properties and with ids for blank nodes, none of them among those taken elsewhere."""
+def with_names(
+    triples: Iterable[RdfTriple], taken: Callable[[str], bool] = lambda name: False
+) -> list[RdfTriple]:
+    """The triples with lists of literals as properties and with ids for blank nodes, none of them among those
+    taken elsewhere.
+    """
     triples = _without_lists(list(triples))
     objects = {object for _, _, object in triples if isinstance(object, str)}
     descriptions = {subject for subject, predicate, _ in triples if predicate in DESCRIBING} - objects
-    blanks = {term for triple in triples for term in (triple[0], triple[2]) if isinstance(term, str) and term.startswith("_:")}
+    blanks = {
+        term
+        for triple in triples
+        for term in (triple[0], triple[2])
+        if isinstance(term, str) and term.startswith("_:")
+    }
     if not blanks - descriptions:
         return triples
     names = _Taken(taken)
-    names.update(name_of(term) for triple in triples for term in (triple[0], triple[2]) if isinstance(term, str) and term not in blanks)
+    names.update(
+        name_of(term)
+        for triple in triples
+        for term in (triple[0], triple[2])
+        if isinstance(term, str) and term not in blanks
+    )
     about: dict[str, list[RdfTriple]] = {}
     for triple in triples:
         about.setdefault(triple[0], []).append(triple)
@@ -214,8 +256,13 @@ def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, s
         for subject, predicate, object in told:
             for one, way, other in ((subject, ">", object), (object, "<", subject)):
                 if isinstance(one, str) and one in signs:
-                    signs[one].append(repr((way, predicate, colours.get(other, other) if isinstance(other, str) else other)))
-        colours = {blank: hashlib.sha256(repr((colours[blank], sorted(signs[blank]))).encode()).hexdigest() for blank in colours}
+                    signs[one].append(
+                        repr((way, predicate, colours.get(other, other) if isinstance(other, str) else other))
+                    )
+        colours = {
+            blank: hashlib.sha256(repr((colours[blank], sorted(signs[blank]))).encode()).hexdigest()
+            for blank in colours
+        }
         if len(set(colours.values())) == different:
             break
         different = len(set(colours.values()))

@@ -1,11 +1,12 @@
-"""A system-call filter for the process that runs one statement: what Python and NetworkX need, and nothing else.
+"""A system-call filter for the process that runs one statement: what Python and NetworkX need, and nothing
+else.
 
-An allow-list, because a list of what is forbidden ages: every call not named here fails with EPERM. So there are no processes or
-threads, no signals, no sockets, no shared memory, no new files, and no reaching into the worker. An engine in Java may besides have
-threads and files of its own, and signal itself; it has no processes and no sockets either. The wrong architecture, and the x32
-calls, end the process. Numbers from the kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not
-run here, include/uapi/asm-generic/unistd.h.
-Runs inside the sandbox: imports the standard library only.
+An allow-list, because a list of what is forbidden ages: every call not named here fails with EPERM. So there
+are no processes or threads, no signals, no sockets, no shared memory, no new files, and no reaching into the
+worker. An engine in Java may besides have threads and files of its own, and signal itself; it has no
+processes and no sockets either. The wrong architecture, and the x32 calls, end the process. Numbers from the
+kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not run here,
+include/uapi/asm-generic/unistd.h. Runs inside the sandbox: imports the standard library only.
 """
 
 from __future__ import annotations
@@ -53,18 +54,33 @@ _ENGINE_AARCH64 = {
     "msync": 227, "mincore": 232, "renameat2": 276, "membarrier": 283, "rseq": 293,
 }  # fmt: skip
 # clone, clone3, prctl, tgkill; then seccomp
-_ENGINE_MACHINES = {"x86_64": (_ENGINE_X86_64, (56, 435, 157, 234), 317), "aarch64": (_ENGINE_AARCH64, (220, 435, 167, 131), 277)}
+_ENGINE_MACHINES = {
+    "x86_64": (_ENGINE_X86_64, (56, 435, 157, 234), 317),
+    "aarch64": (_ENGINE_AARCH64, (220, 435, 167, 131), 277),
+}
 _PR_SET_NAME, _CLONE_THREAD = 15, 0x00010000
 _LOCKS = (5, 6, 7, 36, 37, 38)  # fcntl's GETLK, SETLK, SETLKW, and those of open files
 # architecture token, allowed calls, and the numbers of fcntl, ioctl and prlimit64, whose arguments decide
 _MACHINES = {"x86_64": (0xC000003E, _X86_64, (72, 16, 302)), "aarch64": (0xC00000B7, _AARCH64, (25, 29, 261))}
-# DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC, GETPIPE_SZ; not SETOWN and SETSIG, which could signal the worker
+# DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC, GETPIPE_SZ; not SETOWN and SETSIG, which could signal the
+# worker
 _FCNTL = (0, 1, 2, 3, 4, 1030, 1032)
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONCLEX, FIOCLEX
 _X32 = 0x40000000
 
-_LOAD, _EQUALS, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF_LD|W|ABS; BPF_JMP and JEQ|K, JGE|K, JSET|K; BPF_RET|K
-_ALLOW, _KILL, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026  # the last two are ERRNO with EPERM, with ENOSYS
+_LOAD, _EQUALS, _AT_LEAST, _HAS, _RETURN = (
+    0x20,
+    0x15,
+    0x35,
+    0x45,
+    0x06,
+)  # BPF_LD|W|ABS; BPF_JMP and JEQ|K, JGE|K, JSET|K; BPF_RET|K
+_ALLOW, _KILL, _REFUSE, _UNKNOWN = (
+    0x7FFF0000,
+    0x80000000,
+    0x00050001,
+    0x00050026,
+)  # the last two are ERRNO with EPERM, with ENOSYS
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in struct seccomp_data
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 
@@ -80,13 +96,17 @@ class _Program(ctypes.Structure):
 
 
 def program(machine: str = "") -> bytes:
-    """The filter as BPF instructions for a machine, this one by default; raises OSError for one without a table."""
+    """The filter as BPF instructions for a machine, this one by default; raises OSError for one without a
+    table.
+    """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     return _assembled(architecture, calls, [(fcntl, 1, _FCNTL), (ioctl, 1, _IOCTL), (prlimit, 0, (0,))])
 
 
 def engine_program(machine: str = "") -> bytes:
-    """The filter for a process with threads and files of its own, this one, as BPF instructions; raises OSError as program does."""
+    """The filter for a process with threads and files of its own, this one, as BPF instructions; raises
+    OSError as program does.
+    """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     more, (clone, clone3, prctl, tgkill), _ = _table(machine, _ENGINE_MACHINES)
     judged = [
@@ -107,7 +127,12 @@ def _table(machine: str, tables: Mapping[str, TableOfCalls]) -> TableOfCalls:
     return tables[machine]
 
 
-def _assembled(architecture: int, calls: Mapping[str, int], judged: Iterable[JudgedCall], more: Iterable[Instruction] = ()) -> bytes:
+def _assembled(
+    architecture: int,
+    calls: Mapping[str, int],
+    judged: Iterable[JudgedCall],
+    more: Iterable[Instruction] = (),
+) -> bytes:
     """A filter that lets these calls through, and others with some values of one argument."""
     code: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUALS, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER_AT),
@@ -124,7 +149,9 @@ def _assembled(architecture: int, calls: Mapping[str, int], judged: Iterable[Jud
 
 
 def _only_with(number: int, argument: int, allowed: tuple[int, ...]) -> list[Instruction]:
-    """Allow one call, but only with these values in the low half of one argument (the kernel reads no more of these)."""
+    """Allow one call, but only with these values in the low half of one argument (the kernel reads no more of
+    these).
+    """
     tests = [step for value in allowed for step in ((_EQUALS, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
     body = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument), *tests, (_RETURN, 0, 0, _REFUSE)]
     return [(_EQUALS, 0, len(body), number), *body]

@@ -1,9 +1,10 @@
 """What a SPARQL query found, as rows of JSON.
 
-A solution is a dictionary: names of things by their ids, literals by their values; a variable without a value is left out, and a solution
-without any is no row. ASK gives one row, true or false. A graph gives a row for each triple: subject, relation, object. A query whose
-variables are those of FACT gives one row for each fact, with the fact's properties in it by name.
-Runs inside the sandbox too: imports the standard library and its sisters only.
+A solution is a dictionary: names of things by their ids, literals by their values; a variable without a value
+is left out, and a solution without any is no row. ASK gives one row, true or false. A graph gives a row for
+each triple: subject, relation, object. A query whose variables are those of FACT gives one row for each fact,
+with the fact's properties in it by name. Runs inside the sandbox too: imports the standard library and its
+sisters only.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ def value(term: Term) -> Any:
     return name
 
 
-def solution_rows(variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *, in_order: bool) -> list[Any]:
-    """Solutions as rows, in one order however the engine keeps its graph, unless the query gave them an order of its own."""
+def solution_rows(
+    variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *, in_order: bool
+) -> list[Any]:
+    """Solutions as rows, in one order however the engine keeps its graph, unless the query gave them an order
+    of its own.
+    """
     found = ({name: value(term) for name, term in solution.items()} for solution in limited(solutions))
     rows = [row for row in found if row]
     facts = tuple(variables) == FACT

@@ -51,10 +51,18 @@ _EVERYWHERE = {
     *"STRENDS STRBEFORE STRAFTER YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ NOW UUID STRUUID MD5 SHA1 SHA256 SHA384".split(),
     *"SHA512 COALESCE IF STRLANG STRDT SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC REGEX SUBSTR REPLACE".split(),
 }
-_ALLOWED = {"read": _EVERYWHERE | _READS, "write": _EVERYWHERE | _WRITES | {"DATA", "DEFAULT", "ALL", "SILENT"}}
+_ALLOWED = {
+    "read": _EVERYWHERE | _READS,
+    "write": _EVERYWHERE | _WRITES | {"DATA", "DEFAULT", "ALL", "SILENT"},
+}
 _REFUSED = {
-    **dict.fromkeys("GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(), "there is one graph, without a name: leave {} out"),
-    **dict.fromkeys("SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is not possible here"),
+    **dict.fromkeys(
+        "GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(),
+        "there is one graph, without a name: leave {} out",
+    ),
+    **dict.fromkeys(
+        "SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is not possible here"
+    ),
 }
 _DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
 _DEEPEST = 100  # engines read brackets by recursion: some thousands of them end the process
@@ -70,7 +78,8 @@ class SparqlToken(NamedTuple):
 
 
 def checked_statement(do: str, statement: str) -> list[SparqlToken]:
-    """The pieces of a read or a write, spaces and comments included; raises Refused, with what to do instead, if it may not be run.
+    """The pieces of a read or a write, spaces and comments included; raises Refused, with what to do instead,
+    if it may not be run.
 
     Models write :O'Hara for :O%27Hara: a statement that may not be run as it stands is read so.
     """
@@ -91,7 +100,9 @@ def _checked(do: str, statement: str) -> list[SparqlToken]:
 
 
 def readings(statement: str) -> list[list[SparqlToken]]:
-    """The pieces of a statement, as it stands and, where that is another, with its escapes resolved; raises Refused."""
+    """The pieces of a statement, as it stands and, where that is another, with its escapes resolved; raises
+    Refused.
+    """
     resolved = _ESCAPE.sub(lambda match: _sign(match[1] or match[2]), statement)
     return [_tokens(each) for each in dict.fromkeys((statement, resolved))]
 
@@ -107,8 +118,14 @@ def _tokens(text: str, *, mending: bool = False) -> list[SparqlToken]:
             continue
         if match is None:
             quote = text[place] in "\"'"
-            why = "a text is not closed, or a name holds a quote, %27 in names" if quote else "in names, other signs are percent-encoded"
-            raise RefusedValue(f"{text[place : place + 40]!r} in line {text.count(chr(10), 0, place) + 1} is not SPARQL: {why}")
+            why = (
+                "a text is not closed, or a name holds a quote, %27 in names"
+                if quote
+                else "in names, other signs are percent-encoded"
+            )
+            raise RefusedValue(
+                f"{text[place : place + 40]!r} in line {text.count(chr(10), 0, place) + 1} is not SPARQL: {why}"
+            )
         found.append(SparqlToken(str(match.lastgroup), match[0]))
         place = match.end()
     return found
@@ -128,7 +145,11 @@ def _check(do: str, found: Iterable[SparqlToken]) -> None:
         if word.upper() not in _ALLOWED[do]:
             raise RefusedValue(_why(do, word))
     if not {word.upper() for word in words} & (_READS if do == "read" else _WRITES):
-        raise RefusedValue("a read begins with SELECT or ASK" if do == "read" else "a write begins with INSERT DATA, INSERT or DELETE")
+        raise RefusedValue(
+            "a read begins with SELECT or ASK"
+            if do == "read"
+            else "a write begins with INSERT DATA, INSERT or DELETE"
+        )
     deepest = max(accumulate(_DEPTH.get(token.text, 0) for token in said), default=0)
     if deepest > _DEEPEST:
         raise RefusedValue(f"brackets are nested {deepest:,} deep; {_DEEPEST} is the most")
@@ -145,8 +166,15 @@ def _check_token(do: str, token: SparqlToken, following: SparqlToken, declared: 
     if token.kind == "name" and prefix not in PREFIXES and prefix not in declared:
         raise RefusedValue(f"the prefix {prefix}: is not declared; a name is written :{local or 'name'}")
     if token.text in ("<<", ">>", "{|", "|}"):
-        raise RefusedValue(f"{token.text} is not understood here: values of a fact are told with rdf:subject, rdf:predicate and rdf:object")
-    if do == "read" and following.text == "(" and token.kind in ("iri", "name") and not _expanded(token, declared).startswith(XSD):
+        raise RefusedValue(
+            f"{token.text} is not understood here: values of a fact are told with rdf:subject, rdf:predicate and rdf:object"
+        )
+    if (
+        do == "read"
+        and following.text == "("
+        and token.kind in ("iri", "name")
+        and not _expanded(token, declared).startswith(XSD)
+    ):
         raise RefusedValue(f"{token.text}(…) is no function of SPARQL")
 
 
@@ -167,7 +195,10 @@ def declared_in(found: Iterable[SparqlToken]) -> dict[str, str]:
     return {
         name.text[:-1]: iri.text[1:-1]
         for word, name, iri in zip(said, said[1:], said[2:], strict=False)
-        if word.text.upper() == "PREFIX" and name.kind == "name" and name.text.endswith(":") and iri.kind == "iri"
+        if word.text.upper() == "PREFIX"
+        and name.kind == "name"
+        and name.text.endswith(":")
+        and iri.kind == "iri"
     }
 
 
@@ -179,7 +210,9 @@ def _expanded(token: SparqlToken, declared: Mapping[str, str]) -> str:
 
 
 def respelled(found: Iterable[SparqlToken]) -> str:
-    """A statement with its names as the mapping spells them, so that :Marie%20Curie finds :Marie_Curie, and rdfs:label finds :label."""
+    """A statement with its names as the mapping spells them, so that :Marie%20Curie finds :Marie_Curie, and
+    rdfs:label finds :label.
+    """
     found = list(found)
     declared, texts, declaring = declared_in(found), [], False
     for token in found:
@@ -198,7 +231,9 @@ def respelled(found: Iterable[SparqlToken]) -> str:
 
 
 def with_prefixes(found: Iterable[SparqlToken]) -> str:
-    """A statement spelled so, after a line that declares the prefixes it lacks, for an engine that cannot be told of them."""
+    """A statement spelled so, after a line that declares the prefixes it lacks, for an engine that cannot be
+    told of them.
+    """
     found = list(found)
     declared = declared_in(found)
     lacking = (f"PREFIX {prefix}: <{iri}>" for prefix, iri in PREFIXES.items() if prefix not in declared)
@@ -217,7 +252,9 @@ def only_adds(found: Iterable[SparqlToken]) -> bool:
 
 
 def explained(message: str, statement: str) -> str:
-    """An engine's message on one line, the end of a long one left out, with the piece of the statement that it points at."""
+    """An engine's message on one line, the end of a long one left out, with the piece of the statement that
+    it points at.
+    """
     said, lines = " ".join(message.split()), statement.splitlines()
     said = said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}…"
     place = re.search(r"\b(?:at|line) (\d+)(?::|, column )(\d+)", said)

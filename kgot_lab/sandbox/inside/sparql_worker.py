@@ -1,8 +1,9 @@
-"""SPARQL inside the sandbox: Oxigraph holds the graph in memory, and each statement runs in a fork of the process that holds it.
+"""SPARQL inside the sandbox: Oxigraph holds the graph in memory, and each statement runs in a fork of the
+process that holds it.
 
-What a write changed is the difference between the triples before and after it. A write that only adds is run on an empty graph instead,
-which shows what it says without a look at all the triples there are.
-Runs inside the sandbox: imports the standard library, pyoxigraph and its sisters only.
+What a write changed is the difference between the triples before and after it. A write that only adds is run
+on an empty graph instead, which shows what it says without a look at all the triples there are. Runs inside
+the sandbox: imports the standard library, pyoxigraph and its sisters only.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ class SparqlGraph:
     # --- statements ---
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
-        """Run a write or a read in a fork of this process; returns nodes and edges, or rows, or else an error."""
+        """Run a write or a read in a fork of this process; returns nodes and edges, or rows, or else an
+        error.
+        """
         try:
             found = checked_statement(do, text) if do in ("read", "write") else []
         except RefusedValue as refusal:
@@ -114,7 +117,10 @@ class SparqlGraph:
         if isinstance(result, self.ox.QueryTriples):
             return rows_of_triples(self._triple(triple) for triple in result)
         names = [variable.value for variable in result.variables]
-        solutions = ({name: self._term(term) for name in names if (term := solution[name]) is not None} for solution in result)
+        solutions = (
+            {name: self._term(term) for name in names if (term := solution[name]) is not None}
+            for solution in result
+        )
         return solution_rows(names, solutions, in_order=in_order)
 
     def _write(self, statement: str, *, adds: bool) -> dict[str, Any]:
@@ -125,7 +131,9 @@ class SparqlGraph:
             removed: list[ox.Quad] = []
         else:
             added, removed = self._run(statement)
-        told = with_names(map(self._triple, reversed(added)), self._taken)  # the engine lists the newest first
+        told = with_names(
+            map(self._triple, reversed(added)), self._taken
+        )  # the engine lists the newest first
         return dict(TripleChange(self, told, map(self._triple, removed)).claims())
 
     def _run(self, statement: str) -> tuple[list[ox.Quad], list[ox.Quad]]:

@@ -1,8 +1,10 @@
-"""A MultiDiGraph that remembers what a statement touched, so that a diff costs what was written and not what the graph holds.
+"""A MultiDiGraph that remembers what a statement touched, so that a diff costs what was written and not what
+the graph holds.
 
-Every dictionary NetworkX builds the graph from is a `Tracked` one: before it changes, it tells the journal which node or edge that is a
-change of, and the journal keeps that element as it was. Copies and subgraphs are of the same class but never attached to a journal.
-Runs inside the sandbox: imports the standard library and NetworkX only.
+Every dictionary NetworkX builds the graph from is a `Tracked` one: before it changes, it tells the journal
+which node or edge that is a change of, and the journal keeps that element as it was. Copies and subgraphs are
+of the same class but never attached to a journal. Runs inside the sandbox: imports the standard library and
+NetworkX only.
 """
 
 from __future__ import annotations
@@ -254,7 +256,8 @@ def track(graph: TrackedGraph) -> Journal:
     return journal
 
 
-# --- growing a graph that is not watched: NetworkX's own ways would tell the journal of each dictionary, which takes five times as long ---
+# --- growing a graph that is not watched: NetworkX's own ways would tell the journal of each dictionary,
+# which takes five times as long ---
 
 
 def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
@@ -270,7 +273,9 @@ def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
 
 
 def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[str, Any]) -> None:
-    """Put an edge (source, target, key) between two nodes of the graph, or give it other attributes, unnoticed."""
+    """Put an edge (source, target, key) between two nodes of the graph, or give it other attributes,
+    unnoticed.
+    """
     graph, (source, target, key) = journal.graph, place
     keys = graph._succ[source].get(target)
     if keys is None:

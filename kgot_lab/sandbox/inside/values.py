@@ -32,12 +32,15 @@ def node_id(raw: Any) -> str:
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raw = str(raw)
     if not isinstance(raw, str) or not raw.strip():
-        raise RefusedValue(f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short(raw)}")
+        raise RefusedValue(
+            f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short(raw)}"
+        )
     return str.__str__(raw)
 
 
 def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) -> Any:
-    """A value as plain JSON: dates as ISO text, sets sorted, tuples as lists, NumPy as Python; raises Refused naming `what`.
+    """A value as plain JSON: dates as ISO text, sets sorted, tuples as lists, NumPy as Python; raises Refused
+    naming `what`.
 
     When reading, numbers that JSON has no word for become the texts nan, inf and -inf.
     """
@@ -52,16 +55,22 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
     if depth >= _MAX_DEPTH:
         raise RefusedValue(f"{what} is nested more than {_MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
-        return {_key(key, what): json_value(item, what, depth + 1, reading=reading) for key, item in value.items()}
+        return {
+            _key(key, what): json_value(item, what, depth + 1, reading=reading) for key, item in value.items()
+        }
     if isinstance(value, set | frozenset):
         return sorted((json_value(item, what, depth + 1, reading=reading) for item in value), key=canonical)
-    if isinstance(value, list | tuple) or (reading and isinstance(value, Iterable) and not isinstance(value, bytes)):
+    if isinstance(value, list | tuple) or (
+        reading and isinstance(value, Iterable) and not isinstance(value, bytes)
+    ):
         return [json_value(item, what, depth + 1, reading=reading) for item in limited(value)]
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if hasattr(value, "tolist"):
         return json_value(value.tolist(), what, depth + 1, reading=reading)
-    raise RefusedValue(f"{what} must be text, a number, true, false, none, a list or a dict, not {type(value).__name__}")
+    raise RefusedValue(
+        f"{what} must be text, a number, true, false, none, a list or a dict, not {type(value).__name__}"
+    )
 
 
 def limited(items: Iterable[Any]) -> Iterable[Any]:

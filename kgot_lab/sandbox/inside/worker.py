@@ -1,8 +1,9 @@
-"""The program inside the sandbox for engines that can be forked: it holds a copy of the graph, and forks once for every statement.
+"""The program inside the sandbox for engines that can be forked: it holds a copy of the graph, and forks once
+for every statement.
 
-Requests and replies are a four-byte length and that many bytes: a JSON request in; out, one byte that says how it ended, and what the
-child wrote, which the worker does not read.
-Runs inside the sandbox: standard library and its sisters only.
+Requests and replies are a four-byte length and that many bytes: a JSON request in; out, one byte that says
+how it ended, and what the child wrote, which the worker does not read. Runs inside the sandbox: standard
+library and its sisters only.
 """
 
 from __future__ import annotations
@@ -27,11 +28,15 @@ RESULT = 3  # the only descriptor a statement has
 
 
 class Holder(Protocol):
-    """A graph in the form that statements of one language run against. Nodes and edges are claims, as in `claims`."""
+    """A graph in the form that statements of one language run against. Nodes and edges are claims, as in
+    `claims`.
+    """
 
     def clear(self) -> None: ...
     def put(self, nodes: Iterable[list[Any]], edges: Iterable[list[Any]]) -> None: ...
-    def answer(self, do: str, text: str) -> dict[str, Any]: ...  # in a fork that ends with it: nodes and edges, rows, text, or error
+    def answer(
+        self, do: str, text: str
+    ) -> dict[str, Any]: ...  # in a fork that ends with it: nodes and edges, rows, text, or error
 
 
 def serve(holder: Holder) -> None:
@@ -53,7 +58,9 @@ def serve(holder: Holder) -> None:
 
 
 def withdraw() -> None:
-    """Become the user that the environment names, if it names one, and let no other process look into this one."""
+    """Become the user that the environment names, if it names one, and let no other process look into this
+    one.
+    """
     if user := os.environ.pop("RUN_AS", ""):
         seccomp.become(int(user))
     if sys.platform == "linux":
@@ -92,11 +99,21 @@ def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: 
     os.closerange(0, RESULT)
     os.closerange(RESULT + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     seconds = math.ceil(request["seconds"]) + 1
-    limits = {"CPU": seconds, "AS": peak_kb * 1024 + request["memory"], "FSIZE": 0, "NOFILE": 64, "CORE": 0, "NPROC": 0, "MEMLOCK": 0}
+    limits = {
+        "CPU": seconds,
+        "AS": peak_kb * 1024 + request["memory"],
+        "FSIZE": 0,
+        "NOFILE": 64,
+        "CORE": 0,
+        "NPROC": 0,
+        "MEMLOCK": 0,
+    }
     for name, most in limits.items():
         if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # other systems know not all of them
             kind = getattr(resource, f"RLIMIT_{name}")
-            allowed = resource.getrlimit(kind)[1]  # what this machine allows may be less, and nothing can raise it
+            allowed = resource.getrlimit(kind)[
+                1
+            ]  # what this machine allows may be less, and nothing can raise it
             most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
             resource.setrlimit(kind, (most, most))
     if instructions is not None:
@@ -123,12 +140,18 @@ def _await(child: int, reading: int, deadline: float, most: int) -> tuple[bytes,
     status = _reap(child, how, deadline)
     if how == REPLIED and (not chunks or os.WIFSIGNALED(status)):
         signal_number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        return (TIMED_OUT, b"") if signal_number in (signal.SIGXCPU, signal.SIGKILL) else (CRASHED, str(signal_number).encode())
+        return (
+            (TIMED_OUT, b"")
+            if signal_number in (signal.SIGXCPU, signal.SIGKILL)
+            else (CRASHED, str(signal_number).encode())
+        )
     return how, b"".join(chunks) if how == REPLIED else b""
 
 
 def _reap(child: int, how: bytes, deadline: float) -> int:
-    """Wait for a child that closed its result, but not past the deadline; end it then, or at once if it misbehaved."""
+    """Wait for a child that closed its result, but not past the deadline; end it then, or at once if it
+    misbehaved.
+    """
     pause = 0.0001
     while how == REPLIED and time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)

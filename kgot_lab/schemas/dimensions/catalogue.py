@@ -1,4 +1,6 @@
-"""The 56 dimensions in nine categories: a number from 0 to 1 in a node's properties, and what the two ends of each mean."""
+"""The 56 dimensions in nine categories: a number from 0 to 1 in a node's properties, and what the two ends of
+each mean.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,11 @@ _TABLE = {  # name | at 0 | at 1
 
 
 def _of_table() -> tuple[Dimension, ...]:
-    lines = ((category, line.split(" | ")) for category, text in _TABLE.items() for line in text.strip().splitlines())
+    lines = (
+        (category, line.split(" | "))
+        for category, text in _TABLE.items()
+        for line in text.strip().splitlines()
+    )
     return tuple(Dimension(name.strip(), category, low, high) for category, (name, low, high) in lines)
 
 

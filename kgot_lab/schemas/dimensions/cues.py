@@ -1,8 +1,9 @@
-"""Words that speak for the low and the high end of a dimension, where a text that names the matter says something about it.
+"""Words that speak for the low and the high end of a dimension, where a text that names the matter says
+something about it.
 
-The document gives one of these, `pricing_tier` from "cost" and "price"; the others are ours, written before they were compared with
-any rating. A dimension of quality (how well code is written, how much is overlooked) has none: praise in a description is no measure.
-A dash stands where no usual word speaks for the low end.
+The document gives one of these, `pricing_tier` from "cost" and "price"; the others are ours, written before
+they were compared with any rating. A dimension of quality (how well code is written, how much is overlooked)
+has none: praise in a description is no measure. A dash stands where no usual word speaks for the low end.
 """
 
 from __future__ import annotations

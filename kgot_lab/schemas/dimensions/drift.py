@@ -1,4 +1,6 @@
-"""What became of the dimensions from one state of a graph to another: which values moved, which came and which are gone."""
+"""What became of the dimensions from one state of a graph to another: which values moved, which came and
+which are gone.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class DimensionDrift:
     def __str__(self) -> str:
         told = [f"{len(self.moved):,} of {counted(self.compared, 'value')} moved"]
         if self.moved:
-            shown = ", ".join(map(str, self.moved[:_SHOWN])) + (f", {len(self.moved) - _SHOWN:,} more" if len(self.moved) > _SHOWN else "")
+            shown = ", ".join(map(str, self.moved[:_SHOWN])) + (
+                f", {len(self.moved) - _SHOWN:,} more" if len(self.moved) > _SHOWN else ""
+            )
             told = [f"{told[0]}, mean {self.mean_before:.3f} → {self.mean_after:.3f}: {shown}"]
         told += [f"{counted(len(self.came), 'node')} came to have one"] * bool(self.came)
         told += [f"{counted(len(self.gone), 'node')} lost it"] * bool(self.gone)
@@ -62,7 +66,9 @@ class DimensionDrift:
 
 @dataclass(frozen=True, repr=False)
 class DriftReport:
-    """What became of every dimension that either graph has, in the order of the catalogue, and the nodes that only one of them has."""
+    """What became of every dimension that either graph has, in the order of the catalogue, and the nodes that
+    only one of them has.
+    """
 
     dimensions: tuple[DimensionDrift, ...]
     only_before: tuple[str, ...]
@@ -80,7 +86,9 @@ class DriftReport:
     def changed(self) -> frozenset[tuple[str, str]]:
         """Every (node, dimension) whose value moved, came or is gone."""
         return frozenset(
-            (id, each.name) for each in self.dimensions for id in (*(shift.id for shift in each.moved), *each.came, *each.gone)
+            (id, each.name)
+            for each in self.dimensions
+            for id in (*(shift.id for shift in each.moved), *each.came, *each.gone)
         )
 
     @property
@@ -92,13 +100,22 @@ class DriftReport:
         drifted = [each for each in self.dimensions if each]
         head = f"{len(drifted)} of {counted(len(self.dimensions), 'dimension')} drifted"
         nodes = [
-            f"{counted(len(ids), 'node')} only {when}" for ids, when in ((self.only_before, "before"), (self.only_after, "after")) if ids
+            f"{counted(len(ids), 'node')} only {when}"
+            for ids, when in ((self.only_before, "before"), (self.only_after, "after"))
+            if ids
         ]
         return "\n".join(["; ".join([head, *nodes]), *map(str, drifted)])
 
 
-def drift(before: PropertyGraph, after: PropertyGraph, *, least: float = SMALLEST_MOVE, declared: Collection[str] = ()) -> DriftReport:
-    """What became of the 56 dimensions, and of the `declared` ones, on the nodes that two graphs share by their ids.
+def drift(
+    before: PropertyGraph,
+    after: PropertyGraph,
+    *,
+    least: float = SMALLEST_MOVE,
+    declared: Collection[str] = (),
+) -> DriftReport:
+    """What became of the 56 dimensions, and of the `declared` ones, on the nodes that two graphs share by
+    their ids.
 
     A value moved when it changed by more than `least`; what is no number counts as no value. Raises BadInput.
     """
@@ -112,17 +129,28 @@ def drift(before: PropertyGraph, after: PropertyGraph, *, least: float = SMALLES
         old, new = values_of(before, name), values_of(after, name)
         if not (np.isnan(old).all() and np.isnan(new).all()):
             found.append(_of_dimension(name, shared, old[rows], new[now], least))
-    gone, came = (tuple(id for id in one.ids if id not in other) for one, other in ((before, after), (after, before)))
+    gone, came = (
+        tuple(id for id in one.ids if id not in other) for one, other in ((before, after), (after, before))
+    )
     return DriftReport(tuple(found), gone, came)
 
 
 def _of_dimension(
-    name: str, ids: list[str], old: np.typing.NDArray[np.float64], new: np.typing.NDArray[np.float64], least: float
+    name: str,
+    ids: list[str],
+    old: np.typing.NDArray[np.float64],
+    new: np.typing.NDArray[np.float64],
+    least: float,
 ) -> DimensionDrift:
     had, has = ~np.isnan(old), ~np.isnan(new)
     both = had & has
     far = np.flatnonzero(both & (np.abs(np.where(both, new - old, 0)) > least))
-    moved = sorted((Shift(ids[row], float(old[row]), float(new[row])) for row in far.tolist()), key=lambda each: (-abs(each.by), each.id))
-    came, gone = (tuple(ids[row] for row in np.flatnonzero(mask).tolist()) for mask in (~had & has, had & ~has))
+    moved = sorted(
+        (Shift(ids[row], float(old[row]), float(new[row])) for row in far.tolist()),
+        key=lambda each: (-abs(each.by), each.id),
+    )
+    came, gone = (
+        tuple(ids[row] for row in np.flatnonzero(mask).tolist()) for mask in (~had & has, had & ~has)
+    )
     means = (float(old[both].mean()), float(new[both].mean())) if both.any() else (float("nan"), float("nan"))
     return DimensionDrift(name, int(both.sum()), tuple(moved), came, gone, *means)

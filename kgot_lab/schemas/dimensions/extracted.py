@@ -1,11 +1,14 @@
-"""Dimensions that are computed from the edges and the texts of a graph; all others are said to be not extractable.
+"""Dimensions that are computed from the edges and the texts of a graph; all others are said to be not
+extractable.
 
-From edges, both as the document says: `relationship_richness` is degree centrality, counted in distinct neighbours, so that parallel
-edges do not raise it, and `implementation_complexity` the number of `requires` edges; each is divided by the greatest of the graph, as
-the document divides scores. Edges for four more dimensions were counted too, and left out since they did not agree with the ratings of
-the cookbook (benchmarks/dimension_extraction.py). From text: `knowledge_density` is the share of different words that are no stop
-words; the others weigh words for the high end against words for the low one (see cues), by the rule of succession,
-(high + 1) / (high + low + 2), so that one word alone says little. Where nothing speaks for either, there is no value.
+From edges, both as the document says: `relationship_richness` is degree centrality, counted in distinct
+neighbours, so that parallel edges do not raise it, and `implementation_complexity` the number of `requires`
+edges; each is divided by the greatest of the graph, as the document divides scores. Edges for four more
+dimensions were counted too, and left out since they did not agree with the ratings of the cookbook
+(benchmarks/dimension_extraction.py). From text: `knowledge_density` is the share of different words that are
+no stop words; the others weigh words for the high end against words for the low one (see cues), by the rule
+of succession, (high + 1) / (high + low + 2), so that one word alone says little. Where nothing speaks for
+either, there is no value.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ NOT_EXTRACTABLE = tuple(each.name for each in DIMENSIONS if each.name not in EXT
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Extracted:
-    """Computed values by dimension, shape (nodes,), NaN where nothing speaks for one; and the dimensions that nothing can compute."""
+    """Computed values by dimension, shape (nodes,), NaN where nothing speaks for one; and the dimensions that
+    nothing can compute.
+    """
 
     graph: PropertyGraph
     values: Mapping[str, _Values]
@@ -47,11 +52,15 @@ class Extracted:
     def of(self, id: str) -> dict[str, float]:
         """The computed dimensions of a node; raises UnknownName."""
         row = self.graph.row(id)
-        return {name: float(values[row]) for name, values in self.values.items() if not math.isnan(values[row])}
+        return {
+            name: float(values[row]) for name, values in self.values.items() if not math.isnan(values[row])
+        }
 
     def filled(self) -> PropertyGraph:
         """The graph with the computed values where a node has none of its own."""
-        nodes = (Node(node.id, node.labels, self.of(node.id) | _own(node.properties)) for node in self.graph.nodes)
+        nodes = (
+            Node(node.id, node.labels, self.of(node.id) | _own(node.properties)) for node in self.graph.nodes
+        )
         return PropertyGraph.of(nodes, self.graph.edges)
 
     def __repr__(self) -> str:
@@ -64,7 +73,9 @@ class Extracted:
 
 
 def extract_dimensions(graph: PropertyGraph) -> Extracted:
-    """The dimensions that the edges and the texts of a graph tell; values that nodes have of their own are not looked at."""
+    """The dimensions that the edges and the texts of a graph tell; values that nodes have of their own are
+    not looked at.
+    """
     require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
     stems = [in_stems(text) for text in _texts(graph)]
     values = {"relationship_richness": _scaled(_neighbours(graph))}
@@ -88,9 +99,14 @@ def _own(properties: Mapping[str, Json]) -> dict[str, Json]:
 def _neighbours(graph: PropertyGraph) -> _Values:
     """How many different other nodes each node has edges with, whichever way they point."""
     size = max(len(graph), 1)
-    low, high = np.minimum(graph.sources, graph.targets).astype(np.int64), np.maximum(graph.sources, graph.targets)
+    low, high = (
+        np.minimum(graph.sources, graph.targets).astype(np.int64),
+        np.maximum(graph.sources, graph.targets),
+    )
     pairs = np.unique((low * size + high)[low != high])
-    return (np.bincount(pairs // size, minlength=len(graph)) + np.bincount(pairs % size, minlength=len(graph))).astype(np.float64)
+    return (
+        np.bincount(pairs // size, minlength=len(graph)) + np.bincount(pairs % size, minlength=len(graph))
+    ).astype(np.float64)
 
 
 def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
@@ -99,7 +115,9 @@ def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
     for type, end in ends:
         codes = [code for code, name in enumerate(graph.type_names) if name == type]
         rows = np.flatnonzero(np.isin(graph.type_codes, codes))
-        total += np.bincount((graph.sources if end == "source" else graph.targets)[rows], minlength=len(graph))
+        total += np.bincount(
+            (graph.sources if end == "source" else graph.targets)[rows], minlength=len(graph)
+        )
         some = some or bool(len(rows))
     return total if some else np.full(len(graph), math.nan)
 
@@ -119,7 +137,9 @@ def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
     """For each dimension that has cues, which end the words of each text speak for; NaN where none speaks."""
     found = {name: np.full(len(texts), math.nan) for name in CUES}
     for row, stems in enumerate(texts):
-        phrases = Counter(stems[at : at + size] for size in range(1, LONGEST_CUE + 1) for at in range(len(stems) - size + 1))
+        phrases = Counter(
+            stems[at : at + size] for size in range(1, LONGEST_CUE + 1) for at in range(len(stems) - size + 1)
+        )
         for name, (low, high) in CUES.items():
             against, for_ = sum(phrases[cue] for cue in low), sum(phrases[cue] for cue in high)
             if against or for_:

@@ -1,4 +1,6 @@
-"""The values of a table, column by column, and the properties that its rows hold in JSON and in columns of their own."""
+"""The values of a table, column by column, and the properties that its rows hold in JSON and in columns of
+their own.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ _Told = Callable[[int], str]  # what a row is called in a report, by its place
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The values of a table by its columns, and the places of the rows with a text that is not UTF-8, whose letters were replaced.
+    """The values of a table by its columns, and the places of the rows with a text that is not UTF-8, whose
+    letters were replaced.
 
     `number` is the column that only numbers the rows, if there is one.
     """
@@ -34,11 +37,14 @@ class TableColumns:
     replaced: tuple[int, ...] = ()
 
     def texts(self, column: str) -> list[str | None]:
-        """A column as texts, numbers by their digits; None for NULL, for bytes, and where there is no such column."""
+        """A column as texts, numbers by their digits; None for NULL, for bytes, and where there is no such
+        column.
+        """
         if not column:
             return [None] * self.rows
         return [
-            value if type(value) is str else None if value is None or type(value) is bytes else str(value) for value in self.values[column]
+            value if type(value) is str else None if value is None or type(value) is bytes else str(value)
+            for value in self.values[column]
         ]
 
 
@@ -51,9 +57,7 @@ def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
     told = connection.execute(f"PRAGMA table_info({quoted_name(table)})").fetchall()
     names, keys = [row[1] for row in told], [row for row in told if row[5]]
     number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
-    asked = (
-        f"SELECT {', '.join(map(quoted_name, names))} FROM {quoted_name(table)} NOT INDEXED"  # an index would give them in its own order
-    )
+    asked = f"SELECT {', '.join(map(quoted_name, names))} FROM {quoted_name(table)} NOT INDEXED"  # an index would give them in its own order
     replaced: tuple[int, ...] = ()
     try:
         rows = connection.execute(asked).fetchall()
@@ -63,7 +67,9 @@ def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
         connection.text_factory = _decoded
         rows = connection.execute(asked).fetchall()
         connection.text_factory = str
-        replaced = tuple(place for place, row in enumerate(rows) if any(type(value) is _Replaced for value in row))
+        replaced = tuple(
+            place for place, row in enumerate(rows) if any(type(value) is _Replaced for value in row)
+        )
         rows = [tuple(str(value) if type(value) is _Replaced else value for value in row) for row in rows]
     values = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
     return TableColumns(table, len(rows), values, number, replaced)
@@ -74,8 +80,9 @@ def row_properties(
 ) -> tuple[list[dict[str, Json]], list[Unread]]:
     """The properties of each row, and the rows whose JSON is malformed, which have none of it.
 
-    They are those in a column of JSON and the other columns, `besides` left out; where both have a name, JSON is right, since that is
-    where SQL looks for dimensions. NULL, blank JSON and bytes, which are mostly vectors, are no properties.
+    They are those in a column of JSON and the other columns, `besides` left out; where both have a name, JSON
+    is right, since that is where SQL looks for dimensions. NULL, blank JSON and bytes, which are mostly
+    vectors, are no properties.
     """
     unread: list[Unread] = []
     of_json: list[dict[str, Json]] = [{}] * columns.rows
@@ -91,26 +98,44 @@ def row_properties(
         of_json = [table[text] for text in texts]
         if wrong:
             unread += [
-                Unread(8, columns.table, place + 1, told(place), f"its {in_json} {wrong[text]}, so it has none of them")
+                Unread(
+                    8,
+                    columns.table,
+                    place + 1,
+                    told(place),
+                    f"its {in_json} {wrong[text]}, so it has none of them",
+                )
                 for place, text in enumerate(texts)
                 if text in wrong
             ]
-    own = {name: _plain(column) for name, column in columns.values.items() if name != in_json and name not in besides}
+    own = {
+        name: _plain(column)
+        for name, column in columns.values.items()
+        if name != in_json and name not in besides
+    }
     more = {name: column for name, column in own.items() if any(value is not None for value in column)}
     if not more:
         return of_json, unread
     rows = zip(*more.values(), strict=True)
     if not any(None in column for column in more.values()):
-        return [dict(zip(more, row, strict=True)) | known for row, known in zip(rows, of_json, strict=True)], unread
-    given = ({name: value for name, value in zip(more, row, strict=True) if value is not None} for row in rows)
+        return [
+            dict(zip(more, row, strict=True)) | known for row, known in zip(rows, of_json, strict=True)
+        ], unread
+    given = (
+        {name: value for name, value in zip(more, row, strict=True) if value is not None} for row in rows
+    )
     return [each | known for each, known in zip(given, of_json, strict=True)], unread
 
 
 def _object(text: Json) -> dict[str, Json]:
-    """The object that JSON writes; raises BadInput, which says what is wrong, and nothing for NULL and blanks."""
+    """The object that JSON writes; raises BadInput, which says what is wrong, and nothing for NULL and
+    blanks.
+    """
     if text is None:
         return {}
-    if type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text):  # as most are: to be kept as it is
+    if (
+        type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text)
+    ):  # as most are: to be kept as it is
         try:
             found, end = _scan(text, 0)
         except (StopIteration, ValueError):
@@ -136,7 +161,10 @@ def _plain(column: Sequence[Json]) -> Sequence[Json]:
     """A column in which bytes and infinite numbers, which are no JSON, are None."""
     if not {float, bytes} & set(map(type, column)):
         return column
-    return [None if type(value) is bytes or (type(value) is float and math.isinf(value)) else value for value in column]
+    return [
+        None if type(value) is bytes or (type(value) is float and math.isinf(value)) else value
+        for value in column
+    ]
 
 
 def _decoded(data: bytes) -> str:

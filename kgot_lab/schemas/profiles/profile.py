@@ -1,7 +1,8 @@
 """A profile: which tables and columns of an SQLite file hold the nodes and the edges of a graph.
 
-The document's table has no columns for the type and the properties of a node, nor for the properties of an edge; they are looked for by
-their usual names. It speaks of six profiles and lists seven: the seventh is the fallback that looks for any fitting pair of tables.
+The document's table has no columns for the type and the properties of a node, nor for the properties of an
+edge; they are looked for by their usual names. It speaks of six profiles and lists seven: the seventh is the
+fallback that looks for any fitting pair of tables.
 """
 
 from __future__ import annotations
@@ -37,14 +38,21 @@ class Profile:
         return f"{self.name}: {self.nodes}({nodes}) and {self.edges}({edges})"
 
     def lacks(self, tables: Tables) -> list[str]:
-        """The tables and columns that this profile must find and a file does not have; letters may be capital or small, as in SQLite."""
+        """The tables and columns that this profile must find and a file does not have; letters may be capital
+        or small, as in SQLite.
+        """
         missing = []
-        for table, columns in ((self.nodes, (self.id, self.called)), (self.edges, (self.source, self.target, self.relation))):
+        for table, columns in (
+            (self.nodes, (self.id, self.called)),
+            (self.edges, (self.source, self.target, self.relation)),
+        ):
             there = actual(table, tables)
             if there is None:
                 missing.append(f"table {table}")
             else:
-                missing += [f"{table}.{column}" for column in columns if actual(column, tables[there]) is None]
+                missing += [
+                    f"{table}.{column}" for column in columns if actual(column, tables[there]) is None
+                ]
         return missing
 
     def completed(self, tables: Tables) -> Profile:
@@ -77,9 +85,19 @@ def first_named(wanted: Sequence[str], names: Sequence[str]) -> str:
     return next((found for each in wanted if (found := actual(each, names)) is not None), "")
 
 
-# `standard`, `claude`, `hal` and `from_node` share the names of their tables: columns decide, those that only one profile has first.
+# `standard`, `claude`, `hal` and `from_node` share the names of their tables: columns decide, those that only
+# one profile has first.
 PROFILES = (
-    Profile("unified", "unified_nodes", "node_id", "name", "unified_edges", "source_node_id", "target_node_id", "edge_type"),
+    Profile(
+        "unified",
+        "unified_nodes",
+        "node_id",
+        "name",
+        "unified_edges",
+        "source_node_id",
+        "target_node_id",
+        "edge_type",
+    ),
     Profile("claude", "nodes", "node_id", "name", "edges", "source_node_id", "target_node_id", "edge_type"),
     Profile("hal", "nodes", "id", "name", "edges", "source_id", "target_id", "edge_type"),
     Profile("from_node", "nodes", "id", "name", "edges", "from_node", "to_node", "type"),

@@ -1,4 +1,6 @@
-"""The graph in an SQLite file of another program, whatever its tables are called, and what in the file could not be read."""
+"""The graph in an SQLite file of another program, whatever its tables are called, and what in the file could
+not be read.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForeignGraph:
-    """The graph in a file of another program, the profile of its tables, and the rows that are not in the graph as they stand."""
+    """The graph in a file of another program, the profile of its tables, and the rows that are not in the
+    graph as they stand.
+    """
 
     graph: PropertyGraph
     profile: Profile
@@ -54,9 +58,10 @@ class ForeignGraph:
 def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
     """The graph in an SQLite file, with the profile that its tables have, or the one that is asked for.
 
-    The file is copied and the copy is read: nothing is written beside the file or in it, and what a log beside it holds is read too.
-    Raises BadInput for what is no SQLite file and, listing what was probed, for one without a graph; UnknownName for a profile that
-    there is not; StoreUnavailable for a file that cannot be copied.
+    The file is copied and the copy is read: nothing is written beside the file or in it, and what a log
+    beside it holds is read too. Raises BadInput for what is no SQLite file and, listing what was probed, for
+    one without a graph; UnknownName for a profile that there is not; StoreUnavailable for a file that cannot
+    be copied.
     """
     require(path, (str, Path), "what is read is the path of an SQLite file")
     path = Path(path)
@@ -66,7 +71,9 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
                 connection.execute("PRAGMA trusted_schema = OFF")  # what the file's own definitions may call
                 found = profile_of(connection, path, profile)
                 with _uncollected():
-                    graph, unread = graph_of_tables(found, table_columns(connection, found.nodes), table_columns(connection, found.edges))
+                    graph, unread = graph_of_tables(
+                        found, table_columns(connection, found.nodes), table_columns(connection, found.edges)
+                    )
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
     return ForeignGraph(graph, found, unread)
@@ -74,7 +81,9 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Nothing that is made meanwhile lies in a circle: looking for circles among 284,178 dictionaries takes a quarter of the time."""
+    """Nothing that is made meanwhile lies in a circle: looking for circles among 284,178 dictionaries takes a
+    quarter of the time.
+    """
     was = gc.isenabled()
     gc.disable()
     try:

@@ -17,34 +17,56 @@ from kgot_lab.schemas.rules.rule import Unread
 RELATED = "related_to"  # the type of an edge where a file has no column for it
 
 
-def graph_of_tables(profile: Profile, nodes: TableColumns, edges: TableColumns) -> tuple[PropertyGraph, tuple[Unread, ...]]:
+def graph_of_tables(
+    profile: Profile, nodes: TableColumns, edges: TableColumns
+) -> tuple[PropertyGraph, tuple[Unread, ...]]:
     """The graph of two tables, and the rows that are not in it as they stand, those of nodes first.
 
-    Left out are a node without an id or with that of an earlier row, and an edge one of whose ends is no node (rule 3). Malformed JSON
-    leaves a row without its properties (rule 8). Of edges with the same ends and type all but the first have
-    their number as key; a column that only numbers the edges is no property.
+    Left out are a node without an id or with that of an earlier row, and an edge one of whose ends is no node
+    (rule 3). Malformed JSON leaves a row without its properties (rule 8). Of edges with the same ends and
+    type all but the first have their number as key; a column that only numbers the edges is no property.
     """
     ids = nodes.texts(profile.id)
     kept, unread = _kept_nodes(nodes.table, ids)
     row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
     of_nodes, wrong = row_properties(
-        nodes, profile.properties, (profile.id, profile.called, profile.type), lambda row: f"node {shortly(ids[row])}"
+        nodes,
+        profile.properties,
+        (profile.id, profile.called, profile.type),
+        lambda row: f"node {shortly(ids[row])}",
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
-    named = [known if name is None else {**known, "name": name} for name, known in zip(names, of_nodes, strict=True)]
+    named = [
+        known if name is None else {**known, "name": name}
+        for name, known in zip(names, of_nodes, strict=True)
+    ]
     unread += [*wrong, *(_replaced(nodes, row, f"node {shortly(ids[row])}") for row in nodes.replaced)]
 
     sources, targets = edges.texts(profile.source), edges.texts(profile.target)
-    relations = [each or "" for each in edges.texts(profile.relation)] if profile.relation else [RELATED] * edges.rows
-    begin, end = (np.array([row_of.get(id, -1) for id in each], dtype=np.int32) for each in (sources, targets))  # type: ignore[arg-type]
+    relations = (
+        [each or "" for each in edges.texts(profile.relation)] if profile.relation else [RELATED] * edges.rows
+    )
+    begin, end = (
+        np.array([row_of.get(id, -1) for id in each], dtype=np.int32) for each in (sources, targets)
+    )  # type: ignore[arg-type]
     whole = (begin >= 0) & (end >= 0)
 
     def told(row: int) -> str:
         return f"edge {shortly(sources[row])} -{relations[row]}-> {shortly(targets[row])}"
 
     for row in np.flatnonzero(~whole).tolist():
-        gone = [shortly(id) for id, there in ((sources[row], begin[row]), (targets[row], end[row])) if there < 0]
-        unread.append(Unread(3, edges.table, row + 1, told(row), f"there is no node {' and no node '.join(gone)}, so it is left out"))
+        gone = [
+            shortly(id) for id, there in ((sources[row], begin[row]), (targets[row], end[row])) if there < 0
+        ]
+        unread.append(
+            Unread(
+                3,
+                edges.table,
+                row + 1,
+                told(row),
+                f"there is no node {' and no node '.join(gone)}, so it is left out",
+            )
+        )
     besides = (profile.source, profile.target, profile.relation, edges.number)
     of_edges, wrong = row_properties(edges, profile.edge_properties, besides, told)
     unread += [*wrong, *(_replaced(edges, row, told(row)) for row in edges.replaced)]
@@ -79,7 +101,13 @@ def _kept_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list
 
 
 def _replaced(columns: TableColumns, row: int, of: str) -> Unread:
-    return Unread(0, columns.table, row + 1, of, "a text in it is not UTF-8; the letters that could not be read were replaced")
+    return Unread(
+        0,
+        columns.table,
+        row + 1,
+        of,
+        "a text in it is not UTF-8; the letters that could not be read were replaced",
+    )
 
 
 def _keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:

@@ -19,10 +19,12 @@ def rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
 
 
 def on_circles(graph: PropertyGraph, type: str) -> Ints:
-    """The rows of the nodes that edges of a type lead back to, loops included: in a graph of dependencies there are none.
+    """The rows of the nodes that edges of a type lead back to, loops included: in a graph of dependencies
+    there are none.
 
-    What no edge enters or leaves is taken away in columns, round by round; where nothing is left, as it should be, that was all.
-    The rest is split into strongly connected components, since a node between two circles lies on neither.
+    What no edge enters or leaves is taken away in columns, round by round; where nothing is left, as it
+    should be, that was all. The rest is split into strongly connected components, since a node between two
+    circles lies on neither.
     """
     rows = rows_of_types(graph, type)
     sources, targets = graph.sources[rows], graph.targets[rows]
@@ -51,7 +53,9 @@ def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> 
 
 
 def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
-    """The ids along a shortest circle from a node back to itself over edges of a type; () where it lies on none."""
+    """The ids along a shortest circle from a node back to itself over edges of a type; () where it lies on
+    none.
+    """
     rows = rows_of_types(graph, type)
     follow = csr(graph.sources[rows], graph.targets[rows], len(graph))
     came_from: dict[int, int] = {}

@@ -31,7 +31,9 @@ def loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """The edges whose source, target and type an earlier edge has, whatever tells them apart."""
-    triple = (graph.sources.astype(np.int64) * max(len(graph.type_names), 1) + graph.type_codes) * max(len(graph), 1) + graph.targets
+    triple = (graph.sources.astype(np.int64) * max(len(graph.type_names), 1) + graph.type_codes) * max(
+        len(graph), 1
+    ) + graph.targets
     first = np.ones(len(triple), dtype=np.bool_)
     order = np.argsort(triple, kind="stable")
     first[order[1:]] = np.diff(triple[order]) != 0
@@ -40,7 +42,9 @@ def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """The nodes that no edge touches."""
-    degrees = np.bincount(graph.sources, minlength=len(graph)) + np.bincount(graph.targets, minlength=len(graph))
+    degrees = np.bincount(graph.sources, minlength=len(graph)) + np.bincount(
+        graph.targets, minlength=len(graph)
+    )
     return np.flatnonzero(degrees == 0).astype(np.int32)
 
 
@@ -69,14 +73,18 @@ def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 
 def without_way_out(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes that have a limitation, and for none of them a workaround, and no property no_workaround that says so."""
+    """The nodes that have a limitation, and for none of them a workaround, and no property no_workaround that
+    says so.
+    """
     limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
     helped, open_ = np.zeros(len(graph), dtype=np.bool_), np.zeros(len(graph), dtype=np.bool_)
     helped[graph.sources[worked]] = True
     open_[graph.sources[limited]] = True
     open_[graph.sources[limited[helped[graph.targets[limited]]]]] = False
     found = np.flatnonzero(open_ & ~helped)
-    return np.array([row for row in found.tolist() if not graph.node_properties[row].get("no_workaround")], dtype=np.int32)
+    return np.array(
+        [row for row in found.tolist() if not graph.node_properties[row].get("no_workaround")], dtype=np.int32
+    )
 
 
 def _rows(found: Iterable[bool]) -> Ints:

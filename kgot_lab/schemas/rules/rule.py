@@ -21,7 +21,9 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Unread:
-    """A row of a file that is not in its graph as it stands, or not at all: the rule it breaks (3 or 8), where it is, and why."""
+    """A row of a file that is not in its graph as it stands, or not at all: the rule it breaks (3 or 8),
+    where it is, and why.
+    """
 
     rule: int
     table: str
@@ -35,7 +37,8 @@ class Unread:
 
 @dataclass(frozen=True)
 class Rule:
-    """What every graph should be: `find` gives the rows of nodes or edges that are not; a rule on rows of a file has none.
+    """What every graph should be: `find` gives the rows of nodes or edges that are not; a rule on rows of a
+    file has none.
 
     `why` says of one of them what is wrong.
     """
@@ -79,7 +82,9 @@ class Broken:
         if rule.on == "nodes":
             return Fault(rule.severity, what, f"node {shortly(self.graph.ids[at])}", rule.do)
         edge = self.graph.edges[at]
-        return Fault(rule.severity, what, f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}", rule.do)
+        return Fault(
+            rule.severity, what, f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}", rule.do
+        )
 
     def __repr__(self) -> str:
         head = f"{self.rule}: {counted(len(self), self.rule.on[:-1])}"
@@ -112,7 +117,10 @@ class RuleReport:
         return (fault for each in self.found for fault in each.faults)
 
     def __str__(self) -> str:
-        counts = {kind: sum(len(each) for each in self.broken if each.rule.severity == kind) for kind in ("error", "warning", "info")}
+        counts = {
+            kind: sum(len(each) for each in self.broken if each.rule.severity == kind)
+            for kind in ("error", "warning", "info")
+        }
         passed = len(self.found) - len(self.broken)
         told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
         return f"{passed} of {len(self.found)} rules hold{told and f'; found: {told}'}"

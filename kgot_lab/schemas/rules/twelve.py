@@ -1,8 +1,9 @@
 """The twelve rules with their severities, and the check of a graph against them.
 
-Where the document can be read in two ways: rule 6 asks that a node has an edge, not that another leads to it, which no root would pass;
-rules 10 and 12 accept has_workaround from a limitation and from what has it; a loop of requires or feeds_into breaks rule 4 and rule 9
-or 11. Rules 3 and 8 are about what a graph in memory cannot hold any more, so whoever reads a file reports the rows that break them.
+Where the document can be read in two ways: rule 6 asks that a node has an edge, not that another leads to it,
+which no root would pass; rules 10 and 12 accept has_workaround from a limitation and from what has it; a loop
+of requires or feeds_into breaks rule 4 and rule 9 or 11. Rules 3 and 8 are about what a graph in memory
+cannot hold any more, so whoever reads a file reports the rows that break them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ def _name(graph: PropertyGraph, row: int) -> str:
 
 def _labels(graph: PropertyGraph, row: int) -> str:
     labels = graph.node_labels[row]
-    return f"its type is {shortly(labels[0])}, which is not in the vocabulary" if len(labels) == 1 else f"it has {len(labels)} types"
+    return (
+        f"its type is {shortly(labels[0])}, which is not in the vocabulary"
+        if len(labels) == 1
+        else f"it has {len(labels)} types"
+    )
 
 
 def _type(graph: PropertyGraph, row: int) -> str:
@@ -44,10 +49,26 @@ def _circle(type: str, verb: str) -> Callable[[PropertyGraph, int], str]:
 
 TWELVE_RULES = (
     Rule(1, "error", "every node has a name", "give it one", "nodes", finding.nameless, _name),
-    Rule(2, "error", "every node has a type of the vocabulary", _LIST_TYPES, "nodes", finding.of_no_type, _labels),
-    Rule(3, "error", "every edge joins two nodes that are there", "add the node, or leave the edge out", "rows"),
     Rule(
-        4, "warning", "no edge joins a node with itself", "leave it out", "edges", finding.loops, lambda *_: "it joins a node with itself"
+        2,
+        "error",
+        "every node has a type of the vocabulary",
+        _LIST_TYPES,
+        "nodes",
+        finding.of_no_type,
+        _labels,
+    ),
+    Rule(
+        3, "error", "every edge joins two nodes that are there", "add the node, or leave the edge out", "rows"
+    ),
+    Rule(
+        4,
+        "warning",
+        "no edge joins a node with itself",
+        "leave it out",
+        "edges",
+        finding.loops,
+        lambda *_: "it joins a node with itself",
     ),
     Rule(
         5,
@@ -58,8 +79,24 @@ TWELVE_RULES = (
         finding.repeated_edges,
         lambda *_: "an earlier edge has the same ends and type",
     ),
-    Rule(6, "warning", "every node has an edge", "join it with something", "nodes", finding.orphans, lambda *_: "it has no edge"),
-    Rule(7, "warning", "every edge has a type of the vocabulary", _LIST_TYPES, "edges", finding.of_unknown_type, _type),
+    Rule(
+        6,
+        "warning",
+        "every node has an edge",
+        "join it with something",
+        "nodes",
+        finding.orphans,
+        lambda *_: "it has no edge",
+    ),
+    Rule(
+        7,
+        "warning",
+        "every edge has a type of the vocabulary",
+        _LIST_TYPES,
+        "edges",
+        finding.of_unknown_type,
+        _type,
+    ),
     Rule(8, "error", "the properties of every row are JSON", "mend the JSON in the file", "rows"),
     Rule(
         9,
@@ -101,9 +138,14 @@ TWELVE_RULES = (
 
 
 def check_rules(
-    graph: PropertyGraph, vocabulary: Vocabulary = UNIFIED, *, unread: Iterable[Unread] = (), only: Iterable[int] = ()
+    graph: PropertyGraph,
+    vocabulary: Vocabulary = UNIFIED,
+    *,
+    unread: Iterable[Unread] = (),
+    only: Iterable[int] = (),
 ) -> RuleReport:
-    """What breaks the twelve rules in a graph, or those whose numbers are given; `unread` is what reading its file reported.
+    """What breaks the twelve rules in a graph, or those whose numbers are given; `unread` is what reading its
+    file reported.
 
     Raises UnknownName for a rule that there is not.
     """
@@ -116,5 +158,7 @@ def check_rules(
     for rule in TWELVE_RULES:
         if rule.number in wanted:
             breaking = np.empty(0, dtype=np.int32) if rule.find is None else rule.find(graph, vocabulary)
-            found.append(Broken(rule, graph, breaking, tuple(each for each in rows if each.rule == rule.number)))
+            found.append(
+                Broken(rule, graph, breaking, tuple(each for each in rows if each.rule == rule.number))
+            )
     return RuleReport(tuple(found))

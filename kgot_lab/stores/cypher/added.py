@@ -1,7 +1,9 @@
-"""What a statement added to a namespace, found without reading the rest, where the server's counts prove that it did no more.
+"""What a statement added to a namespace, found without reading the rest, where the server's counts prove that
+it did no more.
 
-Most statements that a model writes only add. What they made is not yet noted as known. When the server counts nothing removed, and no
-property or label set but those of what was made, nothing else has changed: whatever something new has was set, and so counted.
+Most statements that a model writes only add. What they made is not yet noted as known. When the server counts
+nothing removed, and no property or label set but those of what was made, nothing else has changed: whatever
+something new has was set, and so counted.
 """
 
 from __future__ import annotations
@@ -38,15 +40,26 @@ def counts_truly(transaction: Transaction) -> bool:
 
 
 def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
-    """What the statement before this added, now with ids and marks, and where its nodes are; raises NotOnlyAdded."""
+    """What the statement before this added, now with ids and marks, and where its nodes are; raises
+    NotOnlyAdded.
+    """
     if not counters.contains_updates:
         return Diff(), {}
-    _require(not counters.nodes_deleted and not counters.relationships_deleted and not counters.labels_removed)
-    rows = [BoltRow(place, labels, stored, []) for place, labels, stored in ask(_NODES, {})] if counters.nodes_created else []
+    _require(
+        not counters.nodes_deleted and not counters.relationships_deleted and not counters.labels_removed
+    )
+    rows = (
+        [BoltRow(place, labels, stored, []) for place, labels, stored in ask(_NODES, {})]
+        if counters.nodes_created
+        else []
+    )
     edges = ask(_EDGES, {}) if counters.relationships_created else []
     _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
     _require(counters.labels_added == sum(len(row.labels) for row in rows))
-    _require(counters.properties_set == sum(len(row.properties) for row in rows) + sum(len(edge[-1]) for edge in edges))
+    _require(
+        counters.properties_set
+        == sum(len(row.properties) for row in rows) + sum(len(edge[-1]) for edge in edges)
+    )
     ids = ids_of(rows, {})
     _require(len(set(ids.values())) == len(ids))
     ends = {place: id for edge in edges for place, id in (edge[:2], edge[4:6])} | ids

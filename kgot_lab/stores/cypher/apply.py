@@ -1,4 +1,6 @@
-"""Makes a diff true in a namespace of a Bolt server, in a few statements for many elements, without reading the rest of the graph."""
+"""Makes a diff true in a namespace of a Bolt server, in a few statements for many elements, without reading
+the rest of the graph.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ _TOUCHING = (
     "UNWIND $rows AS row MATCH (n)-[r]-({_run: $run}) WHERE elementId(n) = row "
     "RETURN startNode(r).id, type(r), endNode(r).id, properties(r), elementId(r)"
 )
-_DELETE_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] DELETE r"
+_DELETE_EDGES = (
+    "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] DELETE r"
+)
 _DELETE_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row DELETE n"
 _CREATE_NODES = "UNWIND $rows AS row CREATE (n{labels}) SET n = row RETURN n.id, elementId(n), labels(n)"
 _CREATE_EDGES = (
@@ -50,7 +54,9 @@ _CHANGE_LABELS = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row {change
 
 
 class Application:
-    """One diff on its way into the database: `ask` speaks inside of its transaction, `aside` outside, where a refusal does no harm."""
+    """One diff on its way into the database: `ask` speaks inside of its transaction, `aside` outside, where a
+    refusal does no harm.
+    """
 
     def __init__(self, ask: Ask, aside: Ask, locate: Locate, namespace: str):
         self._ask, self._aside, self._locate, self._namespace = ask, aside, locate, namespace
@@ -59,7 +65,9 @@ class Application:
         self.moved: set[str] = set()  # nodes that need not be where they were
 
     def run(self, diff: Diff) -> dict[str, str]:
-        """Check a diff and make it true; returns where the nodes of it are. Raises BadInput when it does not fit."""
+        """Check a diff and make it true; returns where the nodes of it are. Raises BadInput when it does not
+        fit.
+        """
         check_texts(
             (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
             (*diff.added_edges, *(after for _, after in diff.changed_edges)),
@@ -80,12 +88,20 @@ class Application:
         ends = {end for identity in edges for end in (identity[0], identity[2])}
         self._places = self._locate(dict.fromkeys(chain(nodes, ends)))
         known = Truth()
-        for place_of_all in _batches([self._places[id] for id in dict.fromkeys(chain(nodes, ends)) if id in self._places]):
+        for place_of_all in _batches(
+            [self._places[id] for id in dict.fromkeys(chain(nodes, ends)) if id in self._places]
+        ):
             for id, labels, stored in self._ask(_NODES, {"rows": place_of_all}):
-                known.nodes[id] = Node(id, tuple(labels_of(labels, stored)), node_properties(timeless(stored)))
+                known.nodes[id] = Node(
+                    id, tuple(labels_of(labels, stored)), node_properties(timeless(stored))
+                )
                 known.incident[id] = {}
         old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
-        between = {identity[:3]: None for identity in old if identity[0] in known.nodes and identity[2] in known.nodes}
+        between = {
+            identity[:3]: None
+            for identity in old
+            if identity[0] in known.nodes and identity[2] in known.nodes
+        }
         wanted = [[self._places[source], type, self._places[target]] for source, type, target in between]
         gone = [self._places[node.id] for node in diff.removed_nodes if node.id in known.nodes]
         for query, rows in ((_BETWEEN, wanted), (_TOUCHING, gone)):
@@ -105,7 +121,10 @@ class Application:
     # --- making it true ---
 
     def _remove(self, diff: Diff) -> None:
-        self._all(_DELETE_EDGES, [[self._places[edge.source], self._edge_places[edge.identity]] for edge in diff.removed_edges])
+        self._all(
+            _DELETE_EDGES,
+            [[self._places[edge.source], self._edge_places[edge.identity]] for edge in diff.removed_edges],
+        )
         self._all(_DELETE_NODES, [self._places.pop(node.id) for node in diff.removed_nodes])
         self.moved |= {node.id for node in diff.removed_nodes}
 
@@ -115,7 +134,11 @@ class Application:
             groups[tuple(sorted(set(node.labels)))].append(self._stored(node))
         for names, rows in groups.items():
             labels = list(names)
-            made = self._all(_CREATE_NODES.format(labels=self._pattern(labels)), rows, f"the labels {', '.join(labels) or '(none)'}")
+            made = self._all(
+                _CREATE_NODES.format(labels=self._pattern(labels)),
+                rows,
+                f"the labels {', '.join(labels) or '(none)'}",
+            )
             self._places.update({id: place for id, place, _ in made})
             for kept in made[:1]:
                 _require_same(sorted(kept[2]), labels, "the labels")
@@ -123,7 +146,9 @@ class Application:
     def _add_edges(self, edges: Iterable[Edge]) -> None:
         groups: dict[str, _Rows] = defaultdict(list)
         for edge in edges:
-            groups[edge.type].append([self._places[edge.source], self._places[edge.target], self._stored_edge(edge)])
+            groups[edge.type].append(
+                [self._places[edge.source], self._places[edge.target], self._stored_edge(edge)]
+            )
         for type, rows in groups.items():
             made = self._all(_CREATE_EDGES.format(type=self._spelt(type)), rows, f"the relation {type!r}")
             _require_same({kept for kept, _ in made}, {type}, "the relation")
@@ -131,9 +156,14 @@ class Application:
 
     def _change(self, diff: Diff) -> None:
         """Labels last, because a server may move a node when its labels change."""
-        rows = [[self._places[edge.source], self._edge_places[edge.identity], self._stored_edge(edge)] for _, edge in diff.changed_edges]
+        rows = [
+            [self._places[edge.source], self._edge_places[edge.identity], self._stored_edge(edge)]
+            for _, edge in diff.changed_edges
+        ]
         self._all(_CHANGE_EDGES, rows)
-        self._all(_CHANGE_NODES, [[self._places[node.id], self._stored(node)] for _, node in diff.changed_nodes])
+        self._all(
+            _CHANGE_NODES, [[self._places[node.id], self._stored(node)] for _, node in diff.changed_nodes]
+        )
         groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
         for before, after in diff.changed_nodes:
             new, old = set(after.labels) - set(before.labels), set(before.labels) - set(after.labels)
@@ -141,8 +171,14 @@ class Application:
                 groups[tuple(sorted(new)), tuple(sorted(old))].append(self._places.pop(after.id))
                 self.moved.add(after.id)
         for changed, places in groups.items():
-            parts = [f"{verb} n{self._pattern(names)}" for verb, names in zip(("SET", "REMOVE"), changed, strict=True) if names]
-            self._all(_CHANGE_LABELS.format(change=" ".join(parts)), places, f"the labels {', '.join(changed[0])}")
+            parts = [
+                f"{verb} n{self._pattern(names)}"
+                for verb, names in zip(("SET", "REMOVE"), changed, strict=True)
+                if names
+            ]
+            self._all(
+                _CHANGE_LABELS.format(change=" ".join(parts)), places, f"the labels {', '.join(changed[0])}"
+            )
 
     def _all(self, query: str, rows: list[Any], what: str = "") -> _Rows:
         """Run a statement over all rows, in batches; raises BadInput naming what the server does not take."""
@@ -153,13 +189,17 @@ class Application:
         except Neo4jError as error:
             if not what or error.is_retryable():
                 raise
-            raise BadInput(f"the server does not take {what}, or what lies there: {bolt_reason(error)}") from None
+            raise BadInput(
+                f"the server does not take {what}, or what lies there: {bolt_reason(error)}"
+            ) from None
 
     def _pattern(self, labels: Iterable[str]) -> str:
         return "".join(f":{self._spelt(label)}" for label in labels)
 
     def _spelt(self, name: str) -> str:
-        """A label or relation in backticks; servers differ in what a backslash means there, so one with it is tried out."""
+        """A label or relation in backticks; servers differ in what a backslash means there, so one with it is
+        tried out.
+        """
         if "\\" not in name:
             return backticked(name)
         for spelling in (name, name.replace("\\u", "\\u005Cu"), name.replace("\\", "\\\\")):

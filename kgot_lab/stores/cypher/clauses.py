@@ -1,6 +1,8 @@
-"""Which clauses, functions and procedures of Cypher a statement may use: an allow-list over its words, without a parser.
+"""Which clauses, functions and procedures of Cypher a statement may use: an allow-list over its words,
+without a parser.
 
-Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a clause: it must be one we know.
+Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a
+clause: it must be one we know.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ _NEVER = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIO
 _OPERATORS = frozenset(
     "AND OR XOR NOT IN IS STARTS ENDS CONTAINS AS BY ALL DISTINCT ASC ASCENDING DESC DESCENDING CASE WHEN THEN ELSE END SHORTEST".split()
 )
-_ENDS = frozenset("END ASC ASCENDING DESC DESCENDING SHORTEST".split())  # after these, as after an operand, a clause may begin
+_ENDS = frozenset(
+    "END ASC ASCENDING DESC DESCENDING SHORTEST".split()
+)  # after these, as after an operand, a clause may begin
 _FIRST = frozenset("MATCH OPTIONAL WITH RETURN UNWIND CALL CREATE MERGE FOREACH".split())
 _PROCEDURES = frozenset(("DB.LABELS", "DB.RELATIONSHIPTYPES", "DB.PROPERTYKEYS"))
 _FUNCTIONS = frozenset(
@@ -27,7 +31,9 @@ _FUNCTIONS = frozenset(
     TOBOOLEANLIST TOBOOLEANORNULL TOFLOAT TOFLOATLIST TOFLOATORNULL TOINTEGER TOINTEGERLIST TOINTEGERORNULL TOINT TOLOWER TOSTRING
     TOSTRINGLIST TOSTRINGORNULL TOUPPER TRIM TYPE UPPER VALUETYPE""".split()
 )
-_SPACES = frozenset("DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".split())  # date.truncate and the like
+_SPACES = frozenset(
+    "DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".split()
+)  # date.truncate and the like
 
 
 def refuse_unless_cypher_read(statement: str) -> None:
@@ -36,7 +42,9 @@ def refuse_unless_cypher_read(statement: str) -> None:
 
 
 def refuse_unless_cypher_write(statement: str) -> None:
-    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no schema, no servers."""
+    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no
+    schema, no servers.
+    """
     _check(statement, "write", READS | WRITES)
 
 
@@ -73,7 +81,9 @@ def _check_words(tokens: list[CypherToken], what: str, clauses: frozenset[str]) 
         following = tokens[at + 1] if at + 1 < len(tokens) else after
         if token.kind == "word" and not is_name(before, previous, following):
             if token.text in _NEVER | WRITES and token.text not in clauses:
-                raise RefusedClause(f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause")
+                raise RefusedClause(
+                    f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause"
+                )
             if _ends_operand(before, previous) and token.text not in known:
                 raise RefusedClause(f"no clause or operator {_clause(token, following)} may stand here")
             if token.text == "CALL":
@@ -89,12 +99,18 @@ def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
     if previous.text == "*":  # all columns, or a multiplication
         return before.text in (",", "(") or (before.kind == "word" and before.text in READS | {"DISTINCT"})
     if previous.kind == "word":
-        return before.text in (".", ":", "$") or previous.text not in READS | WRITES | _OPERATORS or previous.text in _ENDS
+        return (
+            before.text in (".", ":", "$")
+            or previous.text not in READS | WRITES | _OPERATORS
+            or previous.text in _ENDS
+        )
     return previous.kind != "sign" or previous.text in (")", "]", "}")
 
 
 def _check_call(rest: list[CypherToken]) -> None:
-    """A subquery, whose clauses are checked like all others, or one of a few procedures that only name what there is."""
+    """A subquery, whose clauses are checked like all others, or one of a few procedures that only name what
+    there is.
+    """
     if rest and rest[0].text in ("{", "("):
         return
     name = _dotted(rest)
@@ -103,7 +119,9 @@ def _check_call(rest: list[CypherToken]) -> None:
 
 
 def _check_create(rest: list[CypherToken]) -> None:
-    """A pattern, or the SET of ON CREATE; anything else belongs to the server: an index, a constraint, a user."""
+    """A pattern, or the SET of ON CREATE; anything else belongs to the server: an index, a constraint, a
+    user.
+    """
     words = [token.text for token in rest[:2]]
     if words[:1] not in (["("], ["SET"]) and words[1:] != ["="]:
         raise RefusedClause(f"CREATE {' '.join(words)} is not allowed, only CREATE (a pattern)")
@@ -119,7 +137,9 @@ def _dotted(tokens: list[CypherToken]) -> str:
 
 
 def _check_function(tokens: list[CypherToken]) -> None:
-    """The function whose name ends these tokens is one of the language, not one that a server or its plugins add."""
+    """The function whose name ends these tokens is one of the language, not one that a server or its plugins
+    add.
+    """
     parts = [tokens[-1]]
     while len(tokens) > 2 and tokens[-2].text == ".":
         tokens = tokens[:-2]
@@ -132,11 +152,15 @@ def _check_function(tokens: list[CypherToken]) -> None:
 
 
 def _clause(token: CypherToken, following: CypherToken) -> str:
-    return f"{token.text} {following.text}" if following.kind == "word" and token.text in _NEVER else token.text
+    return (
+        f"{token.text} {following.text}" if following.kind == "word" and token.text in _NEVER else token.text
+    )
 
 
 def _listed(clauses: frozenset[str]) -> str:
     order = "MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP LIMIT UNION CREATE MERGE SET REMOVE DELETE DETACH FOREACH".split()
     return ", ".join(
-        {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}.get(each, each) for each in order if each in clauses
+        {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}.get(each, each)
+        for each in order
+        if each in clauses
     )

@@ -1,8 +1,10 @@
-"""Keeps a Cypher statement to one namespace of a database: every node that a pattern may find or make bears the namespace's mark.
+"""Keeps a Cypher statement to one namespace of a database: every node that a pattern may find or make bears
+the namespace's mark.
 
-A statement meets nodes by patterns alone, and no edge leads out of a namespace, so a statement whose patterns are marked sees and touches
-nothing else. Patterns are parsed strictly, and what surrounds them is only scanned for more of them; what is not understood is refused.
-Runs after the list of clauses in `clauses`, on which it relies: no other clause or function reaches a node.
+A statement meets nodes by patterns alone, and no edge leads out of a namespace, so a statement whose patterns
+are marked sees and touches nothing else. Patterns are parsed strictly, and what surrounds them is only
+scanned for more of them; what is not understood is refused. Runs after the list of clauses in `clauses`, on
+which it relies: no other clause or function reaches a node.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 
 @dataclass(frozen=True)
 class Confined:
-    """A statement that keeps to its namespace; `walks` if it follows paths of any length, which must not lead out of it."""
+    """A statement that keeps to its namespace; `walks` if it follows paths of any length, which must not lead
+    out of it.
+    """
 
     text: str
     walks: bool
@@ -37,7 +41,9 @@ class Confined:
 
 
 def confined(statement: str, mark: str) -> Confined:
-    """A statement with a mark, a property's value as Cypher spells it, on each node; raises QueryFailed for one that cannot be confined."""
+    """A statement with a mark, a property's value as Cypher spells it, on each node; raises QueryFailed for
+    one that cannot be confined.
+    """
     try:
         parser = _Parser(statement, mark)
         parser.run()
@@ -118,7 +124,11 @@ class _Parser(Patterns):
         given: frozenset[str] = frozenset()
         if self.peek().text == "(":
             inside = self.tokens[self.at + 1 : self.pairs[self.at]]
-            given = self.known if [each.text for each in inside] == ["*"] else self.known & frozenset(map(self.named, inside))
+            given = (
+                self.known
+                if [each.text for each in inside] == ["*"]
+                else self.known & frozenset(map(self.named, inside))
+            )
             self.at = self.pairs[self.at] + 1
         if self.peek().text != "{":
             self.refuse("a procedure would show what others have; use MATCH")
@@ -146,11 +156,15 @@ class _Parser(Patterns):
         return frozenset({self.named(item[-1])} - {""} if len(item) > 1 and item[-2].text == "AS" else ())
 
     def _items(self, at: int) -> list[list[CypherToken]]:
-        """What stands between commas from a place on, up to the next clause, each without what is in its brackets."""
+        """What stands between commas from a place on, up to the next clause, each without what is in its
+        brackets.
+        """
         items: list[list[CypherToken]] = [[]]
         while at < len(self.tokens):
             token = self.tokens[at]
-            if token.text in (";", *OPENING.values()) or (token.kind == "word" and token.text in CLAUSES and not self._is_name_at(at)):
+            if token.text in (";", *OPENING.values()) or (
+                token.kind == "word" and token.text in CLAUSES and not self._is_name_at(at)
+            ):
                 break
             if token.text == ",":
                 items.append([])
@@ -161,11 +175,16 @@ class _Parser(Patterns):
         return [item for item in items if item] or [[NO_TOKEN]]
 
     def _is_name_at(self, at: int) -> bool:
-        around = [self.tokens[each] if 0 <= each < len(self.tokens) else NO_TOKEN for each in (at - 2, at - 1, at + 1)]
+        around = [
+            self.tokens[each] if 0 <= each < len(self.tokens) else NO_TOKEN
+            for each in (at - 2, at - 1, at + 1)
+        ]
         return is_name(*around)
 
     def _changes(self) -> None:
-        """The items of SET or REMOVE: what replaces all properties of a node leaves it its mark, and none is named by an expression."""
+        """The items of SET or REMOVE: what replaces all properties of a node leaves it its mark, and none is
+        named by an expression.
+        """
         depth = len(self.frames)
         while True:
             name = self.named(self.peek())
@@ -198,4 +217,6 @@ class _Parser(Patterns):
             if name and unicodedata.normalize("NFKC", name).lower() in OWN_PROPERTIES:
                 raise RefusedClause(f"{name} is a name of the store's own; use another one")
             if token.kind == "sign" and not token.text.isascii():
-                raise RefusedClause(f"the sign {token.text!r} stands outside of a text; put backticks around a name with odd signs")
+                raise RefusedClause(
+                    f"the sign {token.text!r} stands outside of a text; put backticks around a name with odd signs"
+                )

@@ -1,6 +1,7 @@
 """Cypher, as the prompts describe it, and the clauses that a statement written by a model may use.
 
-The list of clauses is the first of two fences: the engine's or the driver's read mode is the second, and neither alone suffices.
+The list of clauses is the first of two fences: the engine's or the driver's read mode is the second, and
+neither alone suffices.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ def _map(properties: Mapping[str, Json]) -> str:
 
 
 def _add(facts: Sequence[Fact]) -> str:
-    """Nodes are found or made by id; an edge of that type between them is found or made, and its properties are added to."""
+    """Nodes are found or made by id; an edge of that type between them is found or made, and its properties
+    are added to.
+    """
     ids = list(dict.fromkeys(id for triple, _ in facts for id in (triple.subject, triple.object)))
     variables = {id: f"n{number}" for number, id in enumerate(ids, start=1)}
     lines = [f"MERGE ({variable} {{id: {cypher_literal(id)}}})" for id, variable in variables.items()]
@@ -33,7 +36,9 @@ def _add(facts: Sequence[Fact]) -> str:
 
 
 def _about(names: Sequence[str], hops: int) -> str:
-    """Names are compared without case; a name that no node has stands for all that contain it. One row per edge, nearest first."""
+    """Names are compared without case; a name that no node has stands for all that contain it. One row per
+    edge, nearest first.
+    """
     wanted = cypher_literal([each.lower() for each in names])
     return (
         f"UNWIND {wanted} AS name\n"

@@ -1,6 +1,8 @@
-"""All that a namespace of a Bolt server's database holds, and what a statement changed of it: found out by comparing before and after.
+"""All that a namespace of a Bolt server's database holds, and what a statement changed of it: found out by
+comparing before and after.
 
-A statement knows nothing of our ids, keys and marks: what it made is given them, and what it took away of them is put back.
+A statement knows nothing of our ids, keys and marks: what it made is given them, and what it took away of
+them is put back.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ from typing import Any, NamedTuple
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import changes, same_value
 from kgot_lab.graph.truth import Identity, Truth
-from kgot_lab.sandbox.inside.cypher_mapping import clash, edge_properties, free_id, free_key, labels_of, node_properties, own_id, own_key
+from kgot_lab.sandbox.inside.cypher_mapping import (
+    clash,
+    edge_properties,
+    free_id,
+    free_key,
+    labels_of,
+    node_properties,
+    own_id,
+    own_key,
+)
 from kgot_lab.sandbox.inside.values import RefusedValue, canonical
 from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
@@ -35,7 +46,9 @@ class MadeAgain(Exception):
 
 
 class StoredNode(NamedTuple):
-    """A node as it lies in the database; `place` is the server's own id, which need not outlive a transaction."""
+    """A node as it lies in the database; `place` is the server's own id, which need not outlive a
+    transaction.
+    """
 
     id: str
     place: str
@@ -44,7 +57,11 @@ class StoredNode(NamedTuple):
 
     def node(self) -> Node:
         """The node it stands for."""
-        return Node(self.id, tuple(labels_of(self.labels, self.properties)), node_properties(timeless(self.properties)))
+        return Node(
+            self.id,
+            tuple(labels_of(self.labels, self.properties)),
+            node_properties(timeless(self.properties)),
+        )
 
 
 class StoredEdge(NamedTuple):
@@ -87,14 +104,21 @@ class Dump:
 
 
 def dump(ask: Ask) -> Dump:
-    """Read the whole namespace; raises StoreUnavailable when somebody else has put nodes into it since it was opened."""
+    """Read the whole namespace; raises StoreUnavailable when somebody else has put nodes into it since it was
+    opened.
+    """
     rows = rows_of(ask)
     foreign = sum("_kept" not in row.properties or not _is_name(row.properties.get("id")) for row in rows)
     ids = {row.place: row.properties["id"] for row in rows} if not foreign else {}
     if foreign or len(set(ids.values())) < len(rows):
         what = f"{foreign} nodes of others" if foreign else "several nodes of one id"
-        raise StoreUnavailable(f"the namespace now holds {what}: somebody else writes to it, and this store needs one for itself")
-    edges = ((StoredEdge((ids[row.place], type, ids[end], own_key(own)), place, own)) for row, place, type, end, own in _edges(rows))
+        raise StoreUnavailable(
+            f"the namespace now holds {what}: somebody else writes to it, and this store needs one for itself"
+        )
+    edges = (
+        (StoredEdge((ids[row.place], type, ids[end], own_key(own)), place, own))
+        for row, place, type, end, own in _edges(rows)
+    )
     return Dump(
         {ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows},
         {edge.identity: edge for edge in edges},
@@ -102,7 +126,8 @@ def dump(ask: Ask) -> Dump:
 
 
 def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) -> Dump:
-    """Give what is new ids, marks and, where edges are parallel, keys, from all that is there after a statement of a transaction.
+    """Give what is new ids, marks and, where edges are parallel, keys, from all that is there after a
+    statement of a transaction.
 
     Raises MadeAgain where it made nodes under ids that others have.
     """
@@ -114,17 +139,23 @@ def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) 
     for row in rows:
         id = ids[row.place]
         hidden = {"id": id, "_run": namespace, "_kept": True, **_lost_labels(row, before.nodes.get(id))}
-        if any(name not in row.properties or repr(row.properties[name]) != repr(value) for name, value in hidden.items()):
+        if any(
+            name not in row.properties or repr(row.properties[name]) != repr(value)
+            for name, value in hidden.items()
+        ):
             marks.append([row.place, hidden])
             row.properties.update(hidden)
     if marks:
         ask(MARK_NODES, {"rows": marks})
-    nodes = {ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows}
+    nodes = {
+        ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows
+    }
     return Dump(nodes, _keyed(ask, rows, ids, before, namespace))
 
 
 def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
-    """What a statement changed where a node that it made under an id that is there is that node, and adds to it, as do its edges.
+    """What a statement changed where a node that it made under an id that is there is that node, and adds to
+    it, as do its edges.
 
     Raises Refused where it made a node twice with different values.
     """
@@ -147,7 +178,10 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
             key = free_key(key, keys)
             keys.add(key)
             edges[(*bare, key)] = Edge(*bare, properties, key)
-    old = Truth((stored.node() for stored in before.nodes.values()), (stored.edge() for stored in before.edges.values()))
+    old = Truth(
+        (stored.node() for stored in before.nodes.values()),
+        (stored.edge() for stored in before.edges.values()),
+    )
     return old.difference({**dict.fromkeys(old.nodes), **nodes}, {**dict.fromkeys(old.edges), **edges})
 
 
@@ -166,7 +200,9 @@ def _merged(id: str, rows: Sequence[BoltRow], was: Mapping[str, StoredNode]) -> 
         if row.place not in was:
             own = node_properties(timeless(row.properties))
             if name := clash(said, own):
-                raise RefusedValue(f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once")
+                raise RefusedValue(
+                    f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
+                )
             said.update(own)
     new = {label for row in rows if row.place not in was for label in row.labels}
     return Node(id, (*labels, *sorted(new - set(labels))), {**properties, **said})
@@ -193,7 +229,9 @@ def check_texts(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
             raise BadInput(f"the id and the labels of a node must be texts that are not blank: {node}"[:300])
     for edge in edges:
         if not _is_name(edge.type) or not isinstance(edge.key, str):
-            raise BadInput(f"the type of an edge must be a text that is not blank, and its key a text: {edge}"[:300])
+            raise BadInput(
+                f"the type of an edge must be a text that is not blank, and its key a text: {edge}"[:300]
+            )
 
 
 def rows_of(ask: Ask) -> list[BoltRow]:
@@ -212,7 +250,8 @@ def _is_name(value: Any) -> bool:
 
 
 def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, str]:
-    """An id for each node, by its place: its own, which a new node may share with others, or the one it lost, or else a free one.
+    """An id for each node, by its place: its own, which a new node may share with others, or the one it lost,
+    or else a free one.
 
     Raises Refused for what is no id, and where two nodes that were there would have the same.
     """
@@ -224,10 +263,20 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
             raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
     nameless = [row for row in rows if row.place not in ids]
     for row in sorted(
-        nameless, key=lambda row: (row.place not in was, canonical([sorted(row.labels), node_properties(timeless(row.properties))]))
+        nameless,
+        key=lambda row: (
+            row.place not in was,
+            canonical([sorted(row.labels), node_properties(timeless(row.properties))]),
+        ),
     ):
-        before = was[row.place].id if row.place in was else ""  # a statement replaced all properties: it is the same node still
-        id = before if before and before not in taken else free_id(sorted(row.labels), timeless(row.properties), taken)
+        before = (
+            was[row.place].id if row.place in was else ""
+        )  # a statement replaced all properties: it is the same node still
+        id = (
+            before
+            if before and before not in taken
+            else free_id(sorted(row.labels), timeless(row.properties), taken)
+        )
         ids[row.place] = id
         taken.add(id)
     return ids
@@ -239,27 +288,39 @@ def _lost_labels(row: BoltRow, before: StoredNode | None) -> _Stored:
     return {"_labels": noted} if noted is not None and "_labels" not in row.properties else {}
 
 
-def _by_identity(rows: Iterable[BoltRow], ids: Mapping[str, str], before: Dump) -> list[tuple[BoltRow, str, str, str, _Stored]]:
-    """The edges, those that are what they were first and new ones last, in an order that does not depend on the server's."""
+def _by_identity(
+    rows: Iterable[BoltRow], ids: Mapping[str, str], before: Dump
+) -> list[tuple[BoltRow, str, str, str, _Stored]]:
+    """The edges, those that are what they were first and new ones last, in an order that does not depend on
+    the server's.
+    """
 
     def place_of(each: tuple[BoltRow, str, str, str, _Stored]) -> tuple[int, str]:
         row, place, type, end, own = each
         bare = (ids[row.place], type, ids[end])
         old = before.at_place.get(place)
-        newness = 2 if old is None or old[:3] != bare else int((*bare, _key_now(place, bare, own, before)) != old)
+        newness = (
+            2 if old is None or old[:3] != bare else int((*bare, _key_now(place, bare, own, before)) != old)
+        )
         return newness, canonical(edge_properties(timeless(own)))
 
     return sorted(_edges(rows), key=place_of)
 
 
 def _key_now(place: str, bare: tuple[str, str, str], own: _Stored, before: Dump) -> str:
-    """The key of an edge: its own, or the one that it had; the place of one that is gone may have been taken by another edge."""
+    """The key of an edge: its own, or the one that it had; the place of one that is gone may have been taken
+    by another edge.
+    """
     old = before.at_place.get(place)
     return old[3] if old is not None and "_key" not in own and old[:3] == bare else own_key(own)
 
 
-def _keyed(ask: Ask, rows: Sequence[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str) -> dict[Identity, StoredEdge]:
-    """Every edge by its identity; a new one that would be another's double gets a key, and one that lost its key has it again."""
+def _keyed(
+    ask: Ask, rows: Sequence[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str
+) -> dict[Identity, StoredEdge]:
+    """Every edge by its identity; a new one that would be another's double gets a key, and one that lost its
+    key has it again.
+    """
     edges: dict[Identity, StoredEdge] = {}
     taken: dict[tuple[str, str, str], set[str]] = {}
     marks = []
@@ -279,6 +340,12 @@ def _keyed(ask: Ask, rows: Sequence[BoltRow], ids: Mapping[str, str], before: Du
 
 def _alike(one: StoredNode | StoredEdge, other: StoredNode | StoredEdge) -> bool:
     if repr(one.properties) == repr(other.properties):
-        return isinstance(one, StoredEdge) or one.labels == other.labels or one.node().labels == other.node().labels  # type: ignore[union-attr]
+        return (
+            isinstance(one, StoredEdge)
+            or one.labels == other.labels
+            or one.node().labels == other.node().labels
+        )  # type: ignore[union-attr]
     mine, its = (each.edge() if isinstance(each, StoredEdge) else each.node() for each in (one, other))
-    return same_value(mine.properties, its.properties) and getattr(mine, "labels", ()) == getattr(its, "labels", ())
+    return same_value(mine.properties, its.properties) and getattr(mine, "labels", ()) == getattr(
+        its, "labels", ()
+    )

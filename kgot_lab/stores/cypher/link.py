@@ -19,16 +19,26 @@ from kgot_lab.timing import ended_after
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction
 
-Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]  # a query of ours and its parameters; the rows as lists of columns
+Ask = Callable[
+    [str, Mapping[str, Any]], list[list[Any]]
+]  # a query of ours and its parameters; the rows as lists of columns
 
 Given = TypeVar("Given")
 
 _TRIES = 30  # how often a change is tried that meets others
 _PAUSE = 0.8  # seconds at most before it is tried again, at random, so that two do not meet again
 GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
-_PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0, "liveness_check_timeout": 1.0, "keep_alive": True}
+_PATIENCE = {
+    "connection_timeout": 5.0,
+    "connection_acquisition_timeout": 10.0,
+    "liveness_check_timeout": 1.0,
+    "keep_alive": True,
+}
 _ABSENT = (
-    *(f"Neo.ClientError.Security.{each}" for each in ("Auth", "CredentialsExpired", "TokenExpired", "Unauthorized")),
+    *(
+        f"Neo.ClientError.Security.{each}"
+        for each in ("Auth", "CredentialsExpired", "TokenExpired", "Unauthorized")
+    ),
     "Neo.ClientError.Database.",
     "Neo.TransientError.Database.",
     "Neo.TransientError.General.DatabaseUnavailable",
@@ -45,7 +55,9 @@ class Late(Exception):
 
 
 class BoltLink:
-    """A driver to one database, made at the first call and again after it was cut; the password lives in the driver only."""
+    """A driver to one database, made at the first call and again after it was cut; the password lives in the
+    driver only.
+    """
 
     def __init__(self, uri: str, user: str, password: str, database: str | None):
         self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
@@ -78,7 +90,9 @@ class BoltLink:
             raise StoreUnavailable(f"this store of {self.name} {self._over}")
 
     def again(self, act: Callable[[], Given]) -> Given:
-        """What an act gives, done again while the server says that others were in its way; raises StoreUnavailable when they always are."""
+        """What an act gives, done again while the server says that others were in its way; raises
+        StoreUnavailable when they always are.
+        """
         from neo4j.exceptions import Neo4jError
 
         for tried in range(_TRIES):
@@ -89,9 +103,13 @@ class BoltLink:
             except Overtaken:
                 pass
             except Neo4jError as error:
-                if not error.is_retryable() or (tried == _TRIES - 1 and ".Transaction." not in (error.code or "")):
+                if not error.is_retryable() or (
+                    tried == _TRIES - 1 and ".Transaction." not in (error.code or "")
+                ):
                     raise
-        raise StoreUnavailable(f"another writer of {self.name} was faster {_TRIES} times; nothing was changed, so try again later")
+        raise StoreUnavailable(
+            f"another writer of {self.name} was faster {_TRIES} times; nothing was changed, so try again later"
+        )
 
     def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """The rows of a reading query of ours."""
@@ -109,7 +127,8 @@ class BoltLink:
     def writing(self, seconds: float | None = None) -> Iterator[Transaction]:
         """A transaction that is kept at the end, unless it was taken back or an error was raised in it.
 
-        Raises StoreUnavailable when the server goes away while keeping it, so that nobody knows whether it did.
+        Raises StoreUnavailable when the server goes away while keeping it, so that nobody knows whether it
+        did.
         """
         from neo4j.exceptions import Neo4jError
 
@@ -129,9 +148,11 @@ class BoltLink:
 
     @contextmanager
     def within(self, seconds: float, statement: str) -> Iterator[None]:
-        """Cut the connections when a statement takes longer; raises Late, and ServerLost where the server goes away over it.
+        """Cut the connections when a statement takes longer; raises Late, and ServerLost where the server
+        goes away over it.
 
-        Servers differ in whether they keep to a transaction's own time limit, and the driver waits for as long as they let it.
+        Servers differ in whether they keep to a transaction's own time limit, and the driver waits for as
+        long as they let it.
         """
         from neo4j.exceptions import ServiceUnavailable, SessionExpired
 
@@ -149,7 +170,9 @@ class BoltLink:
 
     @contextmanager
     def explained(self, refused: Callable[[str], LabError]) -> Iterator[None]:
-        """Turn the driver's errors into ours: what the server refuses as `refused` says, a server that is not there as StoreUnavailable."""
+        """Turn the driver's errors into ours: what the server refuses as `refused` says, a server that is not
+        there as StoreUnavailable.
+        """
         from neo4j.exceptions import DriverError, Neo4jError
 
         try:
@@ -157,7 +180,9 @@ class BoltLink:
         except Late as late:
             raise refused(f"{late} and was stopped; make it smaller, for example with LIMIT") from None
         except UnicodeEncodeError as error:
-            raise refused(f"half a surrogate pair cannot be sent to a server: {str(error.object)[:200]!r}") from None
+            raise refused(
+                f"half a surrogate pair cannot be sent to a server: {str(error.object)[:200]!r}"
+            ) from None
         except Neo4jError as error:
             if (error.code or "").startswith(_ABSENT):
                 raise StoreUnavailable(f"{self.name} does not serve us: {_line(error)}") from None
@@ -168,7 +193,9 @@ class BoltLink:
             ) from None
 
     def reach(self) -> None:
-        """Make sure that the server has the database, and ask it for one that is missing; raises StoreUnavailable where it makes none."""
+        """Make sure that the server has the database, and ask it for one that is missing; raises
+        StoreUnavailable where it makes none.
+        """
         from neo4j.exceptions import ClientError
 
         try:
@@ -214,7 +241,9 @@ def _driver(uri: str, user: str, password: str) -> Driver:
     try:
         return neo4j.GraphDatabase.driver(uri, auth=(user, password), **_PATIENCE)  # type: ignore[arg-type]
     except (neo4j.exceptions.ConfigurationError, ValueError) as error:
-        raise BadInput(f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_line(error)})") from None
+        raise BadInput(
+            f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_line(error)})"
+        ) from None
 
 
 def bolt_reason(error: Exception) -> str:

@@ -9,7 +9,9 @@ from kgot_lab.sandbox.inside.cypher_mapping import backticked
 from kgot_lab.types import Json
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
+_ESCAPES = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+)
 _LEAST = -(2**63)
 
 
@@ -30,7 +32,9 @@ def cypher_literal(value: Json) -> str:
 
 def _text(text: str) -> str:
     escaped = text.translate(_ESCAPES)
-    return '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'  # some servers resolve \uXXXX wherever they see it
+    return (
+        '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'
+    )  # some servers resolve \uXXXX wherever they see it
 
 
 def name(text: str) -> str:

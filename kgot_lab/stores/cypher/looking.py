@@ -1,7 +1,8 @@
-"""Looks around in a namespace of a Bolt server without reading all of it: a step of a walk is one question, wherever it starts from.
+"""Looks around in a namespace of a Bolt server without reading all of it: a step of a walk is one question,
+wherever it starts from.
 
-A node is found by the server's own id for it, its place, which is remembered since it was last seen; where another node or none is there
-now, and for a node never seen before, all nodes are scanned once.
+A node is found by the server's own id for it, its place, which is remembered since it was last seen; where
+another node or none is there now, and for a node never seen before, all nodes are scanned once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _SCAN = (  # a map is looked up, a list would be searched for each node
     "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
 )
 _HERE = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] AND n._run = $run "
-_EDGES = _HERE + "OPTIONAL MATCH (n)-[r]-(m {_run: $run}) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
+_EDGES = (
+    _HERE
+    + "OPTIONAL MATCH (n)-[r]-(m {_run: $run}) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
+)
 _NEXT = _HERE + "OPTIONAL MATCH (n)--(m {_run: $run}) RETURN DISTINCT m.id, elementId(m)"
 _LABELS = "MATCH (n {_run: $run}) RETURN labels(n), count(n)"
 _TYPES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN type(r), count(r) ORDER BY type(r)"
@@ -53,7 +57,10 @@ _MAY_HOLD = tuple(
     f"MATCH {pattern} WHERE {_PART.format(test=_ENCODED)} RETURN properties(x) LIMIT 1000"
     for pattern in ("(x {_run: $run})", "({_run: $run})-[x]->({_run: $run})")
 )
-_BETWEEN = _HERE + "MATCH (n)-[r]->(m {_run: $run}) WHERE $ids[m.id] IS NOT NULL RETURN n.id, type(r), m.id, properties(r)"
+_BETWEEN = (
+    _HERE
+    + "MATCH (n)-[r]->(m {_run: $run}) WHERE $ids[m.id] IS NOT NULL RETURN n.id, type(r), m.id, properties(r)"
+)
 
 
 class Looking:
@@ -96,19 +103,31 @@ class Looking:
 
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
-        kinds, relations = self._ask(_LABELS, {}), {type: int(number) for type, number in self._ask(_TYPES, {})}
+        kinds, relations = (
+            self._ask(_LABELS, {}),
+            {type: int(number) for type, number in self._ask(_TYPES, {})},
+        )
         labels: dict[str, int] = {}
         for names, number in kinds:
             for label in names:
                 labels[label] = labels.get(label, 0) + number
-        return Schema(dict(sorted(labels.items())), relations, sum(number for _, number in kinds), sum(relations.values()))
+        return Schema(
+            dict(sorted(labels.items())),
+            relations,
+            sum(number for _, number in kinds),
+            sum(relations.values()),
+        )
 
     def search(self, words: str, limit: int) -> tuple[Node, ...]:
-        """The nodes that share words with a query, best first; the server finds letters, here it is seen which are words."""
+        """The nodes that share words with a query, best first; the server finds letters, here it is seen
+        which are words.
+        """
         wanted = folded_words(words)
         if not wanted or limit < 1:
             return ()
-        rows = self._ask(_FOUND, {"words": sorted({*wanted, *words.lower().split()}), "most": 100 + 20 * limit})
+        rows = self._ask(
+            _FOUND, {"words": sorted({*wanted, *words.lower().split()}), "most": 100 + 20 * limit}
+        )
         index, nodes = WordIndex(), {}
         for id, labels, stored in rows:
             nodes[id] = Node(id, tuple(labels_of(labels, stored)), node_properties(timeless(stored)))
@@ -116,7 +135,9 @@ class Looking:
         return tuple(nodes[id] for id in index.best(wanted, limit))
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; lists and dicts that the server cannot hold are looked into here."""
+        """Whether the graph holds a text or a number exactly; lists and dicts that the server cannot hold are
+        looked into here.
+        """
         text = value if isinstance(value, str) else None
         if any(self._ask(query, {"value": _storable(value), "text": text}) for query in _HOLDS):
             return True
@@ -127,7 +148,10 @@ class Looking:
         """The edges whose two ends are both among some nodes."""
         places = [list(each) for each in self.locate(self._ask, ids).items()]
         rows = self._ask(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
-        return tuple(Edge(one, type, other, edge_properties(timeless(own)), own_key(own)) for one, type, other, own in rows)
+        return tuple(
+            Edge(one, type, other, edge_properties(timeless(own)), own_key(own))
+            for one, type, other, own in rows
+        )
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, with the least number of hops, level by level."""
@@ -156,7 +180,11 @@ def _spelled(value: Scalar) -> str:
     """A value as it begins where it stands in JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return str(int(value)) if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15) else repr(value)
+    return (
+        str(int(value))
+        if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15)
+        else repr(value)
+    )
 
 
 class _Frontiers:
@@ -171,7 +199,9 @@ class _Frontiers:
         if id not in self._edges:
             ids = self._together.get(id, [id])
             self._edges |= {each: [] for each in ids} | self._incident(ids)
-            ends = dict.fromkeys(end for each in ids for edge in self._edges[each] for end in (edge.source, edge.target))
+            ends = dict.fromkeys(
+                end for each in ids for edge in self._edges[each] for end in (edge.source, edge.target)
+            )
             found = [end for end in ends if end not in self._edges and end not in self._together]
             self._together |= dict.fromkeys(found, found)
         return self._edges[id]

@@ -17,17 +17,29 @@ _DELETE = "MATCH (n {_run: $run}) WITH n LIMIT 10000 DETACH DELETE n RETURN coun
 
 def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
     """How many nodes and edges each namespace of a database holds, by name; raises StoreUnavailable."""
-    with link.explained(lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")):
+    with link.explained(
+        lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
+    ):
         nodes, edges = (dict(link.ask(query, {})) for query in (_HELD, _EDGES))
-    return {name: GraphSize(int(nodes[name]), int(edges.get(name, 0))) for name in sorted(nodes) if isinstance(name, str)}
+    return {
+        name: GraphSize(int(nodes[name]), int(edges.get(name, 0)))
+        for name in sorted(nodes)
+        if isinstance(name, str)
+    }
 
 
 def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
-    """Delete all that a namespace holds, and nothing else; raises BadInput where some of it was made by no store, and StoreUnavailable."""
+    """Delete all that a namespace holds, and nothing else; raises BadInput where some of it was made by no
+    store, and StoreUnavailable.
+    """
     parameters = {"run": namespace}
-    with link.explained(lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")):
+    with link.explained(
+        lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
+    ):
         if link.ask(_STRANGE, parameters)[0][0]:
-            raise BadInput(f"the namespace {namespace!r} of {link.name} has nodes that no store made; nothing was deleted")
+            raise BadInput(
+                f"the namespace {namespace!r} of {link.name} has nodes that no store made; nothing was deleted"
+            )
         turns = Turns(link, namespace)
         left = 1
         while left:

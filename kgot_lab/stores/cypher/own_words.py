@@ -20,11 +20,18 @@ def cypher_words(statement: str) -> OwnWords:
     looks = re.search(r"\b(MATCH|CALL)\b", plain, re.I) is not None
     unions = [found.span() for found in re.finditer(r"\bUNION\b(?:\s+ALL\b)?", plain, re.I)]
     bounds = zip([0, *(end for _, end in unions)], [*(start for start, _ in unions), len(plain)], strict=True)
-    return OwnWords(looks, frozenset.intersection(*(_literal_columns(statement[start:end], plain[start:end]) for start, end in bounds)))
+    return OwnWords(
+        looks,
+        frozenset.intersection(
+            *(_literal_columns(statement[start:end], plain[start:end]) for start, end in bounds)
+        ),
+    )
 
 
 def _literal_columns(branch: str, plain: str) -> frozenset[str]:
-    """The columns of the last RETURN of a statement that are literals; `plain` is the same text with all that is quoted blanked."""
+    """The columns of the last RETURN of a statement that are literals; `plain` is the same text with all that
+    is quoted blanked.
+    """
     *_, start = [0, *(found.end() for found in re.finditer(r"\bRETURN\b(?:\s+DISTINCT\b)?", plain, re.I))]
     stop = re.search(r"\b(?:ORDER\s+BY|SKIP|OFFSET|LIMIT)\b|;|$", plain[start:], re.I)
     last = branch[start : start + stop.start() if stop else None]

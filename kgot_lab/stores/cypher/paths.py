@@ -10,7 +10,15 @@ from kgot_lab.stores.cypher.literals import cypher_literal
 from kgot_lab.stores.paths import asked_paths
 
 _VALUES = (  # of the columns, in their order
-    *("first.start", "first.place", "first.sentence", "first.source", "first.relation", "first.subject", "first.object"),
+    *(
+        "first.start",
+        "first.place",
+        "first.sentence",
+        "first.source",
+        "first.relation",
+        "first.subject",
+        "first.object",
+    ),
     *("joint", "last.start", "last.place", "last.sentence", "last.source", "first.worth + last.worth"),
 )
 _REST = f"""
@@ -36,9 +44,13 @@ ORDER BY worth DESC, {", ".join(map(backticked, PATH_ORDER))} LIMIT """
 
 
 def cypher_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
-    """One look at all nodes for the sentences, since nodes without labels have no index; `known` is a map, which is quicker than a list."""
+    """One look at all nodes for the sentences, since nodes without labels have no index; `known` is a map,
+    which is quicker than a list.
+    """
     asked = asked_paths(names, worth, most)
-    odd = [place for place in asked.worth if "\\" in place]  # some servers resolve \\uXXXX in the names of a map
+    odd = [
+        place for place in asked.worth if "\\" in place
+    ]  # some servers resolve \\uXXXX in the names of a map
     known = ", ".join(f"{backticked(place)}: true" for place in asked.worth if place not in odd)
     return (
         f"WITH {cypher_literal(asked.names)} AS starts, {cypher_literal(list(asked.worth.items()))} AS given, {{{known}}} AS known\n"

@@ -1,6 +1,8 @@
-"""The patterns of Cypher: paths of nodes and relationships, parsed strictly, so that each node of a statement can be given a mark.
+"""The patterns of Cypher: paths of nodes and relationships, parsed strictly, so that each node of a statement
+can be given a mark.
 
-What stands between brackets in a pattern is an expression again, which `confined` goes through: it may hold further patterns.
+What stands between brackets in a pattern is an expression again, which `confined` goes through: it may hold
+further patterns.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ from typing import NoReturn
 
 from kgot_lab.stores.cypher.tokens import CypherToken, RefusedClause, cypher_tokens
 
-OWN_PROPERTIES = ("_run", "_kept")  # the properties that say of a node which namespace it is in, and that its store knows it
+OWN_PROPERTIES = (
+    "_run",
+    "_kept",
+)  # the properties that say of a node which namespace it is in, and that its store knows it
 OPENING = {"(": ")", "[": "]", "{": "}"}
 NO_TOKEN = CypherToken("sign", "")
 _ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
@@ -32,7 +37,9 @@ class Frame:
 
 
 class Patterns:
-    """A place in a statement, and the patterns that begin there; notes where the mark, a property of a node, has to be put."""
+    """A place in a statement, and the patterns that begin there; notes where the mark, a property of a node,
+    has to be put.
+    """
 
     def __init__(self, statement: str, mark: str):
         self.statement, self.mark = statement, mark
@@ -40,7 +47,9 @@ class Patterns:
         self.pairs = _pairs(self.tokens)
         self.at, self.walks = 0, False
         self.added: list[tuple[int, str]] = []
-        self.known: frozenset[str] = frozenset()  # variables that are bound for sure; a doubtful one is marked, and the server refuses it
+        self.known: frozenset[str] = (
+            frozenset()
+        )  # variables that are bound for sure; a doubtful one is marked, and the server refuses it
         self.frames: list[Frame] = [Frame("")]
 
     def step(self) -> None:
@@ -97,7 +106,9 @@ class Patterns:
             self.path(reading=reading)
 
     def path(self, *, reading: bool) -> None:
-        """A path: nodes, relationships between them, and groups of both in brackets, which only a reading pattern may have."""
+        """A path: nodes, relationships between them, and groups of both in brackets, which only a reading
+        pattern may have.
+        """
         if self.named(self.peek()) and self.peek(1).text == "=":
             self.known |= {self.named(self.peek())}
             self.at += 2
@@ -121,7 +132,9 @@ class Patterns:
                 return
 
     def _is_group(self) -> bool:
-        return self.peek().text == "(" and (self.peek(1).text == "(" or (bool(self.named(self.peek(1))) and self.peek(2).text == "="))
+        return self.peek().text == "(" and (
+            self.peek(1).text == "(" or (bool(self.named(self.peek(1))) and self.peek(2).text == "=")
+        )
 
     def _group(self, *, reading: bool) -> None:
         if not reading:
@@ -138,13 +151,18 @@ class Patterns:
             self.walks = True
             self.at += 1
         elif self.peek().text == "{":
-            if not all(each.kind == "number" or each.text == "," for each in self.tokens[self.at + 1 : self.pairs[self.at]]):
+            if not all(
+                each.kind == "number" or each.text == ","
+                for each in self.tokens[self.at + 1 : self.pairs[self.at]]
+            ):
                 self.refuse("how often a part of a path may follow itself is written {1,3}")
             self.walks = True
             self.at = self.pairs[self.at] + 1
 
     def _node(self, *, reading: bool) -> None:
-        """A node in round brackets: (name :labels {properties} WHERE condition), each of which may be missing."""
+        """A node in round brackets: (name :labels {properties} WHERE condition), each of which may be
+        missing.
+        """
         if self.peek().text != "(":
             self.refuse("a pattern of nodes should stand here")
         end = self.pairs[self.at]
@@ -178,15 +196,24 @@ class Patterns:
                 return
             if self.peek().text == "(":
                 inside = self.tokens[self.at + 1 : self.pairs[self.at]]
-                if not all(self.named(each) or each.text in (":", "|", "&", "!", "%", "(", ")") for each in inside):
+                if not all(
+                    self.named(each) or each.text in (":", "|", "&", "!", "%", "(", ")") for each in inside
+                ):
                     self.refuse("the labels of a node are written out")
                 self.at = self.pairs[self.at]
             self.at += 1
 
     def begins_path(self) -> bool:
-        """Whether a bracket in an expression is a node with a relationship and another node after it, by its shape."""
+        """Whether a bracket in an expression is a node with a relationship and another node after it, by its
+        shape.
+        """
         after = self.pairs[self.at] + 1
-        return self._begins_relationship(after) and self._text(self._end_of_relationship(after)) in ("(", "+", "*", "{")
+        return self._begins_relationship(after) and self._text(self._end_of_relationship(after)) in (
+            "(",
+            "+",
+            "*",
+            "{",
+        )
 
     def _begins_relationship(self, at: int) -> bool:
         at += self._text(at) == "<"
@@ -203,7 +230,9 @@ class Patterns:
         return self.tokens[at].text if at < len(self.tokens) else ""
 
     def _relationship(self, *, reading: bool) -> None:
-        """A relationship with its arrow: -->, <-[name:TYPE*1..3 {properties}]-, and in a reading pattern how often it may follow itself."""
+        """A relationship with its arrow: -->, <-[name:TYPE*1..3 {properties}]-, and in a reading pattern how
+        often it may follow itself.
+        """
         end = self._end_of_relationship(self.at)
         while self.at < end and self.peek().text != "[":
             self.at += 1

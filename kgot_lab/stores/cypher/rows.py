@@ -24,11 +24,15 @@ class TooMuch(Exception):
 
 
 class NotOurs(Exception):
-    """A statement returns a node or a relationship of another namespace; the last fence, which nothing should reach."""
+    """A statement returns a node or a relationship of another namespace; the last fence, which nothing should
+    reach.
+    """
 
 
 def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Iterator[dict[str, Json]]:
-    """The rows of a statement, one dict each; raises TooMuch before more than a million characters are held, and NotOurs."""
+    """The rows of a statement, one dict each; raises TooMuch before more than a million characters are held,
+    and NotOurs.
+    """
     result = transaction.run(statement)
     records = list(_limited(result))
     ends = {node.element_id for record in records for node in _ends(record.values())}
@@ -48,7 +52,9 @@ def _limited(result: Result) -> Iterator[Any]:
     for number, record in enumerate(result, start=1):
         size += len(str(record.values()))
         if number > _MOST_ROWS or size > MOST_CHARACTERS:
-            raise TooMuch(f"more than {_MOST_ROWS:,} rows or {MOST_CHARACTERS:,} characters; return less, for example with LIMIT")
+            raise TooMuch(
+                f"more than {_MOST_ROWS:,} rows or {MOST_CHARACTERS:,} characters; return less, for example with LIMIT"
+            )
         yield record
 
 
@@ -84,13 +90,20 @@ def _json(value: Any, names: Mapping[str, str]) -> Json:
 
     if isinstance(value, Node):
         stored = timeless(dict(value))
-        return {"id": stored.get("id"), "labels": labels_of(value.labels, stored), **_finite(_but(node_properties(stored), "id", "labels"))}
+        return {
+            "id": stored.get("id"),
+            "labels": labels_of(value.labels, stored),
+            **_finite(_but(node_properties(stored), "id", "labels")),
+        }
     if isinstance(value, Relationship):
         source, target = (_name(end, names) for end in value.nodes)
         own = _but(edge_properties(timeless(dict(value))), "subject", "relation", "object")
         return {"subject": source, "relation": value.type, "object": target, **_finite(own)}
     if isinstance(value, Path):
-        links = [[relationship, node] for relationship, node in zip(value.relationships, value.nodes[1:], strict=True)]
+        links = [
+            [relationship, node]
+            for relationship, node in zip(value.relationships, value.nodes[1:], strict=True)
+        ]
         return [_json(part, names) for part in (value.nodes[0], *(part for link in links for part in link))]
     if isinstance(value, list):
         kept = [each for each in value if each not in _HIDDEN] if _is_keys(value) else value
@@ -130,4 +143,10 @@ def _iso(value: Any) -> Any:
         return [_iso(each) for each in value]
     if getattr(value, "nanosecond", 0) % 1000 == 0 and hasattr(value, "to_native"):
         value = value.to_native()
-    return value.isoformat() if hasattr(value, "isoformat") else value.iso_format() if hasattr(value, "iso_format") else str(value)
+    return (
+        value.isoformat()
+        if hasattr(value, "isoformat")
+        else value.iso_format()
+        if hasattr(value, "iso_format")
+        else str(value)
+    )

@@ -16,8 +16,23 @@ from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.stores.cypher.added import NotOnlyAdded, added, counts_truly
 from kgot_lab.stores.cypher.apply import Application
 from kgot_lab.stores.cypher.confined import Confined, confined
-from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal, refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.cypher.dump import BoltRow, Dump, MadeAgain, check_texts, dump, dump_difference, merged_difference, rows_of, settle_ids
+from kgot_lab.stores.cypher.dialect import (
+    CYPHER,
+    cypher_literal,
+    refuse_unless_cypher_read,
+    refuse_unless_cypher_write,
+)
+from kgot_lab.stores.cypher.dump import (
+    BoltRow,
+    Dump,
+    MadeAgain,
+    check_texts,
+    dump,
+    dump_difference,
+    merged_difference,
+    rows_of,
+    settle_ids,
+)
 from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
 from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
@@ -36,20 +51,26 @@ if TYPE_CHECKING:
 _STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _LEAVING = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
 _UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # as stores of earlier versions left them
-_NODES, _EDGES = "MATCH (n {_run: $run}) RETURN count(n)", "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
+_NODES, _EDGES = (
+    "MATCH (n {_run: $run}) RETURN count(n)",
+    "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)",
+)
 ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so that what it changed can be read
 
 
 class CypherServer:
-    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.inside.cypher_mapping` says how it lies there.
+    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.inside.cypher_mapping` says how
+    it lies there.
 
-    Each node and edge of it bears the namespace's name, and a statement is rewritten so that it meets no others (`confined`): neither
-    another namespace's nor whatever else the database holds, which is never changed. A database that is named and missing is made where
-    the server makes databases over Bolt. `wipe` empties the namespace first. `seconds` is the time for one statement.
-    Raises BadInput for a namespace with nodes that no store made, or that edges connect to others'; StoreUnavailable.
+    Each node and edge of it bears the namespace's name, and a statement is rewritten so that it meets no
+    others (`confined`): neither another namespace's nor whatever else the database holds, which is never
+    changed. A database that is named and missing is made where the server makes databases over Bolt. `wipe`
+    empties the namespace first. `seconds` is the time for one statement. Raises BadInput for a namespace with
+    nodes that no store made, or that edges connect to others'; StoreUnavailable.
 
-    A node is found by the server's own id for it, remembered since it was last seen and checked each time, or else by one scan. There is
-    no index: it would need a label on every node, which statements would see in labels(n).
+    A node is found by the server's own id for it, remembered since it was last seen and checked each time, or
+    else by one scan. There is no index: it would need a label on every node, which statements would see in
+    labels(n).
     """
 
     dialect = CYPHER
@@ -69,7 +90,9 @@ class CypherServer:
             raise BadInput("a namespace is a text that is not blank")
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
-        self._counts: bool | None = None  # whether the server's counts can be relied on; tried at the first statement
+        self._counts: bool | None = (
+            None  # whether the server's counts can be relied on; tried at the first statement
+        )
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
         self._turns = Turns(self._link, namespace)
@@ -99,8 +122,9 @@ class CypherServer:
     def write(self, statement: str) -> Diff:
         """Run a statement in a transaction and keep what it changed; raises QueryFailed, changing nothing.
 
-        What it added is found by our marks, which new nodes and edges lack. When the server's counts do not prove that it did no more,
-        it is taken back and run again between two readings of the namespace, whose cost grows with the graph.
+        What it added is found by our marks, which new nodes and edges lack. When the server's counts do not
+        prove that it did no more, it is taken back and run again between two readings of the namespace, whose
+        cost grows with the graph.
         """
         refuse_unless_cypher_write(statement)
         sent = confined(statement, self._mark)
@@ -139,7 +163,10 @@ class CypherServer:
                 counters = transaction.run(sent.text).consume().counters
             rows = rows_of(self._asking(transaction))
             if self._counts and not _explains(counters, before, rows):
-                raise QueryFailed(statement, "it made or removed what is not in this graph, perhaps a node for a variable that is null")
+                raise QueryFailed(
+                    statement,
+                    "it made or removed what is not in this graph, perhaps a node for a variable that is null",
+                )
             try:
                 after = settle_ids(self._asking(transaction), rows, before, self.namespace)
             except MadeAgain:
@@ -159,7 +186,11 @@ class CypherServer:
         """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
         refuse_unless_cypher_read(statement)
         sent = confined(statement, self._mark)
-        with self._lost.minded(statement), self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
+        with (
+            self._lost.minded(statement),
+            self._refusing(sent, statement),
+            self._link.reading(self._seconds) as transaction,
+        ):
             try:
                 self._require_closed(transaction, statement, sent)
                 with self._link.within(self._seconds + GRACE, statement):
@@ -168,7 +199,9 @@ class CypherServer:
                 raise QueryFailed(statement, str(error)) from None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, in a sandbox here and away from the graph; raises QueryFailed."""
+        """What plain Python prints, or its last expression's value, in a sandbox here and away from the
+        graph; raises QueryFailed.
+        """
         self._link.require_open()
         require_statement(code)
         return self._calculator.compute(code, seconds=seconds)
@@ -182,17 +215,23 @@ class CypherServer:
         with self._told():
             now = dump(self._ask)
         self._looking.places = now.places()
-        return PropertyGraph.of((stored.node() for stored in now.nodes.values()), (stored.edge() for stored in now.edges.values()))
+        return PropertyGraph.of(
+            (stored.node() for stored in now.nodes.values()), (stored.edge() for stored in now.edges.values())
+        )
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does not fit."""
+        """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does
+        not fit.
+        """
         diff = fit_diff(diff)
         with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
             application, places = self._link.again(partial(self._applied, diff))
         self._looking.moved(application.moved, places)
 
     def _applied(self, diff: Diff, found: Turn | None = None) -> tuple[Application, dict[str, str]]:
-        """Make a diff true; raises Overtaken where somebody wrote since the turn in which it was found, which was taken back."""
+        """Make a diff true; raises Overtaken where somebody wrote since the turn in which it was found, which
+        was taken back.
+        """
         with self._turns.taken() as (transaction, _):
             if found is not None:
                 self._turns.require_unwritten(found)
@@ -222,13 +261,17 @@ class CypherServer:
             return tuple(self._looking.incident([id]).get(id, ()))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first: found on the server, weighed here."""
+        """The nodes that share words with a query, in their name or properties, best first: found on the
+        server, weighed here.
+        """
         require_words(words)
         with self._told():
             return self._looking.search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
+        there is no such node.
+        """
         with self._told():
             return self._looking.within(id, hops)
 
@@ -251,26 +294,37 @@ class CypherServer:
 
     @classmethod
     def namespaces(cls, uri: str, **login: Any) -> Mapping[str, GraphSize]:
-        """What the namespaces of a database hold, by name; the login is as for a store of it. Raises StoreUnavailable."""
+        """What the namespaces of a database hold, by name; the login is as for a store of it. Raises
+        StoreUnavailable.
+        """
         with closing(_link(uri, **login)) as link:
             return bolt_namespaces(link)
 
     @classmethod
     def delete_namespace(cls, uri: str, namespace: str, **login: Any) -> None:
-        """Delete what a namespace of a database holds; raises BadInput where no store made it, and StoreUnavailable."""
+        """Delete what a namespace of a database holds; raises BadInput where no store made it, and
+        StoreUnavailable.
+        """
         with closing(_link(uri, **login)) as link:
             delete_bolt_namespace(link, namespace)
 
     # --- inside ---
 
     def _take(self, wipe: bool) -> None:
-        """Make sure that the database is there, and that the namespace is a store's and connected to nothing else."""
+        """Make sure that the database is there, and that the namespace is a store's and connected to nothing
+        else.
+        """
         with self._told():
             self._link.reach()
-        for query, what in ((_STRANGE, "nodes that no store made"), (_LEAVING, "edges that connect it to what others have")):
+        for query, what in (
+            (_STRANGE, "nodes that no store made"),
+            (_LEAVING, "edges that connect it to what others have"),
+        ):
             if number := self._count(query):
                 here = f"the namespace {self.namespace!r} of {self._link.name} has {number} {what}"
-                raise BadInput(f"{here}; nothing was changed. Name another namespace, or remove them with the server's own tools")
+                raise BadInput(
+                    f"{here}; nothing was changed. Name another namespace, or remove them with the server's own tools"
+                )
         if wipe:
             delete_bolt_namespace(self._link, self.namespace)
         if self._count(f"{_UNKNOWN} RETURN count(n)"):
@@ -282,9 +336,14 @@ class CypherServer:
             self._asking(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
 
     def _require_closed(self, transaction: Transaction, statement: str, sent: Confined) -> None:
-        """Raise QueryFailed where a statement that follows paths of any length could leave the namespace by an edge that others made."""
+        """Raise QueryFailed where a statement that follows paths of any length could leave the namespace by
+        an edge that others made.
+        """
         if sent.walks and self._asking(transaction)(_LEAVING, {})[0][0]:
-            raise QueryFailed(statement, "somebody connected this graph with others, so that no path of any length can be followed")
+            raise QueryFailed(
+                statement,
+                "somebody connected this graph with others, so that no path of any length can be followed",
+            )
 
     def _count(self, query: str) -> int:
         with self._told():
@@ -295,7 +354,9 @@ class CypherServer:
         return self._link.ask(query, {"run": self.namespace, **parameters})
 
     def _asking(self, transaction: Transaction) -> Ask:
-        return lambda query, parameters: transaction.run(query, {"run": self.namespace, **parameters}).values()
+        return lambda query, parameters: transaction.run(
+            query, {"run": self.namespace, **parameters}
+        ).values()
 
     def _refusing(self, sent: Confined, statement: str) -> AbstractContextManager[None]:
         """A model's statement: when the server refuses it, its message is of the statement as it was written."""
@@ -303,7 +364,9 @@ class CypherServer:
 
     def _told(self) -> AbstractContextManager[None]:
         """Our own queries: when the server refuses one, the store cannot be used."""
-        return self._link.explained(lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}"))
+        return self._link.explained(
+            lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}")
+        )
 
 
 def _link(uri: str, user: str = "neo4j", password: str = "", database: str | None = None) -> BoltLink:
@@ -311,13 +374,23 @@ def _link(uri: str, user: str = "neo4j", password: str = "", database: str | Non
 
 
 def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) -> bool:
-    """Whether the namespace grew by as many nodes and edges as the server made, so that it made none elsewhere."""
-    nodes, edges = counters.nodes_created - counters.nodes_deleted, counters.relationships_created - counters.relationships_deleted
-    return (nodes, edges) == (len(rows) - len(before.nodes), sum(len(row.edges) for row in rows) - len(before.edges))
+    """Whether the namespace grew by as many nodes and edges as the server made, so that it made none
+    elsewhere.
+    """
+    nodes, edges = (
+        counters.nodes_created - counters.nodes_deleted,
+        counters.relationships_created - counters.relationships_deleted,
+    )
+    return (nodes, edges) == (
+        len(rows) - len(before.nodes),
+        sum(len(row.edges) for row in rows) - len(before.edges),
+    )
 
 
 def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
-    """Take a statement back that changed nothing; raise QueryFailed when it made what no graph of ours may hold."""
+    """Take a statement back that changed nothing; raise QueryFailed when it made what no graph of ours may
+    hold.
+    """
     _require_holdable(statement, diff)
     if not diff:
         transaction.rollback()
@@ -329,7 +402,10 @@ def _require_holdable(statement: str, diff: Diff) -> None:
     edges = [*diff.added_edges, *(after for _, after in diff.changed_edges)]
     try:
         check_texts(nodes, edges)
-        json.dumps([[dict(node.properties) for node in nodes], [dict(edge.properties) for edge in edges]], allow_nan=False)
+        json.dumps(
+            [[dict(node.properties) for node in nodes], [dict(edge.properties) for edge in edges]],
+            allow_nan=False,
+        )
     except BadInput as error:
         raise QueryFailed(statement, str(error)) from None
     except ValueError:

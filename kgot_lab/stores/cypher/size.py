@@ -1,6 +1,8 @@
-"""How large a Cypher statement may be: the depth of its expressions, and the number of its clauses and patterns.
+"""How large a Cypher statement may be: the depth of its expressions, and the number of its clauses and
+patterns.
 
-ArcadeDB drops the connection at some 2,000 patterns of one MATCH or 4,000 steps of one path, and needs seconds to read 120 brackets.
+ArcadeDB drops the connection at some 2,000 patterns of one MATCH or 4,000 steps of one path, and needs
+seconds to read 120 brackets.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def require_small(tokens: Sequence[CypherToken]) -> None:
     """Raise TooLarge for a statement that an engine might not survive."""
     read = [
         CypherToken(token.kind, "") if token.kind == "word" and is_name(two_before, before, after) else token
-        for two_before, before, token, after in zip([_NONE, _NONE, *tokens], [_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False)
+        for two_before, before, token, after in zip(
+            [_NONE, _NONE, *tokens], [_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False
+        )
     ]
     require_flat(_marks(read), brackets=_BRACKETS, depth=_DEPTH)
     require_few(_parts(read), _PARTS, "clauses and patterns")
@@ -47,13 +51,21 @@ def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
             yield from [_BINDING[token.text]] if token.text in _BINDING else []
             yield OPEN
             opened.append(_CLOSING[token.text])
-        elif token.text in _CLOSING.values() and token.text in opened and (token.text != "END" or opened[-1] == "END"):
+        elif (
+            token.text in _CLOSING.values()
+            and token.text in opened
+            and (token.text != "END" or opened[-1] == "END")
+        ):
             yield CLOSE
             while opened.pop() != token.text:
                 yield CLOSE
         elif token.text == "WITH" and before.text in ("STARTS", "ENDS"):
             continue
-        elif token.text in CLAUSES or token.text in (",", "|", "AS", "WHEN", "THEN", "ELSE") or _is_step(before, token, after):
+        elif (
+            token.text in CLAUSES
+            or token.text in (",", "|", "AS", "WHEN", "THEN", "ELSE")
+            or _is_step(before, token, after)
+        ):
             yield 0
         elif token.text in _BINDING:
             yield _BINDING[token.text]
@@ -71,7 +83,9 @@ def _parts(tokens: Sequence[CypherToken]) -> int:
         elif token.text in CLAUSES:
             clauses[-1] = token.text
             parts += 1
-        elif (token.text == "," and clauses[-1] == "MATCH") or (_is_step(before, token, after) and after.text in ("-", "[")):
+        elif (token.text == "," and clauses[-1] == "MATCH") or (
+            _is_step(before, token, after) and after.text in ("-", "[")
+        ):
             parts += 1
     return parts
 

@@ -1,6 +1,7 @@
 """Cypher in pieces: words, texts, numbers and signs, and which words open a clause.
 
-What a string, a comment or backticks hold is no word. Where servers read a text in different ways (escapes, line ends), it is refused.
+What a string, a comment or backticks hold is no word. Where servers read a text in different ways (escapes,
+line ends), it is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NUMBER = re.compile(r"\d[\d_]*([eE]\d+)?[fFdD]?|\d[\d_]*[eE]|0[xX][\da-fA-F_]+|0[oO]?[0-7_]+")
-_ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")  # some servers resolve it before they look at the language, and some do not
+_ESCAPED = re.compile(
+    r"\\u+([0-9a-fA-F]{4})"
+)  # some servers resolve it before they look at the language, and some do not
 _SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # what must then not come of it
 _LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
 
@@ -44,19 +47,29 @@ class RefusedClause(Exception):
 
 
 def cypher_tokens(statement: str) -> Iterator[CypherToken]:
-    """The pieces of a statement but for spaces and comments; raises RefusedClause where servers read it in different ways."""
+    """The pieces of a statement but for spaces and comments; raises RefusedClause where servers read it in
+    different ways.
+    """
     for found in _TOKEN.finditer(statement):
         kind, text = str(found.lastgroup), found[0]
-        if text == "\\" or any(kind == "comment" or chr(int(code, 16)) in _SIGNS for code in _ESCAPED.findall(text)):
-            raise RefusedClause("an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself")
+        if text == "\\" or any(
+            kind == "comment" or chr(int(code, 16)) in _SIGNS for code in _ESCAPED.findall(text)
+        ):
+            raise RefusedClause(
+                "an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself"
+            )
         if kind == "comment":
             if _LINE_ENDS.search(text) or "/*" in text[2:]:
-                raise RefusedClause("a comment holds another comment or an odd line end; leave the comment out")
+                raise RefusedClause(
+                    "a comment holds another comment or an odd line end; leave the comment out"
+                )
         elif kind == "word":
             yield CypherToken(kind, unicodedata.normalize("NFKC", text).upper(), *found.span())
         elif kind == "number" and not _NUMBER.fullmatch(text):
             raise RefusedClause(f"put a space after the number in {text[:40]!r}")
-        elif text == "/" and statement.startswith("/*", found.start()):  # said at the first: each other would be sought to the end
+        elif text == "/" and statement.startswith(
+            "/*", found.start()
+        ):  # said at the first: each other would be sought to the end
             raise RefusedClause("a comment that begins with /* has no end")
         elif text in ("'", '"', "`"):
             raise RefusedClause(f"a text that begins with {text} has no end")
@@ -67,7 +80,9 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
 
 
 def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) -> bool:
-    """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot open a clause."""
+    """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot
+    open a clause.
+    """
     if previous.text == "." and before.kind == "number":
         raise RefusedClause("put a space or a digit after a number's point")
     return previous.text in (".", ":", "$") or (previous.text in ("{", ",") and following.text == ":")

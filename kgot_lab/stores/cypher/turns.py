@@ -1,9 +1,10 @@
 """Writers of one namespace go one after the other, for a server has no lock for a node that is not there yet.
 
-Each namespace has a node of its own, which does not bear its mark, so that no statement meets it. A write sets it before it reads
-anything. A server with locks then lets the next writer wait until the commit; one without (ArcadeDB) refuses the later of two commits,
-and that write is made again. Where two stores made such a node at once, both are set from then on: whoever writes sees at least its own
-and all that were there before, so that any two writers have one in common.
+Each namespace has a node of its own, which does not bear its mark, so that no statement meets it. A write
+sets it before it reads anything. A server with locks then lets the next writer wait until the commit; one
+without (ArcadeDB) refuses the later of two commits, and that write is made again. Where two stores made such
+a node at once, both are set from then on: whoever writes sees at least its own and all that were there
+before, so that any two writers have one in common.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _WAIT = 60.0  # seconds for another writer's transaction to end
 
 
 class Turn(NamedTuple):
-    """A transaction that no other writer of the namespace is beside, or that cannot be kept; what the nodes it set held before."""
+    """A transaction that no other writer of the namespace is beside, or that cannot be kept; what the nodes
+    it set held before.
+    """
 
     transaction: Transaction
     before: list[int]
@@ -43,9 +46,11 @@ class Turns:
 
     @contextmanager
     def taken(self, seconds: float | None = None) -> Iterator[Turn]:
-        """A transaction as of `BoltLink.writing` that begins with the turn; raises StoreUnavailable where none comes, changing nothing.
+        """A transaction as of `BoltLink.writing` that begins with the turn; raises StoreUnavailable where
+        none comes, changing nothing.
 
-        Raises Overtaken in the place of an error that may come of another writer's change, seen in the middle of the own ones.
+        Raises Overtaken in the place of an error that may come of another writer's change, seen in the middle
+        of the own ones.
         """
         while True:
             with self._link.writing(seconds) as transaction:
@@ -55,12 +60,16 @@ class Turns:
                         yield turn
                     return
                 transaction.rollback()
-            with self._link.writing() as transaction:  # of its own, so that others see it before this one writes
+            with (
+                self._link.writing() as transaction
+            ):  # of its own, so that others see it before this one writes
                 start = random.getrandbits(40)  # so that it is never taken for one that was deleted
                 transaction.run(_MAKE, run=self._namespace, start=start).consume()
 
     def require_unwritten(self, turn: Turn) -> None:
-        """Raise Overtaken where somebody wrote since a turn was taken, other than in a transaction that is open."""
+        """Raise Overtaken where somebody wrote since a turn was taken, other than in a transaction that is
+        open.
+        """
         if self.written() != turn.before:
             raise Overtaken
 
@@ -90,9 +99,14 @@ class Turns:
         step = random.randrange(1, 1 << 20)  # so that two who set it at once do not set the same
         with ended_after(_WAIT, self._link.cut) as late:
             try:
-                return sorted(number - step for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values())
+                return sorted(
+                    number - step
+                    for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values()
+                )
             except Exception as error:
-                if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):  # somebody deletes the namespace
+                if isinstance(error, Neo4jError) and (error.code or "").endswith(
+                    ".EntityNotFound"
+                ):  # somebody deletes the namespace
                     raise Overtaken from error
                 if not late.is_set():
                     raise

@@ -37,7 +37,8 @@ _BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": 
 
 
 def read_graph(path: Path | str) -> PropertyGraph:
-    """The graph in a file, by its ending: JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or a table of edges (.csv, .tsv).
+    """The graph in a file, by its ending: JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or a table
+    of edges (.csv, .tsv).
 
     JSON is a KGoT snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links.
     Raises UnknownName for another ending, BadInput for a file that cannot be read.
@@ -46,7 +47,8 @@ def read_graph(path: Path | str) -> PropertyGraph:
 
 
 def read_named_graph(path: Path | str) -> NamedGraph:
-    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs; raises as `read_graph`.
+    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs;
+    raises as `read_graph`.
 
     The note says what was renamed, and what was read otherwise than it stands there.
     """
@@ -57,15 +59,19 @@ def read_named_graph(path: Path | str) -> NamedGraph:
 
 
 def check_graph_file(path: Path | str) -> None:
-    """See that `write_graph` knows the form of a file's ending and has what it needs; raises UnknownName, NotInstalled."""
+    """See that `write_graph` knows the form of a file's ending and has what it needs; raises UnknownName,
+    NotInstalled.
+    """
     if _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)] == "turtle":
         oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
-    """Write a graph so that `read_graph` gives it back without loss, in the form of the file's ending or in a named one.
+    """Write a graph so that `read_graph` gives it back without loss, in the form of the file's ending or in a
+    named one.
 
-    The forms are apoc, networkx, graphml and turtle. Raises UnknownName, and BadInput for what the form cannot hold.
+    The forms are apoc, networkx, graphml and turtle. Raises UnknownName, and BadInput for what the form
+    cannot hold.
     """
     form = form or _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)]
     if form not in FORMS:
@@ -74,7 +80,8 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
 
 
 def form_written_here(path: Path | str) -> str:
-    """The form in which a file is just as `write_graph` writes its graph, so that nothing is lost where it is written again; "" for none.
+    """The form in which a file is just as `write_graph` writes its graph, so that nothing is lost where it is
+    written again; "" for none.
 
     Order does not matter. Raises as `read_graph`.
     """
@@ -84,7 +91,9 @@ def form_written_here(path: Path | str) -> str:
         return ""
     held = _lines(read_regular(path))
     usual = _BY_SUFFIX.get(_known(path, _READERS), "")
-    forms = ("networkx", "apoc") if usual == "apoc" else (usual,) if usual else ()  # a table of edges is read, and never written
+    forms = (
+        ("networkx", "apoc") if usual == "apoc" else (usual,) if usual else ()
+    )  # a table of edges is read, and never written
     with TemporaryDirectory() as folder:
         for form in forms:
             write_graph(read.graph, anew := Path(folder) / form, form)

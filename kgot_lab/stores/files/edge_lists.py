@@ -17,17 +17,23 @@ from kgot_lab.graph.given import COLUMNS
 from kgot_lab.reading import read_regular, utf8_text
 from kgot_lab.types import Edge, Json
 
-_DELIMITERS = (",", ";", "\t", "|")  # of a .csv, as the head shows; programs of some countries write semicolons
+_DELIMITERS = (
+    ",",
+    ";",
+    "\t",
+    "|",
+)  # of a .csv, as the head shows; programs of some countries write semicolons
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
 _MOST_TOLD = 8  # columns in an error
 _HEAD = "source,type,target"
 
 
 def read_edge_list(path: Path | str) -> PropertyGraph:
-    """The graph in a table of edges: columns source and target, perhaps type, by these or near names (COLUMNS); others are properties.
+    """The graph in a table of edges: columns source and target, perhaps type, by these or near names
+    (COLUMNS); others are properties.
 
-    Without a type an edge is "related_to"; a cell that is a number is one, but for ids and types. An empty file is an empty graph. Raises
-    BadInput, naming file and line.
+    Without a type an edge is "related_to"; a cell that is a number is one, but for ids and types. An empty
+    file is an empty graph. Raises BadInput, naming file and line.
     """
     path = Path(path)
     try:
@@ -77,23 +83,33 @@ def _places(columns: list[str], where: str) -> dict[str, int]:
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{where}: two columns are called {shortly(twice[0])}: rename one")
     called = {name.lower(): place for place, name in reversed([*enumerate(columns)])}
-    found = {ours: next((called[name] for name in names if name in called), -1) for ours, names in COLUMNS.items()}
+    found = {
+        ours: next((called[name] for name in names if name in called), -1) for ours, names in COLUMNS.items()
+    }
     if found["source"] < 0 or found["target"] < 0:
         there = ", ".join(map(shortly, columns[:_MOST_TOLD]))
-        raise BadInput(f"{where}: the first line names the columns, a source, a target and perhaps a type, as in {_HEAD}; this is {there}")
+        raise BadInput(
+            f"{where}: the first line names the columns, a source, a target and perhaps a type, as in {_HEAD}; this is {there}"
+        )
     return found
 
 
 def _edge(row: list[str], columns: list[str], places: dict[str, int], where: str) -> Edge:
     if len(row) > len(columns) and any(cell.strip() for cell in row[len(columns) :]):
-        raise BadInput(f"{where}: {len(row)} cells, and the head has {len(columns)}: put a cell that holds the delimiter in quotes")
+        raise BadInput(
+            f"{where}: {len(row)} cells, and the head has {len(columns)}: put a cell that holds the delimiter in quotes"
+        )
     cells = [cell.strip() for cell in row] + [""] * (len(columns) - len(row))
     for end in ("source", "target"):
         if not cells[places[end]]:
-            raise BadInput(f"{where}: the row has no {end}: fill in the column {columns[places[end]]}, or leave the row out")
+            raise BadInput(
+                f"{where}: the row has no {end}: fill in the column {columns[places[end]]}, or leave the row out"
+            )
     type = cells[places["type"]] if places["type"] >= 0 else ""
     properties = {
-        name: _value(cells[place]) for place, name in enumerate(columns) if name and cells[place] and place not in places.values()
+        name: _value(cells[place])
+        for place, name in enumerate(columns)
+        if name and cells[place] and place not in places.values()
     }
     return Edge(cells[places["source"]], type or UNTYPED, cells[places["target"]], properties)
 

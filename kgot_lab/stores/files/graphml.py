@@ -1,6 +1,8 @@
-"""Graphs as GraphML, which most graph programs read: written and read by NetworkX, with the attributes of `exchange.to_networkx`.
+"""Graphs as GraphML, which most graph programs read: written and read by NetworkX, with the attributes of
+`exchange.to_networkx`.
 
-XML has no lists, maps or nulls, and forbids some characters: such a value is the text `json:` and its JSON, as is a text that begins so.
+XML has no lists, maps or nulls, and forbids some characters: such a value is the text `json:` and its JSON,
+as is a text that begins so.
 """
 
 from __future__ import annotations
@@ -27,17 +29,23 @@ if TYPE_CHECKING:
     import networkx as nx
 
 _ENCODED = "json:"
-_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 cannot hold, and \r, which it does not keep
+_NOT_XML = re.compile(
+    "[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)  # what XML 1.0 cannot hold, and \r, which it does not keep
 
 
 def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as GraphML that `read_graphml` reads back without loss; raises BadInput for a name that XML cannot hold."""
+    """Write a graph as GraphML that `read_graphml` reads back without loss; raises BadInput for a name that
+    XML cannot hold.
+    """
     import networkx as nx
 
     made = graph.to_networkx()
     for name in _names(graph):
         if _NOT_XML.search(name):
-            raise BadInput(f"XML cannot hold the name {name!r}; rename it, or write another form, such as .jsonl")
+            raise BadInput(
+                f"XML cannot hold the name {name!r}; rename it, or write another form, such as .jsonl"
+            )
     for attributes in _attributes(made):
         attributes.update({name: _encoded(value) for name, value in attributes.items()})
     written = BytesIO()
@@ -46,7 +54,9 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
 
 
 def read_graphml(path: Path | str) -> PropertyGraph:
-    """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file. What is read otherwise is warned of."""
+    """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file. What is read
+    otherwise is warned of.
+    """
     read = read_noted_graphml(path)
     if read.note:
         warnings.warn(f"{path}: {read.note}", stacklevel=2)
@@ -54,7 +64,9 @@ def read_graphml(path: Path | str) -> PropertyGraph:
 
 
 def read_noted_graphml(path: Path | str) -> NamedGraph:
-    """The graph in a GraphML file, and a note on what is read otherwise than it stands there; raises BadInput, naming the file."""
+    """The graph in a GraphML file, and a note on what is read otherwise than it stands there; raises
+    BadInput, naming the file.
+    """
     import networkx as nx
 
     try:
@@ -69,7 +81,9 @@ def read_noted_graphml(path: Path | str) -> NamedGraph:
             warnings.simplefilter("ignore")  # a key without a type is read as text
             read = nx.read_graphml(BytesIO(data), force_multigraph=True)
     except Exception as error:  # whatever a broken file makes a parser do
-        raise BadInput(f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}") from None
+        raise BadInput(
+            f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}"
+        ) from None
     if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several have
         told = f"of {counted(walk.edges, 'edge')} only {read.number_of_edges():,} can be told apart by their ids or keys"
         raise BadInput(f"{path}: cannot be read as GraphML: {told}: give each an id of its own")
@@ -80,7 +94,9 @@ def read_noted_graphml(path: Path | str) -> NamedGraph:
 
 
 def _completed(read: nx.Graph[Any], walk: GraphmlWalk) -> None:
-    """Put in what the file says in other words: defaults, labels as Neo4j writes them, and that the id of an edge is no relation."""
+    """Put in what the file says in other words: defaults, labels as Neo4j writes them, and that the id of an
+    edge is no relation.
+    """
     ours, theirs = walk.defaults("node"), walk.defaults("edge")
     for _, attributes in read.nodes(data=True):
         attributes.update(ours | attributes)

@@ -1,4 +1,6 @@
-"""A first walk through a GraphML file: what NetworkX would lose without a word is refused by line, or counted so that it can be told."""
+"""A first walk through a GraphML file: what NetworkX would lose without a word is refused by line, or counted
+so that it can be told.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class _Key:
 
 @dataclass
 class GraphmlWalk:
-    """What a file holds: the keys of its attributes, its nodes by the line of each, how many edges, and what was left out of each kind."""
+    """What a file holds: the keys of its attributes, its nodes by the line of each, how many edges, and what
+    was left out of each kind.
+    """
 
     keys: dict[str, _Key] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
@@ -48,16 +52,29 @@ class GraphmlWalk:
         """What is read otherwise than it stands there, in words."""
         made = len(self.ends - self.nodes.keys())
         return [
-            *(["its edges have no direction, and point here as they are listed"] if self.edges and not self.directed else []),
-            *([f"{counted(made, 'node')} made of what edges name, though it holds none of that id"] if made else []),
-            *([f"left out: {', '.join(counted(times, what) for what, times in self.left_out.items())}"] if self.left_out else []),
+            *(
+                ["its edges have no direction, and point here as they are listed"]
+                if self.edges and not self.directed
+                else []
+            ),
+            *(
+                [f"{counted(made, 'node')} made of what edges name, though it holds none of that id"]
+                if made
+                else []
+            ),
+            *(
+                [f"left out: {', '.join(counted(times, what) for what, times in self.left_out.items())}"]
+                if self.left_out
+                else []
+            ),
         ]
 
 
 def walk_graphml(data: bytes) -> GraphmlWalk:
     """Walk through the bytes of a file.
 
-    Raises BadInput with the line: for a node or an edge that cannot be told from another, a second graph, a value that is not of its type.
+    Raises BadInput with the line: for a node or an edge that cannot be told from another, a second graph, a
+    value that is not of its type.
     """
     return _Walker().walked(data)
 
@@ -74,13 +91,17 @@ class _Walker:
         self._said: list[str] = []
         self._graphs = 0
         self._edges: dict[tuple[str, ...], int] = {}
-        self._values: list[tuple[str, str, str, int]] = []  # key, text, whose and line: a key may be declared behind them
+        self._values: list[
+            tuple[str, str, str, int]
+        ] = []  # key, text, whose and line: a key may be declared behind them
 
     def walked(self, data: bytes) -> GraphmlWalk:
         self._parser.Parse(data, True)
         for key, text, whose, line in self._values:
             if key not in self.found.keys:
-                raise BadInput(f"line {line}: {whose} has a value of the key {shortly(key)}, which is not declared")
+                raise BadInput(
+                    f"line {line}: {whose} has a value of the key {shortly(key)}, which is not declared"
+                )
             type = self.found.keys[key].type
             try:
                 _value(text, type)
@@ -116,9 +137,13 @@ class _Walker:
             self._graphs += 1
             self.found.directed = attributes.get("edgedefault") == "directed"
             if self._graphs > 1:
-                self._refuse("a second graph begins, and one file is one graph here: put each in a file of its own")
+                self._refuse(
+                    "a second graph begins, and one file is one graph here: put each in a file of its own"
+                )
         elif above[1].get("yfiles.foldertype") != "group":
-            self._refuse(f"a graph within the {above[0] or 'file'} {shortly(above[1].get('id', ''))}: only one that is not nested is read")
+            self._refuse(
+                f"a graph within the {above[0] or 'file'} {shortly(above[1].get('id', ''))}: only one that is not nested is read"
+            )
 
     def _node(self, attributes: dict[str, str]) -> None:
         id, line = attributes.get("id"), self._parser.CurrentLineNumber
@@ -148,7 +173,9 @@ class _Walker:
         if "yfiles.type" in attributes:
             type = "yfiles"
         elif (type := type or "string") not in _TYPES:
-            self._refuse(f"the key {shortly(id)} has the type {shortly(type)}, which is none of {', '.join(_TYPES)}")
+            self._refuse(
+                f"the key {shortly(id)} has the type {shortly(type)}, which is none of {', '.join(_TYPES)}"
+            )
         self.found.keys[id] = _Key(name, type, attributes.get("for", "all"))
 
     def _text(self, text: str) -> None:
@@ -161,7 +188,9 @@ class _Walker:
         if tag == "default" and above[0] == "key" and text:
             key = self.found.keys[above[1].get("id", "")]
             key.default = text
-            self._values.append((above[1].get("id", ""), text, f"the default of the key {shortly(key.name)}", line))
+            self._values.append(
+                (above[1].get("id", ""), text, f"the default of the key {shortly(key.name)}", line)
+            )
         if tag == "data" and above[0] in ("node", "edge") and text.strip():
             whose = f"the {above[0]} {shortly(above[1]['id'])}" if "id" in above[1] else _between(above[1])
             self._values.append((attributes.get("key", ""), text, whose, line))

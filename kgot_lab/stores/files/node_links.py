@@ -1,4 +1,6 @@
-"""Graphs as one JSON object, {"nodes": […], "links": […]} or "edges": as NetworkX's node-link data, D3 and vis.js have them."""
+"""Graphs as one JSON object, {"nodes": […], "links": […]} or "edges": as NetworkX's node-link data, D3 and
+vis.js have them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ _SHOWN = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"sour
 
 
 def read_json_graph(path: Path | str) -> PropertyGraph:
-    """The graph in a file of JSON: a snapshot, one node or relationship a line, or one object with nodes and links.
+    """The graph in a file of JSON: a snapshot, one node or relationship a line, or one object with nodes and
+    links.
 
     Raises BadInput, naming the file and the place in it.
     """
@@ -37,9 +40,10 @@ def read_json_graph(path: Path | str) -> PropertyGraph:
 def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
     """The graph of an object with "nodes" and "links", or "edges"; `what` names it in an error.
 
-    A node is an object with an id, or an id; its types are `labels`, or else `type`, or else `label`, which beside a `type` is its name.
-    An edge has a source and a target, and perhaps a type, by these or near names (COLUMNS); a node that only edges name is made. Ends that
-    are all numbers and no ids count the nodes from 0, as D3 has them. Raises BadInput with the place.
+    A node is an object with an id, or an id; its types are `labels`, or else `type`, or else `label`, which
+    beside a `type` is its name. An edge has a source and a target, and perhaps a type, by these or near names
+    (COLUMNS); a node that only edges name is made. Ends that are all numbers and no ids count the nodes from
+    0, as D3 has them. Raises BadInput with the place.
     """
     listed: Any = next((whole[name] for name in _LISTS if name in whole), [])
     if not isinstance(whole["nodes"], list) or not isinstance(listed, list):
@@ -53,7 +57,9 @@ def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
 
 
 def _whole(text: str, path: Path) -> Mapping[str, Any] | None:
-    """A text that is one object with nodes; None for a snapshot, and for what is neither, of which a snapshot's reader tells more."""
+    """A text that is one object with nodes; None for a snapshot, and for what is neither, of which a
+    snapshot's reader tells more.
+    """
     first = next((line for line in text.split("\n") if line.strip()), "")
     try:
         record = json.loads(first)
@@ -75,7 +81,9 @@ def _node(told: Any, where: str) -> Node:
     if isinstance(told, str | int) and not isinstance(told, bool):
         return Node(str(told))
     if not isinstance(told, dict):
-        raise BadInput(f"{where}: a node is an object with an id, not {described_value(told)}; as in {_SHOWN}")
+        raise BadInput(
+            f"{where}: a node is an object with an id, not {described_value(told)}; as in {_SHOWN}"
+        )
     about = dict(told)
     id = next((about.pop(name) for name in ("id", "key", "name") if _is_id(about.get(name))), None)
     if id is None:
@@ -91,12 +99,22 @@ def _node(told: Any, where: str) -> Node:
     elif "name" in told:
         about["name"] = told["name"]
     inner = about.pop("properties", None)
-    return Node(str(id), types, about | inner if isinstance(inner, dict) else about if inner is None else about | {"properties": inner})
+    return Node(
+        str(id),
+        types,
+        about | inner
+        if isinstance(inner, dict)
+        else about
+        if inner is None
+        else about | {"properties": inner},
+    )
 
 
 def _edge(told: Any, where: str) -> Edge:
     if not isinstance(told, dict):
-        raise BadInput(f"{where}: a link is an object with a source and a target, not {described_value(told)}; as in {_SHOWN}")
+        raise BadInput(
+            f"{where}: a link is an object with a source and a target, not {described_value(told)}; as in {_SHOWN}"
+        )
     about = dict(told)
     ends = []
     for end in ("source", "target"):
@@ -104,7 +122,14 @@ def _edge(told: Any, where: str) -> Edge:
         if name is None:
             raise BadInput(f"{where}: it has no {end}, which is the id of a node; as in {_SHOWN}")
         ends.append(str(about.pop(name)))
-    type = next((name for name in (*TYPE_ATTRIBUTES, *COLUMNS["type"]) if isinstance(about.get(name), str) and about[name]), None)
+    type = next(
+        (
+            name
+            for name in (*TYPE_ATTRIBUTES, *COLUMNS["type"])
+            if isinstance(about.get(name), str) and about[name]
+        ),
+        None,
+    )
     key = about.pop("key", "")
     inner = about.pop("properties", None)
     called = str(about.pop(type)) if type else str(key) if isinstance(key, str) and key else UNTYPED
@@ -116,13 +141,23 @@ def _edge(told: Any, where: str) -> Edge:
 def _count_nodes(listed: Iterable[Mapping[str, Any]], ids: list[str]) -> bool:
     """Whether the ends of links are numbers that count the nodes, and none of them an id."""
     ends = [each.get(name) for each in listed for name in ("source", "target")]
-    numbers = {end for end in ends if isinstance(end, int) and not isinstance(end, bool) and 0 <= end < len(ids)}
-    return all(isinstance(end, int) and end in numbers for end in ends) and not {str(end) for end in numbers} & set(ids)
+    numbers = {
+        end for end in ends if isinstance(end, int) and not isinstance(end, bool) and 0 <= end < len(ids)
+    }
+    return all(isinstance(end, int) and end in numbers for end in ends) and not {
+        str(end) for end in numbers
+    } & set(ids)
 
 
 def _joined(edges: Iterable[Edge], ends: Mapping[str, str]) -> Iterator[Edge]:
     for each in edges:
-        yield Edge(ends.get(each.source, each.source), each.type, ends.get(each.target, each.target), each.properties, each.key)
+        yield Edge(
+            ends.get(each.source, each.source),
+            each.type,
+            ends.get(each.target, each.target),
+            each.properties,
+            each.key,
+        )
 
 
 def _is_id(value: object) -> bool:

@@ -15,7 +15,15 @@ from kgot_lab.graph.truth import Truth
 from kgot_lab.schemas.profiles.reader import read_foreign
 from kgot_lab.stores.chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
-from kgot_lab.stores.sqlite.file import CHECKED, VERSION, damaged, is_open_here, made_here, refuse_foreign_head, unavailable
+from kgot_lab.stores.sqlite.file import (
+    CHECKED,
+    VERSION,
+    damaged,
+    is_open_here,
+    made_here,
+    refuse_foreign_head,
+    unavailable,
+)
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.wal import damage_to_log
@@ -42,9 +50,9 @@ def is_store_file(path: Path | str) -> bool:
 def read_store_file(path: Path | str) -> NamedGraph:
     """The graph in a log or an SQLite file, which stays as it is, and a note on what is damaged there.
 
-    An SQLite file of another program is read by the profile of its tables, and the note says which it is and which rows were not read.
-    Raises BadInput for an empty file, for one without a graph and for a log that no store made, StoreDamaged where what was acknowledged
-    is not there, and StoreUnavailable.
+    An SQLite file of another program is read by the profile of its tables, and the note says which it is and
+    which rows were not read. Raises BadInput for an empty file, for one without a graph and for a log that no
+    store made, StoreDamaged where what was acknowledged is not there, and StoreUnavailable.
     """
     path = Path(path)
     if not path.stat().st_size:
@@ -57,7 +65,9 @@ def _of_log(path: Path) -> NamedGraph:
     for diff in history(path):
         truth.apply(diff)
     graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
-    return NamedGraph(graph, f"{torn}. What comes before is read, and the file stays as it is" if torn else "")
+    return NamedGraph(
+        graph, f"{torn}. What comes before is read, and the file stays as it is" if torn else ""
+    )
 
 
 def _of_sqlite(path: Path) -> NamedGraph:
@@ -67,7 +77,10 @@ def _of_sqlite(path: Path) -> NamedGraph:
                 return _foreign(path)
             asked = SELECT_SOUND if _has_sums(connection, path) else SELECT_ALL
             can_sum(connection)
-            nodes, edges = (connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall() for kind in ("nodes", "edges"))
+            nodes, edges = (
+                connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall()
+                for kind in ("nodes", "edges")
+            )
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
                     raise damaged(path, f"{counted(gone, 'row')} of {kind} not as written")
@@ -90,7 +103,9 @@ def _foreign(path: Path) -> NamedGraph:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
-    """A connection in one transaction, and what the log beside the file has lost; to a copy, but where a store here has the file open."""
+    """A connection in one transaction, and what the log beside the file has lost; to a copy, but where a
+    store here has the file open.
+    """
     with ExitStack() as opened:
         if is_open_here(path):
             uri, lost = f"{path.absolute().as_uri()}?mode=ro", ""
@@ -103,10 +118,13 @@ def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
 
 
 def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the rows of a file have checksums; raises BadInput where it is not ours, StoreDamaged where a short search finds damage."""
+    """Whether the rows of a file have checksums; raises BadInput where it is not ours, StoreDamaged where a
+    short search finds damage.
+    """
     refuse_foreign_head(connection, path)
     version, pages, size = (
-        int(connection.execute(f"PRAGMA {asked}").fetchone()[0]) for asked in ("user_version", "page_count", "page_size")
+        int(connection.execute(f"PRAGMA {asked}").fetchone()[0])
+        for asked in ("user_version", "page_count", "page_size")
     )
     if pages * size <= CHECKED:
         (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()

@@ -37,13 +37,17 @@ def read_turtle(path: Path | str) -> PropertyGraph:
 
 
 def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as Turtle, properties in the order of their names; raises BadInput for what RDF cannot hold, or NotInstalled."""
+    """Write a graph as Turtle, properties in the order of their names; raises BadInput for what RDF cannot
+    hold, or NotInstalled.
+    """
     ox = oxigraph()
     nodes = [replace(each, properties=dict(sorted(each.properties.items()))) for each in graph.nodes]
     edges = [replace(each, properties=dict(sorted(each.properties.items()))) for each in graph.edges]
     node = ox.NamedNode
     triples = (
-        ox.Triple(node(s), node(p), node(o) if isinstance(o, str) else ox.Literal(o.text, datatype=node(o.datatype)))
+        ox.Triple(
+            node(s), node(p), node(o) if isinstance(o, str) else ox.Literal(o.text, datatype=node(o.datatype))
+        )
         for s, p, o in triples_of(nodes, edges)
     )
     write_whole(path, ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES), "the graph")

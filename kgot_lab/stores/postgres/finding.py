@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _MOST_WORDS = 500  # words of a question that are looked up
 _TOGETHER = 500  # vectors in one statement
 
-# Any word will do, as it is in an id and stemmed in the properties. Words that say little (the, who) count only if there are no others.
+# Any word will do, as it is in an id and stemmed in the properties. Words that say little (the, who) count
+# only if there are no others.
 SEARCH = f"""
 WITH each AS (
   SELECT lexeme AS plain, ts_lexize('pg_catalog.english_stem', lexeme) AS stems
@@ -45,7 +46,8 @@ SELECT DISTINCT ON (far) far, source, type, target, key FROM (
 ORDER BY far, number
 """
 
-# --- words and walks --------------------------------------------------------------------------------------------------
+# --- words and walks
+# --------------------------------------------------------------------------------------------------
 
 
 def can_be(text: str) -> bool:
@@ -62,7 +64,9 @@ def holdable(text: str) -> str:
 
 
 def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
-    """Each node within some hops with the least number of them, one question for each hop; none if there is no such node."""
+    """Each node within some hops with the least number of them, one question for each hop; none if there is
+    no such node.
+    """
     if not connection.execute("SELECT 1 FROM nodes WHERE id = %s", (id,)).fetchone():
         return {}
     depth, frontier = {id: 0}, [id]
@@ -75,18 +79,28 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
 
 
 def shortest(connection: Connection, source: str, target: str, most: int) -> tuple[Edge, ...]:
-    """A shortest path, grown from both ends by the smaller side, one question for each hop; () if there is none."""
-    sides: tuple[dict[str, Identity | None], ...] = ({source: None}, {target: None})  # the edge by which each node was reached
+    """A shortest path, grown from both ends by the smaller side, one question for each hop; () if there is
+    none.
+    """
+    sides: tuple[dict[str, Identity | None], ...] = (
+        {source: None},
+        {target: None},
+    )  # the edge by which each node was reached
     frontiers = [[source], [target]]
     for _ in range(most):
         here = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
         steps = connection.execute(_STEPS, {"ids": frontiers[here]}).fetchall()
-        found: dict[str, Identity] = {far: tuple(identity) for far, *identity in steps if far not in sides[here]}
+        found: dict[str, Identity] = {
+            far: tuple(identity) for far, *identity in steps if far not in sides[here]
+        }
         sides[here].update(found)
         frontiers[here] = list(found)
         meeting = next((id for id in found if id in sides[1 - here]), None)
         if meeting is not None:
-            return tuple(_edge(connection, each) for each in (*reversed(_back(meeting, sides[0])), *_back(meeting, sides[1])))
+            return tuple(
+                _edge(connection, each)
+                for each in (*reversed(_back(meeting, sides[0])), *_back(meeting, sides[1]))
+            )
         if not found:
             break
     return ()
@@ -101,12 +115,15 @@ def _back(id: str, reached_by: Mapping[str, Identity | None]) -> list[Identity]:
 
 
 def _edge(connection: Connection, identity: Identity) -> Edge:
-    row = connection.execute(f"SELECT {POSTGRES_EDGE} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity).fetchone()
+    row = connection.execute(
+        f"SELECT {POSTGRES_EDGE} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity
+    ).fetchone()
     assert row is not None  # one snapshot holds the whole walk
     return edge_of_postgres(row)
 
 
-# --- vectors ----------------------------------------------------------------------------------------------------------
+# --- vectors
+# ----------------------------------------------------------------------------------------------------------
 
 
 def vector_text(of: str, vector: Sequence[float]) -> str:
@@ -123,7 +140,9 @@ def pgvector_text(numbers: Iterable[float]) -> str:
 
 
 def require_pgvector(connection: Connection) -> str:
-    """The schema where pgvector is, put into the database if need be; raises StoreUnavailable where the server has none."""
+    """The schema where pgvector is, put into the database if need be; raises StoreUnavailable where the
+    server has none.
+    """
     import psycopg
 
     if schema := vector_schema(connection):
@@ -138,7 +157,9 @@ def require_pgvector(connection: Connection) -> str:
 
 
 def make_vectors(connection: Connection, namespace: str, role: str | None) -> None:
-    """See that the namespace has a table of vectors; raises StoreUnavailable where the server has no pgvector."""
+    """See that the namespace has a table of vectors; raises StoreUnavailable where the server has no
+    pgvector.
+    """
     if _has_vectors(connection, namespace):
         return
     connection.execute(
@@ -150,22 +171,30 @@ def make_vectors(connection: Connection, namespace: str, role: str | None) -> No
         )
     )
     if role is not None:
-        connection.execute(named("GRANT SELECT ON {namespace}.vectors TO {role}", namespace=namespace, role=role))
+        connection.execute(
+            named("GRANT SELECT ON {namespace}.vectors TO {role}", namespace=namespace, role=role)
+        )
 
 
 def _has_vectors(connection: Connection, namespace: str) -> bool:
-    found: tuple[bool] | None = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{quoted(namespace)}.vectors",)).fetchone()
+    found: tuple[bool] | None = connection.execute(
+        "SELECT to_regclass(%s) IS NOT NULL", (f"{quoted(namespace)}.vectors",)
+    ).fetchone()
     return found == (True,)
 
 
 def put_vectors(connection: Connection, namespace: str, texts: Mapping[str, str]) -> None:
     """Give nodes their vectors; raises BadInput for vectors of another length than those that are there."""
     table, vector = f"{quoted(namespace)}.vectors", f"{quoted(vector_schema(connection) or VECTORS)}.vector"
-    connection.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")  # so that two stores cannot start two lengths
+    connection.execute(
+        f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"
+    )  # so that two stores cannot start two lengths
     found = connection.execute(f"SELECT embedding FROM {table} LIMIT 1").fetchone()
     lengths = {text.count(",") + 1 for text in (*texts.values(), *(found or ()))}
     if len(lengths) > 1:
-        raise BadInput(f"the vectors of a namespace have one length, not {' and '.join(map(str, sorted(lengths)))}")
+        raise BadInput(
+            f"the vectors of a namespace have one length, not {' and '.join(map(str, sorted(lengths)))}"
+        )
     ids = list(texts)
     for start in range(0, len(ids), _TOGETHER):
         some = ids[start : start + _TOGETHER]
@@ -179,7 +208,9 @@ def put_vectors(connection: Connection, namespace: str, texts: Mapping[str, str]
 def nearest_nodes(
     connection: Connection, namespace: str, vector: str, limit: int, ids: Collection[str] | None
 ) -> tuple[tuple[str, float], ...]:
-    """The ids whose vectors point most the same way, with their cosines, among some ids or all; no index, so none is missed."""
+    """The ids whose vectors point most the same way, with their cosines, among some ids or all; no index, so
+    none is missed.
+    """
     schema = vector_schema(connection)
     if schema is None or not _has_vectors(connection, namespace):
         return ()

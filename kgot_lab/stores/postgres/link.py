@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _GONE = ("08", "57P")  # error classes: the connection is lost; the server is being stopped, or is not yet up
-_PATIENCE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}  # seconds, tries
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}  # seconds, tries
 _UNKNOWN = ", and nobody can tell whether it kept the change, so look before you make it again"
 
 
 class PostgresLink:
-    """One connection, for one thread at a time; `where` says where the server is, and `greet` makes a new connection fit for use.
+    """One connection, for one thread at a time; `where` says where the server is, and `greet` makes a new
+    connection fit for use.
 
     The links of one store share its `circle`: when one finds the server gone, all of them start afresh.
     """
@@ -50,7 +56,9 @@ class PostgresLink:
 
     @contextmanager
     def outside(self) -> Iterator[Connection]:
-        """The connection, for what no transaction may be around; raises StoreUnavailable when the server goes away."""
+        """The connection, for what no transaction may be around; raises StoreUnavailable when the server goes
+        away.
+        """
         with self._circle.lock:
             connection = self._connected()
             with self._watched(connection):
@@ -58,13 +66,20 @@ class PostgresLink:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Several questions about one state of the graph, whatever others write meanwhile; raises StoreUnavailable."""
-        with _explained(), self.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK") as connection:
+        """Several questions about one state of the graph, whatever others write meanwhile; raises
+        StoreUnavailable.
+        """
+        with (
+            _explained(),
+            self.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK") as connection,
+        ):
             yield connection
 
     @contextmanager
     def transaction(self, begin: str = "BEGIN", end: str = "COMMIT") -> Iterator[Connection]:
-        """A transaction, taken back if anything is raised in it; raises StoreUnavailable when the server goes away."""
+        """A transaction, taken back if anything is raised in it; raises StoreUnavailable when the server goes
+        away.
+        """
         with self._circle.lock:
             connection = self._connected()
             with self._watched(connection, ", and nothing was changed"):
@@ -81,9 +96,15 @@ class PostgresLink:
         try:
             yield
         except BaseException as error:
-            broken = isinstance(error, psycopg.OperationalError) and (connection.closed or (error.sqlstate or "").startswith(_GONE))
+            broken = isinstance(error, psycopg.OperationalError) and (
+                connection.closed or (error.sqlstate or "").startswith(_GONE)
+            )
             ours = self._connection is connection  # a forked child left it to its parent
-            if not broken and ours and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            if (
+                not broken
+                and ours
+                and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+            ):
                 try:
                     connection.execute("ROLLBACK")
                 except psycopg.Error:
@@ -91,7 +112,9 @@ class PostgresLink:
             if broken:
                 self._circle.start_afresh()
             if broken and isinstance(error, psycopg.Error):
-                raise StoreUnavailable(f"PostgreSQL went away{fate}; try again once it is back ({_first_line(error)})") from None
+                raise StoreUnavailable(
+                    f"PostgreSQL went away{fate}; try again once it is back ({_first_line(error)})"
+                ) from None
             raise
 
     def _connected(self) -> Connection:
@@ -105,9 +128,13 @@ class PostgresLink:
         known = _parts(psycopg, where)
         try:
             patience = {name: value for name, value in _PATIENCE.items() if name not in known}
-            connection: Connection = psycopg.connect(where, autocommit=True, client_encoding="UTF8", **patience)
+            connection: Connection = psycopg.connect(
+                where, autocommit=True, client_encoding="UTF8", **patience
+            )
         except psycopg.Error as error:
-            raise StoreUnavailable(f"PostgreSQL cannot be reached ({_first_line(error)}): start the server, or give another url") from None
+            raise StoreUnavailable(
+                f"PostgreSQL cannot be reached ({_first_line(error)}): start the server, or give another url"
+            ) from None
         try:
             with _explained():
                 self._greet(connection)
@@ -149,7 +176,9 @@ def _explained() -> Iterator[None]:
 
 
 def _parts(psycopg: Any, where: str) -> dict[str, Any]:
-    """What an address is made of; raises BadInput, without the driver's words, which may show parts of a password."""
+    """What an address is made of; raises BadInput, without the driver's words, which may show parts of a
+    password.
+    """
     authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
     try:
         if authority.count("@") <= 1 and "@" not in path:  # else the driver cuts a password in two

@@ -1,4 +1,6 @@
-"""Nodes and edges as rows of PostgreSQL, exactly, and diffs put there; what it cannot hold is refused before anything is sent."""
+"""Nodes and edges as rows of PostgreSQL, exactly, and diffs put there; what it cannot hold is refused before
+anything is sent.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.truth import Identity
 from kgot_lab.stores.postgres.tables import NO_INDEXES
-from kgot_lab.stores.sql import Change, SqlRow, SqlTable, edge_row, json_text, node_row, refuse_misfit, texts_in, touched
+from kgot_lab.stores.sql import (
+    Change,
+    SqlRow,
+    SqlTable,
+    edge_row,
+    json_text,
+    node_row,
+    refuse_misfit,
+    texts_in,
+    touched,
+)
 from kgot_lab.types import Diff, Edge, Json, Node
 
 if TYPE_CHECKING:
@@ -23,12 +35,14 @@ POSTGRES_NODE = "id, labels::text, properties::text"
 POSTGRES_EDGE = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
 _IDENTITY = ("source", "type", "target", "key")
 
-# jsonb keeps a number's digits and not how it was written: 1e+16 would come back as an integer, and -0.0 without its sign. So the first is
-# written out with .0 behind it, and the second as a zero of more digits than anyone writes.
+# jsonb keeps a number's digits and not how it was written: 1e+16 would come back as an integer, and -0.0
+# without its sign. So the first is written out with .0 behind it, and the second as a zero of more digits
+# than anyone writes.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-0\.0(?![0-9])|-?[0-9.]+e\+[0-9]+')
 MINUS_ZERO = "0." + "0" * 42
 
-# --- values -----------------------------------------------------------------------------------------------------------
+# --- values
+# -----------------------------------------------------------------------------------------------------------
 
 
 def held_node(node: Node) -> tuple[str, str, str]:
@@ -39,7 +53,9 @@ def held_node(node: Node) -> tuple[str, str, str]:
 
 
 def held_edge(edge: Edge) -> tuple[str, str, str, str, str]:
-    """An edge's row: source, type, target, key and properties; raises BadInput for what PostgreSQL cannot hold exactly."""
+    """An edge's row: source, type, target, key and properties; raises BadInput for what PostgreSQL cannot
+    hold exactly.
+    """
     properties = edge_row(edge)[-1]
     _refuse_null_bytes(edge.identity, properties, edge.properties, f"edge {edge.identity!r}")
     return *edge.identity, jsonb_text(properties)
@@ -59,7 +75,9 @@ def jsonb_text(text: str) -> str:
 
 
 def take_dicts(connection: Connection) -> None:
-    """Let a statement's parameters be dicts, for columns of JSON; raises BadInput at one that cannot be held exactly."""
+    """Let a statement's parameters be dicts, for columns of JSON; raises BadInput at one that cannot be held
+    exactly.
+    """
     from psycopg.types.json import JsonbDumper
 
     class Exact(JsonbDumper):
@@ -79,7 +97,10 @@ def value_of_postgres(text: str, of: str = "a value") -> Json:
     """The value of some JSON text from PostgreSQL; raises BadInput when Python cannot hold it."""
     try:
         return json.loads(text, parse_float=_float if MINUS_ZERO in text else None)
-    except (ValueError, RecursionError) as error:  # integers of thousands of digits, thousands of lists in each other
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # integers of thousands of digits, thousands of lists in each other
         raise BadInput(f"{of} cannot be read: {error}") from None
 
 
@@ -105,7 +126,10 @@ def _object(text: str) -> dict[str, Json]:
 
 def journalled_change(table: SqlTable, before: str | None, after: str | None) -> Change:
     """One line of the journal; raises BadInput where the row that came of it is no sound node or edge."""
-    old, new = (None if text is None else tuple(value_of_postgres(text, f"a row of {table}")) for text in (before, after))
+    old, new = (
+        None if text is None else tuple(value_of_postgres(text, f"a row of {table}"))
+        for text in (before, after)
+    )
     if new is not None and table == "nodes":
         node_row(Node(new[0], tuple(new[1]), new[2]))
     elif new is not None:
@@ -113,11 +137,14 @@ def journalled_change(table: SqlTable, before: str | None, after: str | None) ->
     return Change(table, old, new)
 
 
-# --- diffs ------------------------------------------------------------------------------------------------------------
+# --- diffs
+# ------------------------------------------------------------------------------------------------------------
 
 
 def emptied_of_indexes(connection: Connection) -> bool:
-    """Whether the graph is empty; if so it is this transaction's alone, and has no indexes until it is told to make them."""
+    """Whether the graph is empty; if so it is this transaction's alone, and has no indexes until it is told
+    to make them.
+    """
     question = "SELECT 1 FROM nodes LIMIT 1"
     if connection.execute(question).fetchone():
         return False
@@ -141,7 +168,9 @@ class Prepared:
         self.changed_edges = [held_edge(after) for _, after in diff.changed_edges]
 
     def refuse_misfit(self, connection: Connection, empty: bool) -> None:
-        """Raise BadInput unless the diff fits, having read the rows that decide it; they stay as they are until the transaction ends."""
+        """Raise BadInput unless the diff fits, having read the rows that decide it; they stay as they are
+        until the transaction ends.
+        """
         ids, identities = touched(self.diff)
         if empty:
             refuse_misfit(self.diff, (), ())
@@ -153,7 +182,8 @@ class Prepared:
         edges = []
         if identities:
             edges = connection.execute(
-                f"SELECT {POSTGRES_EDGE} FROM edges JOIN {_these(4)} FOR UPDATE OF edges", _columns(identities)
+                f"SELECT {POSTGRES_EDGE} FROM edges JOIN {_these(4)} FOR UPDATE OF edges",
+                _columns(identities),
             ).fetchall()
         if self.removed_nodes:
             at_removed = f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
@@ -163,7 +193,9 @@ class Prepared:
     def put(self, connection: Connection) -> None:
         """Make the change; the rows it needs are as it says."""
         if self.removed_edges:
-            connection.execute(f"DELETE FROM edges USING {_these(4, on='WHERE')}", _columns(self.removed_edges))
+            connection.execute(
+                f"DELETE FROM edges USING {_these(4, on='WHERE')}", _columns(self.removed_edges)
+            )
         if self.removed_nodes:
             connection.execute("DELETE FROM nodes WHERE id = ANY(%s)", (self.removed_nodes,))
         _copy(connection, "nodes (id, labels, properties)", self.added_nodes)
@@ -176,7 +208,8 @@ class Prepared:
         _copy(connection, "edges (source, type, target, key, properties)", self.added_edges)
         if self.changed_edges:
             connection.execute(
-                f"UPDATE edges SET properties = these.properties::jsonb FROM {_these(5, on='WHERE')}", _columns(self.changed_edges)
+                f"UPDATE edges SET properties = these.properties::jsonb FROM {_these(5, on='WHERE')}",
+                _columns(self.changed_edges),
             )
 
 

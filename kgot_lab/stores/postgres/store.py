@@ -1,4 +1,6 @@
-"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, an index of their words, and vectors."""
+"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, an index
+of their words, and vectors.
+"""
 
 from __future__ import annotations
 
@@ -52,29 +54,43 @@ MANY_ELEMENTS = 2_000  # elements: so many are put into an empty graph before it
 
 
 class Postgres:
-    """A store whose statements are SQL, on the server at a URL, or else on one of our own in the folder `path`.
+    """A store whose statements are SQL, on the server at a URL, or else on one of our own in the folder
+    `path`.
 
-    A namespace is a schema, made by the first store that names it; `wipe` begins it anew. Stores of one namespace see each other's writes,
-    and may write at the same time. `seconds` is how long one statement may take. What `write` and `apply` return from is committed.
-    Properties come back with the values they had, in whatever order of their names.
-    Raises BadInput for a namespace that is not ours and StoreUnavailable where there is no server; one that comes back is found again.
+    A namespace is a schema, made by the first store that names it; `wipe` begins it anew. Stores of one
+    namespace see each other's writes, and may write at the same time. `seconds` is how long one statement may
+    take. What `write` and `apply` return from is committed. Properties come back with the values they had, in
+    whatever order of their names. Raises BadInput for a namespace that is not ours and StoreUnavailable where
+    there is no server; one that comes back is found again.
     """
 
     dialect = POSTGRES
 
     def __init__(
-        self, url: str | None = None, *, namespace: str = "kgot", path: Path | str | None = None, seconds: float = 5.0, wipe: bool = False
+        self,
+        url: str | None = None,
+        *,
+        namespace: str = "kgot",
+        path: Path | str | None = None,
+        seconds: float = 5.0,
+        wipe: bool = False,
     ):
         if url and path is not None:
-            raise BadInput("a store has a url or a path: the server that is there, or the folder of one to be started")
+            raise BadInput(
+                "a store has a url or a path: the server that is there, or the folder of one to be started"
+            )
         self.namespace, self.seconds = tables.fit_namespace(namespace), seconds
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
         self._wipe = wipe
         self._over = ""  # why it can be used no more
         circle = Circle()
-        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # makes tables, loads, keeps vectors
-        self._link = PostgresLink(self._where, self._greet, circle)  # runs statements, and all that only looks
+        self._own = PostgresLink(
+            self._where_owner, self._greet_owner, circle
+        )  # makes tables, loads, keeps vectors
+        self._link = PostgresLink(
+            self._where, self._greet, circle
+        )  # runs statements, and all that only looks
         try:
             for link in (self._own, self._link):
                 link.asked("SELECT")
@@ -85,7 +101,9 @@ class Postgres:
 
     def __repr__(self) -> str:
         try:
-            nodes, edges = self._link.asked("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
+            nodes, edges = self._link.asked(
+                "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)"
+            )[0]
         except StoreUnavailable:
             return f"<Postgres {self.namespace}: {'closed' if self._over else 'out of reach'}>"
         return f"<Postgres {self.namespace}: {nodes} nodes, {edges} edges>"
@@ -101,23 +119,36 @@ class Postgres:
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
         """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing.
 
-        Parameters stand for %s or %(name)s, a dict for JSON; only where there are some, a % in the statement is doubled.
+        Parameters stand for %s or %(name)s, a dict for JSON; only where there are some, a % in the statement
+        is doubled.
         """
         import psycopg
 
         sent = checked_write(statement)
         try:
-            with self._link.transaction(f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._limit}") as connection:
+            with self._link.transaction(
+                f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._limit}"
+            ) as connection:
                 refuse_calls(connection, statement)
-                connection.execute(sent, parameters or None, binary=True)  # in binary the server takes no more than one statement
+                connection.execute(
+                    sent, parameters or None, binary=True
+                )  # in binary the server takes no more than one statement
                 return _journalled(connection)
         except psycopg.Error as error:
-            raise QueryFailed(statement, postgres_reason(error, "" if parameters else sent, seconds=self.seconds)) from None
-        except (BadInput, TypeError, UnicodeError) as error:  # a row that is no node or edge; parameters that do not fit
+            raise QueryFailed(
+                statement, postgres_reason(error, "" if parameters else sent, seconds=self.seconds)
+            ) from None
+        except (
+            BadInput,
+            TypeError,
+            UnicodeError,
+        ) as error:  # a row that is no node or edge; parameters that do not fit
             raise QueryFailed(statement, str(error)) from None
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
-        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed. Parameters are as in `write`."""
+        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed. Parameters are as
+        in `write`.
+        """
         import psycopg
 
         sent = checked_read(statement)
@@ -128,13 +159,16 @@ class Postgres:
                 return _found(connection, f"{before}{sent}\n) AS found", parameters, statement)
         except psycopg.Error as error:
             raise QueryFailed(
-                statement, postgres_reason(error, "" if parameters else sent, offset=len(before), seconds=self.seconds)
+                statement,
+                postgres_reason(error, "" if parameters else sent, offset=len(before), seconds=self.seconds),
             ) from None
         except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
+        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing,
+        when it does not fit.
+        """
         diff = fit_diff(diff)
         rows = Prepared(diff)
         many = len(diff.added_nodes) + len(diff.added_edges) > MANY_ELEMENTS
@@ -152,7 +186,9 @@ class Postgres:
         self.apply(inverse(diff))
 
     def close(self) -> None:
-        """Let go of the server, and stop it if it is our own and nobody else uses it; a later call raises StoreUnavailable."""
+        """Let go of the server, and stop it if it is our own and nobody else uses it; a later call raises
+        StoreUnavailable.
+        """
         self._over = self._over or "was closed; open another"
         self._own.close()
         self._link.close()
@@ -180,7 +216,9 @@ class Postgres:
             labels = connection.execute(tables._LABELS).fetchall()
             types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
             nodes = connection.execute("SELECT count(*) FROM nodes").fetchall()
-        return Schema(dict(sorted(labels)), dict(sorted(types)), nodes[0][0], sum(count for _, count in types))
+        return Schema(
+            dict(sorted(labels)), dict(sorted(types)), nodes[0][0], sum(count for _, count in types)
+        )
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """A node's edges, both ways, oldest first; none if there is no such node."""
@@ -189,18 +227,25 @@ class Postgres:
         return tuple(
             map(
                 edge_of_postgres,
-                self._link.asked(f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = %s OR target = %s ORDER BY number", (id, id)),
+                self._link.asked(
+                    f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = %s OR target = %s ORDER BY number",
+                    (id, id),
+                ),
             )
         )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their id or properties, best first by ts_rank; ties go to the shorter id."""
+        """The nodes that share words with a query, in their id or properties, best first by ts_rank; ties go
+        to the shorter id.
+        """
         require_words(words)
         found = self._link.asked(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
         return tuple(map(node_of_postgres, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
+        there is no such node.
+        """
         with self._link.snapshot() as connection:
             return finding.nodes_within(connection, id, hops) if finding.can_be(id) else {}
 
@@ -216,35 +261,54 @@ class Postgres:
         if isinstance(value, str) and not finding.can_be(value):
             return False
         text = json.dumps({"value": value})
-        return bool(self._link.asked(finding.HOLDS, {"value": text, "text": value if isinstance(value, str) else None}))
+        return bool(
+            self._link.asked(
+                finding.HOLDS, {"value": text, "text": value if isinstance(value, str) else None}
+            )
+        )
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """The edges whose two ends are both among some nodes, oldest first."""
         among = [id for id in ids if finding.can_be(id)]
-        asked = f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
+        asked = (
+            f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
+        )
         return tuple(map(edge_of_postgres, self._link.asked(asked, (among, among))))
 
     # --- vectors ---
 
     def set_vectors(self, vectors: Mapping[str, Sequence[float]]) -> None:
-        """Give nodes their vectors, all of one length; raises BadInput, changing nothing, and StoreUnavailable without pgvector.
+        """Give nodes their vectors, all of one length; raises BadInput, changing nothing, and
+        StoreUnavailable without pgvector.
 
         They are in the table vectors(id, embedding), and go with their nodes. Diffs do not tell of them.
         """
-        texts = {id: finding.vector_text(f"the vector of {id!r}", vector) for id, vector in vectors.items() if finding.can_be(id)}
+        texts = {
+            id: finding.vector_text(f"the vector of {id!r}", vector)
+            for id, vector in vectors.items()
+            if finding.can_be(id)
+        }
         if len(texts) < len(vectors):
-            raise BadInput("a vector needs its node, and no node can have an id with a null byte or half a surrogate pair")
+            raise BadInput(
+                "a vector needs its node, and no node can have an id with a null byte or half a surrogate pair"
+            )
         with _fitting("the vectors cannot be kept"), self._own.transaction() as connection:
             finding.make_vectors(connection, self.namespace, self._role)
             finding.put_vectors(connection, self.namespace, texts)
 
-    def nearest(self, vector: Sequence[float], limit: int = 10, ids: Collection[str] | None = None) -> tuple[tuple[str, float], ...]:
-        """The ids whose vectors point most the same way, with their cosines, best first, among `ids` or all; exact, so none is missed.
+    def nearest(
+        self, vector: Sequence[float], limit: int = 10, ids: Collection[str] | None = None
+    ) -> tuple[tuple[str, float], ...]:
+        """The ids whose vectors point most the same way, with their cosines, best first, among `ids` or all;
+        exact, so none is missed.
 
         Raises BadInput for a vector of another length.
         """
         text = finding.vector_text("the vector", vector)
-        with _fitting("the vector cannot be compared"), self._link.transaction("BEGIN READ ONLY", "ROLLBACK") as connection:
+        with (
+            _fitting("the vector cannot be compared"),
+            self._link.transaction("BEGIN READ ONLY", "ROLLBACK") as connection,
+        ):
             return finding.nearest_nodes(connection, self.namespace, text, limit, ids)
 
     # --- inside ---
@@ -264,10 +328,16 @@ class Postgres:
     def _where(self) -> str:
         """Our own server lets the statements' role log in, so no statement can become anyone else."""
         owner = self._where_owner()
-        return owner if self._server is None else self._server.conninfo(self._role or tables.role_of(self.namespace))
+        return (
+            owner
+            if self._server is None
+            else self._server.conninfo(self._role or tables.role_of(self.namespace))
+        )
 
     def _greet_owner(self, connection: Connection) -> None:
-        self._role = tables.prepare(connection, self.namespace, wipe=self._wipe, login=self._server is not None)
+        self._role = tables.prepare(
+            connection, self.namespace, wipe=self._wipe, login=self._server is not None
+        )
         self._wipe = False
         tables.settle(connection, self.namespace)
 
@@ -280,18 +350,24 @@ class Postgres:
 
 @contextmanager
 def _fitting(otherwise: str) -> Iterator[None]:
-    """Turn what the server says of values into BadInput, and all else it has against a change of ours into StoreUnavailable."""
+    """Turn what the server says of values into BadInput, and all else it has against a change of ours into
+    StoreUnavailable.
+    """
     import psycopg
     from psycopg import errors
 
     try:
         yield
     except errors.ProgramLimitExceeded as error:
-        raise BadInput(_TOO_LONG if "index row" in str(error) else f"{otherwise}: {str(error).strip()}") from None
+        raise BadInput(
+            _TOO_LONG if "index row" in str(error) else f"{otherwise}: {str(error).strip()}"
+        ) from None
     except (psycopg.IntegrityError, psycopg.DataError) as error:
         raise BadInput(f"{otherwise}: {str(error).strip()}") from None
     except psycopg.Error as error:
-        raise StoreUnavailable(f"PostgreSQL could not do this, and nothing was changed: {str(error).strip()}") from None
+        raise StoreUnavailable(
+            f"PostgreSQL could not do this, and nothing was changed: {str(error).strip()}"
+        ) from None
 
 
 def _journalled(connection: Connection) -> Diff:
@@ -303,7 +379,9 @@ def _journalled(connection: Connection) -> Diff:
 
 
 def _found(connection: Connection, asked: str, parameters: _Parameters, statement: str) -> Rows:
-    """The rows of a question that gives each as JSON; raises QueryFailed when they are too many or have two columns of one name."""
+    """The rows of a question that gives each as JSON; raises QueryFailed when they are too many or have two
+    columns of one name.
+    """
     rows: list[Json] = []
     size = 0
     stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(asked, parameters or None))
@@ -312,11 +390,15 @@ def _found(connection: Connection, asked: str, parameters: _Parameters, statemen
             size += len(text) + _ROW
             if size > _MAX_RESULT:
                 raise QueryFailed(
-                    statement, f"the statement returned more than {_MAX_RESULT:,} bytes; ask for less, for example with LIMIT"
+                    statement,
+                    f"the statement returned more than {_MAX_RESULT:,} bytes; ask for less, for example with LIMIT",
                 )
             if not rows:
                 names = [name for name, _ in json.loads(text, object_pairs_hook=list)]
                 if len(set(names)) < len(names):
-                    raise QueryFailed(statement, f"two columns have one name among {', '.join(names)}: give each its own with AS")
+                    raise QueryFailed(
+                        statement,
+                        f"two columns have one name among {', '.join(names)}: give each its own with AS",
+                    )
             rows.append(value_of_postgres(text))
     return tuple(rows)

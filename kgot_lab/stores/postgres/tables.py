@@ -1,4 +1,6 @@
-"""What a namespace holds in PostgreSQL: a schema with our mark on it, its tables, and the role that statements run as."""
+"""What a namespace holds in PostgreSQL: a schema with our mark on it, its tables, and the role that
+statements run as.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ VECTORS = "public"  # the schema pgvector is put in, where it is not there alrea
 _PATIENCE = 30  # seconds to wait for another store that is writing
 _OLDEST = 14  # of PostgreSQL; gives generated columns, xid8 and SQL functions with a body that is parsed once
 
-# Text search reads the first 100,000 characters, as a tsvector holds no more than 1 MB. Punctuation becomes space: PostgreSQL takes a/b for
-# a file and a.b for a host, and finds neither by its parts. Ids are names: no stemming and no stop words (The Who). Properties are prose.
+# Text search reads the first 100,000 characters, as a tsvector holds no more than 1 MB. Punctuation becomes
+# space: PostgreSQL takes a/b for a file and a.b for a host, and finds neither by its parts. Ids are names: no
+# stemming and no stop words (The Who). Properties are prose.
 TABLES = r"""
 CREATE FUNCTION spaced(words text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN regexp_replace(left(words, 100000), '[!-/:-@[-`{-~]', ' ', 'g');
@@ -131,30 +134,42 @@ def fit_namespace(name: str) -> str:
     except UnicodeEncodeError:
         length = 0
     if not name.strip() or "\0" in name or not 0 < length <= 63 or name.startswith("pg_"):
-        raise BadInput(f"a namespace is text of at most 63 bytes that does not begin with pg_, which {name!r} is not")
+        raise BadInput(
+            f"a namespace is text of at most 63 bytes that does not begin with pg_, which {name!r} is not"
+        )
     return name
 
 
 def role_of(namespace: str) -> str:
-    """The role that a namespace's statements run as; roles are shared by all databases of a server, so its name says whose it is."""
+    """The role that a namespace's statements run as; roles are shared by all databases of a server, so its
+    name says whose it is.
+    """
     return f"kgot_lab_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
 
 def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) -> str | None:
     """See that a namespace is there with all we need, and give the role of its statements.
 
-    That is None where we may not make one: they then run with the rights of the user we came as, and reads in a read-only transaction.
-    Raises BadInput, changing nothing, where the schema is not ours, and StoreUnavailable where the server will not do.
+    That is None where we may not make one: they then run with the rights of the user we came as, and reads in
+    a read-only transaction. Raises BadInput, changing nothing, where the schema is not ours, and
+    StoreUnavailable where the server will not do.
     """
     refuse_unfit_server(connection)
     with connection.transaction():
         mark = mark_of_schema(connection, namespace)
         if mark not in (None, _MARK):
-            raise BadInput(f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace")
+            raise BadInput(
+                f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace"
+            )
         if mark and wipe:
             _drop(connection, namespace)
         if not mark or wipe:
-            connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;", namespace=namespace))
+            connection.execute(
+                named(
+                    "CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;",
+                    namespace=namespace,
+                )
+            )
             connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{_MARK}'")
             for part in (TABLES, TRIGGERS, INDEXES):
                 connection.execute(part)
@@ -162,7 +177,9 @@ def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) 
 
 
 def mark_of_schema(connection: Connection, namespace: str) -> str | None:
-    """What its maker wrote on a schema, None where there is none; until the transaction ends, no other store makes it."""
+    """What its maker wrote on a schema, None where there is none; until the transaction ends, no other store
+    makes it.
+    """
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
     comment = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
     found = connection.execute(comment, (namespace,)).fetchone()
@@ -180,7 +197,9 @@ def _drop(connection: Connection, namespace: str) -> None:
 
 
 def _role(connection: Connection, namespace: str, login: bool) -> str | None:
-    """The namespace's role, made if need be; roles are shared by all databases of a server, so it may be there before its rights are."""
+    """The namespace's role, made if need be; roles are shared by all databases of a server, so it may be
+    there before its rights are.
+    """
     from psycopg import errors
 
     role = role_of(namespace)
@@ -193,10 +212,16 @@ def _role(connection: Connection, namespace: str, login: bool) -> str | None:
             if found is None:
                 create_role(connection, role)
             if login and found != (True,):  # our own server: nobody else comes in, so it needs no password
-                connection.execute(named("ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role))
-            if connection.execute(f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)).fetchone() != (True,):
+                connection.execute(
+                    named("ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role)
+                )
+            if connection.execute(
+                f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)
+            ).fetchone() != (True,):
                 connection.execute(named("GRANT {role} TO CURRENT_USER", role=role))
-            if connection.execute("SELECT has_table_privilege(%s, 'facts', 'INSERT')", (role,)).fetchone() != (True,):
+            if connection.execute(
+                "SELECT has_table_privilege(%s, 'facts', 'INSERT')", (role,)
+            ).fetchone() != (True,):
                 connection.execute(named(GRANTS, namespace=namespace, role=role))
     except errors.InsufficientPrivilege:
         return None
@@ -217,10 +242,14 @@ def create_role(connection: Connection, role: str) -> None:
 def refuse_unfit_server(connection: Connection) -> None:
     """Raise StoreUnavailable for a server that is too old, or whose texts are not in UTF-8."""
     if connection.info.server_version < _OLDEST * 10_000:
-        raise StoreUnavailable(f"this PostgreSQL is older than version {_OLDEST}; the store needs that or a newer one")
+        raise StoreUnavailable(
+            f"this PostgreSQL is older than version {_OLDEST}; the store needs that or a newer one"
+        )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
-        raise StoreUnavailable(f"the database is encoded in {encoding}, which cannot hold every text; give one that is in UTF8")
+        raise StoreUnavailable(
+            f"the database is encoded in {encoding}, which cannot hold every text; give one that is in UTF8"
+        )
 
 
 def vector_schema(connection: Connection) -> str | None:
@@ -232,8 +261,14 @@ def vector_schema(connection: Connection) -> str | None:
 
 
 def settle(connection: Connection, namespace: str) -> None:
-    """Set what lasts as long as a connection: how texts are read, and the names that need no schema, which are ours, then pgvector's."""
-    schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")  # in this order temporary tables hide none of ours
+    """Set what lasts as long as a connection: how texts are read, and the names that need no schema, which
+    are ours, then pgvector's.
+    """
+    schemas = (
+        namespace,
+        vector_schema(connection) or VECTORS,
+        "pg_temp",
+    )  # in this order temporary tables hide none of ours
     connection.execute(
         f"SET search_path = {', '.join(map(quoted, schemas))};"
         f" SET standard_conforming_strings = on; SET lock_timeout = {_PATIENCE * 1000}; SET client_min_messages = warning"

@@ -1,6 +1,8 @@
-"""SPARQL, as the prompts describe it to a model; `kgot_lab.sandbox.inside.rdf` says how a property graph is RDF.
+"""SPARQL, as the prompts describe it to a model; `kgot_lab.sandbox.inside.rdf` says how a property graph is
+RDF.
 
-What a statement may say is checked by `kgot_lab.sandbox.inside.sparql_text`, inside the sandbox and before a read goes to a server.
+What a statement may say is checked by `kgot_lab.sandbox.inside.sparql_text`, inside the sandbox and before a
+read goes to a server.
 """
 
 from __future__ import annotations
@@ -8,7 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.sandbox.inside.rdf import META, NAMESPACE, TYPE, Literal, RdfTriple, Values, edge_iri, edge_triples, iri_of, node_triples
+from kgot_lab.sandbox.inside.rdf import (
+    META,
+    NAMESPACE,
+    TYPE,
+    Literal,
+    RdfTriple,
+    Values,
+    edge_iri,
+    edge_triples,
+    iri_of,
+    node_triples,
+)
 from kgot_lab.sandbox.inside.sparql_rows import FACT
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.sparql.own_words import sparql_words
@@ -26,7 +39,9 @@ def _sentence(triples: Iterable[RdfTriple], subject: str) -> str:
 
 
 def _add(facts: Sequence[Fact]) -> str:
-    """The plain triples, and descriptions of those with properties; new values of a property take the place of the old ones."""
+    """The plain triples, and descriptions of those with properties; new values of a property take the place
+    of the old ones.
+    """
     merged: dict[tuple[str, str, str], Values] = {}
     for triple, properties in facts:
         ends = triple.subject, triple.relation, triple.object
@@ -38,7 +53,9 @@ def _add(facts: Sequence[Fact]) -> str:
         lines.append(_sentence([plain], spelled(plain[0])))
         if described:
             lines.append(_sentence(described, spelled(resource)))
-            values = dict.fromkeys(predicate for _, predicate, object in described if isinstance(object, Literal))
+            values = dict.fromkeys(
+                predicate for _, predicate, object in described if isinstance(object, Literal)
+            )
             renewed += [f"({spelled(resource)} {spelled(predicate)})" for predicate in values]
     forget = f"DELETE {{ ?fact ?name ?old }} WHERE {{ VALUES (?fact ?name) {{ {' '.join(renewed)} }} ?fact ?name ?old }} ;\n"
     return (forget if renewed else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
@@ -49,7 +66,9 @@ _NAMED = f"?node a ?kind FILTER(?kind != rdf:Statement) BIND({_NAME} AS ?name) V
 
 
 def _about(names: Sequence[str], hops: int) -> str:
-    """The facts near some names; each means the things called so, or else all whose name contains it, without case, _ and -."""
+    """The facts near some names; each means the things called so, or else all whose name contains it, without
+    case, _ and -.
+    """
     wanted = " ".join(dict.fromkeys(spelled(Literal(folded)) for folded in map(_folded, names) if folded))
     found = _NAMED.replace("WANTED", wanted)
     near = (
@@ -91,7 +110,13 @@ def _node(node: Node) -> str:
 
 def _edge(edge: Edge) -> str:
     plain, *described = edge_triples(edge.source, edge.type, edge.target, {"": edge.properties})
-    about = _sentence((triple for triple in described if triple[1] != TYPE and not triple[1].startswith(META)), "[]") if described else ""
+    about = (
+        _sentence(
+            (triple for triple in described if triple[1] != TYPE and not triple[1].startswith(META)), "[]"
+        )
+        if described
+        else ""
+    )
     return f"{_sentence([plain], spelled(plain[0]))} {about}".strip()
 
 

@@ -10,7 +10,8 @@ from kgot_lab.types import Diff, Rows
 
 
 class SparqlEmbedded(Kept):
-    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.inside.rdf` says how a property graph is RDF.
+    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.inside.rdf` says how a
+    property graph is RDF.
 
     What RDF cannot hold raises BadInput, as what does not fit does.
     """

@@ -1,4 +1,6 @@
-"""The SPARQL 1.1 protocol over HTTP: queries and updates to the two endpoints of a server, and its errors as ours."""
+"""The SPARQL 1.1 protocol over HTTP: queries and updates to the two endpoints of a server, and its errors as
+ours.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ class SparqlLink:
     def to(cls, query_url: str, update_url: str | None, token: str | None) -> SparqlLink:
         """A link to a server; raises NotInstalled, or BadInput for what is no URL.
 
-        Without an update endpoint it is guessed: /update beside /query or /sparql, and for others, as RDF4J has it, /statements below.
+        Without an update endpoint it is guessed: /update beside /query or /sparql, and for others, as RDF4J
+        has it, /statements below.
         """
         try:
             import httpx  # brought by openai
@@ -68,17 +71,23 @@ class SparqlLink:
         return cls(query_url, update_url, httpx.Client(headers=headers, **way_to(query_url)), token or "")
 
     def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
-        """What a query finds, in one named graph only if one is given; raises QueryFailed, ServerLost or StoreUnavailable."""
+        """What a query finds, in one named graph only if one is given; raises QueryFailed, ServerLost or
+        StoreUnavailable.
+        """
         limits = limits or QueryLimits()
         parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
         kind, body = self._ask(self.query_url, "query", text, parameters, limits)
         try:
             return _triples(body) if kind.startswith(_TRIPLES) else _rows(json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, BadInput) as error:
-            raise StoreUnavailable(f"{self} does not answer as a SPARQL endpoint does ({kind}): {error}") from None
+            raise StoreUnavailable(
+                f"{self} does not answer as a SPARQL endpoint does ({kind}): {error}"
+            ) from None
 
     def update(self, text: str) -> None:
-        """Run an update; raises QueryFailed, ServerLost or StoreUnavailable, after which it may have happened or not."""
+        """Run an update; raises QueryFailed, ServerLost or StoreUnavailable, after which it may have happened
+        or not.
+        """
         self._ask(self.update_url, "update", text, {}, QueryLimits())
 
     def close(self) -> None:
@@ -91,30 +100,46 @@ class SparqlLink:
     def __str__(self) -> str:
         return self._safe(self.query_url)
 
-    def _ask(self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: QueryLimits) -> tuple[str, bytes]:
+    def _ask(
+        self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: QueryLimits
+    ) -> tuple[str, bytes]:
         """The type and body of a reply."""
         import httpx
 
-        headers = {"Content-Type": f"application/sparql-{kind}; charset=utf-8", "Accept": f"{_ROWS}, {_TRIPLES};q=0.9"}
+        headers = {
+            "Content-Type": f"application/sparql-{kind}; charset=utf-8",
+            "Accept": f"{_ROWS}, {_TRIPLES};q=0.9",
+        }
         target = httpx.URL(url).copy_merge_params(parameters)
         try:
-            with self.client.stream("POST", target, content=text.encode(), headers=headers, timeout=limits.seconds) as reply:
+            with self.client.stream(
+                "POST", target, content=text.encode(), headers=headers, timeout=limits.seconds
+            ) as reply:
                 body = b"".join(_within(limits, reply.iter_bytes()))
         except OverflowError:
             raise QueryFailed(text, f"the statement returned more than {limits.size:,} bytes") from None
         except (httpx.ReadTimeout, httpx.WriteTimeout, TimeoutError):
             raise QueryFailed(text, f"the statement took longer than {limits.seconds:g} seconds") from None
-        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:  # it was connected, so the statement was on its way
+        except (
+            httpx.ReadError,
+            httpx.WriteError,
+            httpx.RemoteProtocolError,
+        ) as error:  # it was connected, so the statement was on its way
             raise ServerLost(text, self._safe(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            where, reason = f"{self._safe(url)} cannot be reached{through_proxy(url)}", self._safe(str(error)) or type(error).__name__
+            where, reason = (
+                f"{self._safe(url)} cannot be reached{through_proxy(url)}",
+                self._safe(str(error)) or type(error).__name__,
+            )
             raise StoreUnavailable(f"{where} ({reason}): start the server or check its URL") from None
         if reply.is_success:
             return reply.headers.get("content-type", ""), body
         said = self._safe(body.decode(errors="replace").strip()) or reply.reason_phrase
         if reply.status_code in (400, 500):
             raise QueryFailed(text, explained(said, text))
-        raise StoreUnavailable(f"{self._safe(url)} answers {reply.status_code}: {said[:500]}. {_ADVICE.get(reply.status_code, '')}".strip())
+        raise StoreUnavailable(
+            f"{self._safe(url)} answers {reply.status_code}: {said[:500]}. {_ADVICE.get(reply.status_code, '')}".strip()
+        )
 
     def _safe(self, text: str) -> str:
         """A text for a reader: without the token, and without what stands between // and @ in a URL."""
@@ -124,7 +149,12 @@ class SparqlLink:
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest and " " not in scheme else text
 
 
-_ADVICE = {401: "Pass the right token.", 403: "Pass a token that may do this.", 404: "Check the URL.", 405: "Check the URL."}
+_ADVICE = {
+    401: "Pass the right token.",
+    403: "Pass a token that may do this.",
+    404: "Check the URL.",
+    405: "Check the URL.",
+}
 
 
 def _update_beside(url: str) -> str:
@@ -148,7 +178,9 @@ def _within(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _triples(body: bytes) -> ServerAnswer:
     ox = oxigraph()
-    return ServerAnswer(triples=tuple(triple_of(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES)))
+    return ServerAnswer(
+        triples=tuple(triple_of(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES))
+    )
 
 
 def _rows(reply: dict[str, Any]) -> ServerAnswer:

@@ -15,10 +15,18 @@ from kgot_lab.stores.sparql.triples import spelled
 NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
 _SAYS, _MENTIONS = spelled(iri_of(SAYS_SENTENCE)), spelled(iri_of(MENTIONS_NAME))
 _COLUMNS = {
-    **{column: f'COALESCE(?{variable}, "")' for column, variable in (("start", "from"), ("place_1", "one"), ("name", "joint"))},
+    **{
+        column: f'COALESCE(?{variable}, "")'
+        for column, variable in (("start", "from"), ("place_1", "one"), ("name", "joint"))
+    },
     **{column: f'COALESCE(?{variable}, "")' for column, variable in (("end", "to"), ("place_2", "two"))},
-    **{column: f'IF(?p = {_SAYS}, "", ?{variable})' for column, variable in (("relation", "p"), ("subject", "s"), ("object", "o"))},
-    **{f"{text}_{step}": f'COALESCE(?{text}{step}, "")' for text in ("sentence", "source") for step in (1, 2)},
+    **{
+        column: f'IF(?p = {_SAYS}, "", ?{variable})'
+        for column, variable in (("relation", "p"), ("subject", "s"), ("object", "o"))
+    },
+    **{
+        f"{text}_{step}": f'COALESCE(?{text}{step}, "")' for text in ("sentence", "source") for step in (1, 2)
+    },
     "worth": "?sum",
 }
 # Flat and with bound ends, since Oxigraph looks at all edges there are for an OPTIONAL within another one.
@@ -32,27 +40,43 @@ _TEXTS = (
 
 
 def _in_order(variable: str) -> str:
-    """What sorts as the name behind an IRI does: signs other than letters and digits as their codes, each after a sign of its rank."""
+    """What sorts as the name behind an IRI does: signs other than letters and digits as their codes, each
+    after a sign of its rank.
+    """
     coded = (
         f'IF(STRSTARTS(STR({variable}), "{NAMESPACE}"), REPLACE(REPLACE(ENCODE_FOR_URI(STRAFTER(STR({variable}), "{NAMESPACE}")), '
         f'"%25", "%"), "_", "%20"), REPLACE(ENCODE_FOR_URI(STR({variable})), "_", "%5F"))'
     )
     for sign, code in (("-", "%2D"), ("[.]", "%2E"), ("~", "%7E")):
         coded = f'REPLACE({coded}, "{sign}", "{code}")'
-    for codes, rank in (("[012].", "!"), ("(?:3[A-F]|40)", ":"), ("(?:5[B-F]|60)", "["), ("7[B-F]", "{"), ("[89A-F].", "~")):
+    for codes, rank in (
+        ("[012].", "!"),
+        ("(?:3[A-F]|40)", ":"),
+        ("(?:5[B-F]|60)", "["),
+        ("7[B-F]", "{"),
+        ("[89A-F].", "~"),
+    ):
         coded = f'REPLACE({coded}, "%({codes})", "{rank}$1")'
     return coded
 
 
-_KEYS = {variable: f"BIND({_in_order(f'?{variable}')} AS ?{variable}Key)" for variable in ("to", "joint", "p", "s", "o")}
+_KEYS = {
+    variable: f"BIND({_in_order(f'?{variable}')} AS ?{variable}Key)"
+    for variable in ("to", "joint", "p", "s", "o")
+}
 _ORDER = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variable in _KEYS)}"  # what the statement says itself has a rank
 
 
 def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
-    """The names and sentences that are asked for are said wherever a part begins, so that no engine begins with all there are."""
+    """The names and sentences that are asked for are said wherever a part begins, so that no engine begins
+    with all there are.
+    """
     asked = asked_paths(names, worth, most)
     start = _values("from rank", [[spelled(iri_of(name))] for name in asked.names])
-    places = [[spelled(iri_of(place)), spelled(Literal(repr(value), DOUBLE))] for place, value in asked.worth.items()]
+    places = [
+        [spelled(iri_of(place)), spelled(Literal(repr(value), DOUBLE))]
+        for place, value in asked.worth.items()
+    ]
     said = f"{start} ?from {_SAYS} ?one {_values('one worth1 rank1', places)}"
     last = f"{_values('two worth2 rank2', places)} ?to {_SAYS} ?two"
     by_says = f"BIND(?from AS ?s) BIND({_SAYS} AS ?p) BIND(?one AS ?o)"

@@ -26,7 +26,13 @@ from kgot_lab.stores.lost import LostStatements
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.link import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
-from kgot_lab.stores.sparql.namespaces import VERSION_IRI, VERSIONS_GRAPH, delete_sparql_namespace, graph_iri, sparql_namespaces
+from kgot_lab.stores.sparql.namespaces import (
+    VERSION_IRI,
+    VERSIONS_GRAPH,
+    delete_sparql_namespace,
+    graph_iri,
+    sparql_namespaces,
+)
 from kgot_lab.stores.sparql.size import refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
 from kgot_lab.stores.walks import path_between
@@ -50,17 +56,20 @@ class _NotTaken(StoreUnavailable):
 
 
 class SparqlServer(Kept):
-    """A store whose graph is one named graph of a SPARQL server; no other graph there is looked at or changed.
+    """A store whose graph is one named graph of a SPARQL server; no other graph there is looked at or
+    changed.
 
-    `namespace` names the graph; `wipe` empties it first. A graph that is there but was not made by a store like this is refused, unless
-    `adopt` allows to take it over, which spells it anew as `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
+    `namespace` names the graph; `wipe` empties it first. A graph that is there but was not made by a store
+    like this is refused, unless `adopt` allows to take it over, which spells it anew as
+    `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
 
-    Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is sent in one request, which
-    does nothing if the graph is no longer the one they ran on; they start again then. A server that runs two updates at the same moment
-    on the same old graph, as Oxigraph 0.5 sometimes does, makes both: all that they added and removed, and where both changed one value,
-    a list of both. Looking around asks the copy, after one request
-    has shown that it is current; `graph` always reads the server's. Raises BadInput, NotInstalled, and StoreUnavailable while the
-    server is away: once it is back, the store goes on.
+    Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is
+    sent in one request, which does nothing if the graph is no longer the one they ran on; they start again
+    then. A server that runs two updates at the same moment on the same old graph, as Oxigraph 0.5 sometimes
+    does, makes both: all that they added and removed, and where both changed one value, a list of both.
+    Looking around asks the copy, after one request has shown that it is current; `graph` always reads the
+    server's. Raises BadInput, NotInstalled, and StoreUnavailable while the server is away: once it is back,
+    the store goes on.
     """
 
     dialect = SPARQL
@@ -103,7 +112,9 @@ class SparqlServer(Kept):
     # --- statements and diffs ---
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing nothing."""
+        """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing
+        nothing.
+        """
         refuse_unless_sparql("write", statement)
         return self._until_settled(partial(super().write, statement))
 
@@ -113,11 +124,15 @@ class SparqlServer(Kept):
         self._until_settled(partial(super().apply, diff))
 
     def read(self, statement: str) -> Rows:
-        """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query, and ServerLost."""
+        """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the
+        query, and ServerLost.
+        """
         found = refuse_unless_sparql("read", statement)
         try:
             with self._lost.minded(statement):
-                answer = self._server.query(with_prefixes(found), graph=self._graph, limits=QueryLimits(self.seconds, MAX_RESULT))
+                answer = self._server.query(
+                    with_prefixes(found), graph=self._graph, limits=QueryLimits(self.seconds, MAX_RESULT)
+                )
             if answer.triples is not None:
                 return tuple(rows_of_triples(answer.triples))
             if answer.truth is not None:
@@ -165,7 +180,9 @@ class SparqlServer(Kept):
         return super().search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
+        there is no such node.
+        """
         self._refresh()
         return super().within(id, hops)
 
@@ -187,13 +204,17 @@ class SparqlServer(Kept):
     # --- the namespaces of a server ---
 
     @classmethod
-    def namespaces(cls, query_url: str, update_url: str | None = None, *, token: str | None = None) -> Mapping[str, GraphSize]:
+    def namespaces(
+        cls, query_url: str, update_url: str | None = None, *, token: str | None = None
+    ) -> Mapping[str, GraphSize]:
         """What the namespaces of a server hold, by name; raises StoreUnavailable."""
         with closing(SparqlLink.to(query_url, update_url, token)) as link:
             return sparql_namespaces(link)
 
     @classmethod
-    def delete_namespace(cls, query_url: str, namespace: str, update_url: str | None = None, *, token: str | None = None) -> None:
+    def delete_namespace(
+        cls, query_url: str, namespace: str, update_url: str | None = None, *, token: str | None = None
+    ) -> None:
         """Delete a namespace of a server; raises BadInput where no store made it, and StoreUnavailable."""
         with closing(SparqlLink.to(query_url, update_url, token)) as link:
             delete_sparql_namespace(link, namespace)
@@ -211,8 +232,14 @@ class SparqlServer(Kept):
     def _claim(self, *, adopt: bool, wipe: bool) -> None:
         """Make sure that the graph is this store's."""
         here = f"{self._place} already holds a graph {self.namespace!r}"
-        if not self._marked() and not adopt and self._asked(f"ASK {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").truth:
-            raise BadInput(f"{here}, which no store like this made; choose another namespace, or take it over with adopt=True")
+        if (
+            not self._marked()
+            and not adopt
+            and self._asked(f"ASK {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").truth
+        ):
+            raise BadInput(
+                f"{here}, which no store like this made; choose another namespace, or take it over with adopt=True"
+            )
         if wipe:
             self._told_to(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {self._mark('?old')} }}")
         self._load()
@@ -221,18 +248,29 @@ class SparqlServer(Kept):
             self._respell()
 
     def _require_confined(self) -> None:
-        """Make sure that a query sees the one graph that it is sent for: a server that does not heed this would show those of others."""
+        """Make sure that a query sees the one graph that it is sent for: a server that does not heed this
+        would show those of others.
+        """
         mark = f"ASK {{ <{self._graph}> <{VERSION_IRI}> ?version }}"
-        if not self._server.query(mark, graph=VERSIONS_GRAPH).truth or self._server.query(mark, graph=self._graph).truth:
-            raise StoreUnavailable(f"{self._place} does not keep a query to the graph named in default-graph-uri: use another server")
+        if (
+            not self._server.query(mark, graph=VERSIONS_GRAPH).truth
+            or self._server.query(mark, graph=self._graph).truth
+        ):
+            raise StoreUnavailable(
+                f"{self._place} does not keep a query to the graph named in default-graph-uri: use another server"
+            )
 
     def _marked(self) -> tuple[str, ...]:
-        """The version of the server's graph, the names of its last writes, newest first; empty if no store like this made the graph.
+        """The version of the server's graph, the names of its last writes, newest first; empty if no store
+        like this made the graph.
 
-        There is more than one where a server ran two writes at the same moment on the same graph: both were made.
+        There is more than one where a server ran two writes at the same moment on the same graph: both were
+        made.
         """
         solutions = self._asked(f"SELECT ?version WHERE {{ {self._mark('?version')} }}").solutions
-        return tuple(sorted(term.text for solution in solutions if isinstance(term := solution["version"], Literal)))
+        return tuple(
+            sorted(term.text for solution in solutions if isinstance(term := solution["version"], Literal))
+        )
 
     def _mark(self, version: str) -> str:
         return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
@@ -246,9 +284,14 @@ class SparqlServer(Kept):
     def _load(self) -> None:
         """Make the copy agree with the server's graph."""
         if not self._marked():
-            self._told_to(f"INSERT {{ {self._mark(_new())} }} WHERE {{ FILTER NOT EXISTS {{ {self._mark('?any')} }} }}")
+            self._told_to(
+                f"INSERT {{ {self._mark(_new())} }} WHERE {{ FILTER NOT EXISTS {{ {self._mark('?any')} }} }}"
+            )
         version = self._marked()  # read before the graph: what comes in between is noticed by the next write
-        triples = self._asked(f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").triples or ()
+        triples = (
+            self._asked(f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").triples
+            or ()
+        )
         graph = graph_of(sorted(triples, key=repr))
         diff = super().graph().diff(graph)
         super()._keep(diff)
@@ -269,7 +312,9 @@ class SparqlServer(Kept):
                     return act()
                 except _Overtaken:
                     self._version = ()
-        raise StoreUnavailable(f"others change the graph {self.namespace!r} of {self._place} all the time; try again later")
+        raise StoreUnavailable(
+            f"others change the graph {self.namespace!r} of {self._place} all the time; try again later"
+        )
 
     def _keep(self, diff: Diff) -> None:
         """Make a diff true on the server, then in the copy."""
@@ -277,7 +322,9 @@ class SparqlServer(Kept):
         if not diff:
             return
         old, new = self._triples(diff)
-        self._send([triple for triple in old if triple not in new], [triple for triple in new if triple not in old])
+        self._send(
+            [triple for triple in old if triple not in new], [triple for triple in new if triple not in old]
+        )
         super()._keep(diff)
 
     def _triples(self, diff: Diff) -> tuple[dict[RdfTriple, None], dict[RdfTriple, None]]:
@@ -285,10 +332,18 @@ class SparqlServer(Kept):
         edges: dict[EdgeIdentity, Edge] = {}
         for edge in (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges)):
             near = min((self._truth.incident.get(end, {}) for end in (edge.source, edge.target)), key=len)
-            edges.update({identity: self._truth.edges[identity] for identity in near if identity[:3] == edge.identity[:3]})
+            edges.update(
+                {
+                    identity: self._truth.edges[identity]
+                    for identity in near
+                    if identity[:3] == edge.identity[:3]
+                }
+            )
         old = triples_of((*diff.removed_nodes, *(before for before, _ in diff.changed_nodes)), edges.values())
         gone = {edge.identity for edge in diff.removed_edges}
-        came = {edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
+        came = {
+            edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
+        }
         left = {identity: edge for identity, edge in edges.items() if identity not in gone} | came
         new = triples_of((*diff.added_nodes, *(after for _, after in diff.changed_nodes)), left.values())
         return dict.fromkeys(old), dict.fromkeys(new)
@@ -296,9 +351,7 @@ class SparqlServer(Kept):
     def _respell(self) -> None:
         """Spell the server's whole graph as this store does."""
         everything = triples_of(self._truth.nodes.values(), self._truth.edges.values())
-        clear = (
-            f"DELETE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }} WHERE {{ {self._unchanged()} GRAPH <{self._graph}> {{ ?s ?p ?o }} }} ;\n"
-        )
+        clear = f"DELETE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }} WHERE {{ {self._unchanged()} GRAPH <{self._graph}> {{ ?s ?p ?o }} }} ;\n"
         self._size = 0
         self._send((), everything, first=clear)
         self._exact = True
@@ -311,12 +364,19 @@ class SparqlServer(Kept):
         return f"{marks} {alone} {size}"
 
     def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
-        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected.
+        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if
+        it is not as expected.
 
-        Raises StoreUnavailable for a change that is not there, and where the server went away so that nobody knows.
+        Raises StoreUnavailable for a change that is not there, and where the server went away so that nobody
+        knows.
         """
         own = uuid4().hex
-        before = (name for names in zip_longest(*map(str.split, self._version), fillvalue="") for name in names if name)
+        before = (
+            name
+            for names in zip_longest(*map(str.split, self._version), fillvalue="")
+            for name in names
+            if name
+        )
         new = (" ".join((own, *islice(before, _REMEMBERED - 1))),)
         parts = (
             f"{word} {{ {' '.join(self._mark(_quoted(version)) for version in versions)} GRAPH <{self._graph}> {{\n{_lines(triples)}}} }}"
@@ -338,7 +398,9 @@ class SparqlServer(Kept):
             ) from None
         if own not in " ".join(marked).split():
             raise failed or _Overtaken
-        if marked == new:  # else somebody followed at once: the change was made, and the copy is not current any more
+        if (
+            marked == new
+        ):  # else somebody followed at once: the change was made, and the copy is not current any more
             self._version, self._size = new, self._size + len(added) - len(removed)
 
     def _asked(self, query: str) -> ServerAnswer:
@@ -369,6 +431,10 @@ def _lines(triples: Iterable[RdfTriple]) -> str:
 def _plain(triple: RdfTriple) -> RdfTriple:
     """A triple with a double as we write it; servers may write it otherwise."""
     subject, predicate, object = triple
-    if isinstance(object, Literal) and object.datatype == DOUBLE and isinstance(value := value_of(object), float):
+    if (
+        isinstance(object, Literal)
+        and object.datatype == DOUBLE
+        and isinstance(value := value_of(object), float)
+    ):
         return subject, predicate, literal_of(value)
     return triple

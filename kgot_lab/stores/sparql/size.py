@@ -1,7 +1,9 @@
-"""How large a SPARQL statement may be: the depth of its expressions and groups, and the number of patterns that an engine has to join.
+"""How large a SPARQL statement may be: the depth of its expressions and groups, and the number of patterns
+that an engine has to join.
 
-Oxigraph 0.5 ends, with all that it serves, at some 2,700 times BIND, MINUS, VALUES or AS, and at some 7,000 times +, || or UNION. Joining
-100 patterns takes it seconds, and 200 minutes in which nothing stops it: the time grows with the fourth power.
+Oxigraph 0.5 ends, with all that it serves, at some 2,700 times BIND, MINUS, VALUES or AS, and at some 7,000
+times +, || or UNION. Joining 100 patterns takes it seconds, and 200 minutes in which nothing stops it: the
+time grows with the fourth power.
 """
 
 from __future__ import annotations
@@ -30,11 +32,15 @@ _BINDING = {
 }
 _TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces that hold no pattern
 _TOP, _PATTERN, _TELLING, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
-_Placed = tuple[str, str, str]  # a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
+_Placed = tuple[
+    str, str, str
+]  # a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
 
 
 def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
-    """The pieces of a read or a write; raises QueryFailed for one that may not be run, or that an engine might not survive."""
+    """The pieces of a read or a write; raises QueryFailed for one that may not be run, or that an engine
+    might not survive.
+    """
     require_statement(statement)
     try:
         require_length(statement)

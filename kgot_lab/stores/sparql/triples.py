@@ -1,4 +1,6 @@
-"""Nodes and edges as triples, triples as text, and back; `kgot_lab.sandbox.inside.rdf` says how a property graph is RDF."""
+"""Nodes and edges as triples, triples as text, and back; `kgot_lab.sandbox.inside.rdf` says how a property
+graph is RDF.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 
 
 def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
-    """The triples of some nodes, and of some edges with all their parallels; raises BadInput, naming the element, for what RDF cannot hold.
+    """The triples of some nodes, and of some edges with all their parallels; raises BadInput, naming the
+    element, for what RDF cannot hold.
 
     That is half a surrogate pair, and a value that is not JSON.
     """
@@ -59,7 +62,8 @@ def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
 def require_holdable(diff: Diff) -> None:
     """Raise BadInput, naming the element, if a diff brings what RDF cannot hold."""
     triples_of(
-        (*diff.added_nodes, *(after for _, after in diff.changed_nodes)), (*diff.added_edges, *(after for _, after in diff.changed_edges))
+        (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
+        (*diff.added_edges, *(after for _, after in diff.changed_edges)),
     )
 
 
@@ -77,12 +81,17 @@ def graph_of(triples: Iterable[RdfTriple]) -> PropertyGraph:
     except RefusedValue as refusal:
         raise BadInput(str(refusal)) from None
     nodes = (Node(id, tuple(labels), properties) for id, (labels, properties) in contents.nodes.items())
-    edges = (Edge(source, type, target, values, key) for (source, type, target, key), values in contents.edges.items())
+    edges = (
+        Edge(source, type, target, values, key)
+        for (source, type, target, key), values in contents.edges.items()
+    )
     return PropertyGraph.of(nodes, edges)
 
 
 def spelled(term: Term, *, short: bool = True) -> str:
-    """A term as SPARQL and Turtle take it; without `short`, so without prefixes and plain numbers, as N-Triples takes it."""
+    """A term as SPARQL and Turtle take it; without `short`, so without prefixes and plain numbers, as
+    N-Triples takes it.
+    """
     if isinstance(term, str):
         return (short and _prefixed(term)) or f"<{term}>"
     if short and term.datatype in (f"{XSD}integer", f"{XSD}boolean"):
@@ -129,4 +138,6 @@ def _term(term: object) -> Term:
         return f"_:{term.value}"
     if isinstance(term, pyoxigraph.Literal):
         return Literal(term.value, term.datatype.value)
-    raise BadInput(f"{term} is a triple in the place of a thing; describe it with rdf:subject, rdf:predicate and rdf:object")
+    raise BadInput(
+        f"{term} is a triple in the place of a thing; describe it with rdf:subject, rdf:predicate and rdf:object"
+    )

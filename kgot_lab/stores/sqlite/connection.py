@@ -1,4 +1,6 @@
-"""A connection that loses no exception: SQLite swallows what is raised within a callback and reports an error of its own."""
+"""A connection that loses no exception: SQLite swallows what is raised within a callback and reports an error
+of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,15 @@ from typing import Any
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose functions, guard and progress handler note what is raised within them, so that it can be raised again."""
+    """A connection whose functions, guard and progress handler note what is raised within them, so that it
+    can be raised again.
+    """
 
     raised: BaseException | None = None
 
-    def create_function(self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False) -> None:
+    def create_function(
+        self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False
+    ) -> None:
         super().create_function(name, narg, func and self._noting(func), deterministic=deterministic)
 
     def set_authorizer(self, authorizer_callback: Callable[..., int] | None) -> None:
@@ -24,7 +30,9 @@ class Connection(sqlite3.Connection):
 
     @contextmanager
     def surfacing(self) -> Iterator[None]:
-        """In the place of the error that SQLite reports, raise what a callback raised within this, Ctrl-C above all."""
+        """In the place of the error that SQLite reports, raise what a callback raised within this, Ctrl-C
+        above all.
+        """
         self.raised = None
         try:
             yield

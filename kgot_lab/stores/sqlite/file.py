@@ -41,9 +41,13 @@ VERSION = 2  # 1 had no checksums of rows
 _PATIENCE = 30.0  # seconds to wait for another process that is writing
 _OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
-MOST_READ = MOST_KEPT + 1_000_000  # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
+MOST_READ = (
+    MOST_KEPT + 1_000_000
+)  # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
-MOST_PATTERN = 250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
+MOST_PATTERN = (
+    250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +58,20 @@ class Opened:
     reader: Connection
     guard: Guard  # of the writer, asleep but while a statement is looked at
     read_guard: Guard
-    files: Mapping[str, tuple[int, int]]  # the database and its log as they were opened, by device and number; none in memory
+    files: Mapping[
+        str, tuple[int, int]
+    ]  # the database and its log as they were opened, by device and number; none in memory
 
     def refuse_if_moved(self) -> None:
-        """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is written now would be lost."""
+        """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is
+        written now would be lost.
+        """
         for file, identity in self.files.items():
             there = _told_of(file)
             if there is not None and there.st_nlink > 1:
-                raise StoreUnavailable(f"{file} got another name (a hard link) while open here: delete that; this change may not be kept")
+                raise StoreUnavailable(
+                    f"{file} got another name (a hard link) while open here: delete that; this change may not be kept"
+                )
             if there is None or (there.st_dev, there.st_ino) != identity:
                 raise StoreUnavailable(
                     f"{file} was deleted or replaced while it was open here, so this change may not be kept; close the store and open it"
@@ -69,7 +79,9 @@ class Opened:
                 )
 
     def forked(self) -> None:
-        """In a child: SQLite must not even close a connection there; and what it knows of the file's locks is no longer so."""
+        """In a child: SQLite must not even close a connection there; and what it knows of the file's locks is
+        no longer so.
+        """
         keep_for_ever((self.writer, self.reader))
         _LOCKED_ELSEWHERE.update(self.files.values())
 
@@ -81,16 +93,21 @@ class Opened:
 
 
 _OPEN: WeakSet[Opened] = WeakSet()
-_LOCKED_ELSEWHERE: set[tuple[int, int]] = set()  # files that were open when this process was forked, by device and number
+_LOCKED_ELSEWHERE: set[tuple[int, int]] = (
+    set()
+)  # files that were open when this process was forked, by device and number
 
 
 def opened_file(path: Path | None) -> Opened:
     """The graph in a file, made if there is none there, or one in memory.
 
-    Raises BadInput for a file of another kind, which is not touched, StoreUnavailable for one that cannot be opened, and StoreDamaged.
+    Raises BadInput for a file of another kind, which is not touched, StoreUnavailable for one that cannot be
+    opened, and StoreDamaged.
     """
     if sqlite3.sqlite_version_info < _OLDEST:
-        raise StoreUnavailable(f"this Python has SQLite {sqlite3.sqlite_version}; {'.'.join(map(str, _OLDEST))} or newer is needed")
+        raise StoreUnavailable(
+            f"this Python has SQLite {sqlite3.sqlite_version}; {'.'.join(map(str, _OLDEST))} or newer is needed"
+        )
     if path is not None:
         _refuse_foreign(path)
     place = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
@@ -109,19 +126,24 @@ def opened_file(path: Path | None) -> Opened:
             connection.close()
         if isinstance(error, sqlite3.Error):
             raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
-        if isinstance(error, UnicodeDecodeError) and path is not None:  # in what SQLite has to say of the damage
+        if (
+            isinstance(error, UnicodeDecodeError) and path is not None
+        ):  # in what SQLite has to say of the damage
             raise damaged(path, str(error)) from None
         raise
 
 
 @contextmanager
 def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
-    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and they are indexed and summed up together.
+    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and they are
+    indexed and summed up together.
 
     Nothing may be deleted meanwhile, since a new row could get its number.
     """
     before, triggers = newest(writer), RECORDERS | ARRIVING
-    there = {name for (name,) in writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")} & triggers.keys()
+    there = {
+        name for (name,) in writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")
+    } & triggers.keys()
     for name in there:
         writer.execute(f"DROP TRIGGER temp.{name}")
     writer.execute("INSERT INTO waiting VALUES (1)")
@@ -138,25 +160,35 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
     """What an error says of the file rather than of a statement; None if nothing."""
     where, code = path or "the graph in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailable(f"{where}: another process has been writing to it for {_PATIENCE:g} s; try again when it is done")
+        return StoreUnavailable(
+            f"{where}: another process has been writing to it for {_PATIENCE:g} s; try again when it is done"
+        )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).endswith(NOT_AS_WRITTEN):
         return damaged(Path(where), str(error))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM):
-        return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
+        return StoreUnavailable(
+            f"{where}: {error}; see that its folder is there, can be written to and has room"
+        )
     return None
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise BadInput unless a file is empty, absent or made here, by its head alone; its folder is made if there is none."""
+    """Raise BadInput unless a file is empty, absent or made here, by its head alone; its folder is made if
+    there is none.
+    """
     require_path(path)
     if not holds_something(path):
         return
     there = path.stat()
     if (there.st_dev, there.st_ino) in _LOCKED_ELSEWHERE:
         how = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
-        raise StoreUnavailable(f"{path} was open when this process was forked, and SQLite cannot lock it here: {how}")
+        raise StoreUnavailable(
+            f"{path} was open when this process was forked, and SQLite cannot lock it here: {how}"
+        )
     if there.st_nlink > 1:
-        raise StoreUnavailable(f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file")
+        raise StoreUnavailable(
+            f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file"
+        )
     try:
         application, version = _head_of(path)
     except UnicodeDecodeError as error:
@@ -172,34 +204,47 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _head_of(path: Path) -> tuple[int, int]:
-    """What a file says of the program that made it, and of the version; nothing is written, and no log beside it is looked at.
+    """What a file says of the program that made it, and of the version; nothing is written, and no log beside
+    it is looked at.
 
-    SQLite reads it: were the file opened and closed here, that would end this process's locks on it (POSIX), those of open stores too,
-    and another process could take their log away.
+    SQLite reads it: were the file opened and closed here, that would end this process's locks on it (POSIX),
+    those of open stores too, and another process could take their log away.
     """
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
 
 
 def made_here(connection: sqlite3.Connection) -> bool:
-    """Whether a file, opened elsewhere, says that this package made it; raises sqlite3.Error where it cannot say."""
+    """Whether a file, opened elsewhere, says that this package made it; raises sqlite3.Error where it cannot
+    say.
+    """
     return _asked(connection, "PRAGMA application_id") == APPLICATION
 
 
 def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise BadInput where a file, opened elsewhere, is not ours or of a newer version, and sqlite3.Error where it cannot say."""
-    _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version"), path)
+    """Raise BadInput where a file, opened elsewhere, is not ours or of a newer version, and sqlite3.Error
+    where it cannot say.
+    """
+    _refuse_unless_ours(
+        _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version"), path
+    )
 
 
 def _refuse_unless_ours(application: int, version: int, path: Path | None) -> None:
     if application != APPLICATION:
-        raise BadInput(f"{path}: an SQLite file that something else made, so it was not touched; give another path")
+        raise BadInput(
+            f"{path}: an SQLite file that something else made, so it was not touched; give another path"
+        )
     if version > VERSION:
-        raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
+        raise BadInput(
+            f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package"
+        )
 
 
 def _connected(uri: str, most: int = MOST_WRITTEN) -> Connection:
-    connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True, factory=Connection)
+    connection = sqlite3.connect(
+        uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True, factory=Connection
+    )
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MOST_PATTERN)
     return connection
@@ -216,7 +261,13 @@ def _prepare(writer: Connection, path: Path | None) -> None:
             writer.execute(f"PRAGMA user_version = {VERSION}")
         writer.execute("COMMIT")
     _refuse_unless_ours(_asked(writer, "PRAGMA application_id"), _asked(writer, "PRAGMA user_version"), path)
-    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON", "cache_size = -65536"):
+    for setting in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "recursive_triggers = ON",
+        "cache_size = -65536",
+    ):
         writer.execute(f"PRAGMA {setting}").fetchall()
     writer.create_function("merged", 2, _merged, deterministic=True)
     can_sum(writer)
@@ -227,7 +278,9 @@ def _prepare(writer: Connection, path: Path | None) -> None:
 
 
 def _sum_up(writer: Connection, path: Path) -> None:
-    """Give rows their checksums that have none; raises StoreDamaged where those of a file that is not too large find damage."""
+    """Give rows their checksums that have none; raises StoreDamaged where those of a file that is not too
+    large find damage.
+    """
     if old := _asked(writer, "PRAGMA user_version") < VERSION:
         writer.execute("BEGIN IMMEDIATE")
         if _asked(writer, "PRAGMA user_version") < VERSION:
@@ -246,7 +299,9 @@ def _sum_up(writer: Connection, path: Path) -> None:
 
 @dataclass(frozen=True)
 class FileSearch:
-    """What a search of a graph's file found: what is wrong, "" for nothing, how much it holds, and whether it has checksums and a log."""
+    """What a search of a graph's file found: what is wrong, "" for nothing, how much it holds, and whether it
+    has checksums and a log.
+    """
 
     damage: str
     nodes: int = 0
@@ -256,16 +311,24 @@ class FileSearch:
 
 
 def search_file(path: Path) -> FileSearch:
-    """Search a graph's file and its log for damage, in a copy; raises BadInput for one that is not ours, and StoreUnavailable."""
+    """Search a graph's file and its log for damage, in a copy; raises BadInput for one that is not ours, and
+    StoreUnavailable.
+    """
     require_closed_here(path)
     with private_copy(path) as copied:
         if said := damage_to_log(copied):
             return FileSearch(said)
         try:
             with closing(_connected(copied.path.as_uri())) as connection, connection.surfacing():
-                _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
+                _refuse_unless_ours(
+                    _asked(connection, "PRAGMA application_id"),
+                    version := _asked(connection, "PRAGMA user_version"),
+                    path,
+                )
                 can_sum(connection)
-                nodes, edges = (_asked(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges"))
+                nodes, edges = (
+                    _asked(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges")
+                )
                 if version >= VERSION:
                     return FileSearch(damage_in(connection, GRAPH_TABLES), nodes, edges, True, copied.has_log)
                 (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -275,15 +338,21 @@ def search_file(path: Path) -> FileSearch:
 
 
 def is_open_here(path: Path) -> bool:
-    """Whether a store of this process has a file open: to read it past SQLite would end its locks on it (POSIX)."""
+    """Whether a store of this process has a file open: to read it past SQLite would end its locks on it
+    (POSIX).
+    """
     there = _told_of(str(path))
-    return there is not None and any((there.st_dev, there.st_ino) in graph.files.values() for graph in list(_OPEN))
+    return there is not None and any(
+        (there.st_dev, there.st_ino) in graph.files.values() for graph in list(_OPEN)
+    )
 
 
 def require_closed_here(path: Path) -> None:
     """Raise StoreUnavailable where a store of this process has a file open."""
     if is_open_here(path):
-        raise StoreUnavailable(f"{path} is open in this program: close that store, or have it searched by its verify()")
+        raise StoreUnavailable(
+            f"{path} is open in this program: close that store, or have it searched by its verify()"
+        )
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:
@@ -323,4 +392,8 @@ def _told_of(file: str) -> os.stat_result | None:
 def _merged(old: str, new: str) -> str:
     """Two objects in JSON as one; where both have a name, the new value counts."""
     values = parsed_json(new, "properties")
-    return json_text({**parsed_json(old, "properties"), **values}, "properties") if isinstance(values, dict) else new
+    return (
+        json_text({**parsed_json(old, "properties"), **values}, "properties")
+        if isinstance(values, dict)
+        else new
+    )

@@ -9,10 +9,24 @@ from kgot_lab.stores.sqlite.sums import FORGETTING, SUMMING
 from kgot_lab.stores.sqlite.tables import RECORDERS
 
 _TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *RECORDERS, *SUMMING, *FORGETTING}
-_SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}  # where the full-text index keeps itself
-_READABLE = {"nodes", "edges", "facts", "words", "json_each", "json_tree", "sqlite_master", "recording", "waiting", "sums"} | _SHADOWS
+_SHADOWS = {
+    f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")
+}  # where the full-text index keeps itself
+_READABLE = {
+    "nodes",
+    "edges",
+    "facts",
+    "words",
+    "json_each",
+    "json_tree",
+    "sqlite_master",
+    "recording",
+    "waiting",
+    "sums",
+} | _SHADOWS
 _FUNCTIONS = set(
-    # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length times length.
+    # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length
+    # times length.
     "abs avg bm25 ceil ceiling char checksum coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
     " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
     " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
@@ -23,14 +37,22 @@ _FUNCTIONS = set(
 
 @dataclass
 class Guard:
-    """Says which actions a statement may take; SQLite asks while it prepares one. `refused` is the last that it may not."""
+    """Says which actions a statement may take; SQLite asks while it prepares one. `refused` is the last that
+    it may not.
+    """
 
     writes: bool
     awake: bool = True
     refused: str = ""
 
-    def __call__(self, action: int, one: str | None, two: str | None, database: str | None, source: str | None) -> int:
-        if not self.awake or _may(action, one or "", two or "") or (self.writes and _may_write(action, one or "", two, source)):
+    def __call__(
+        self, action: int, one: str | None, two: str | None, database: str | None, source: str | None
+    ) -> int:
+        if (
+            not self.awake
+            or _may(action, one or "", two or "")
+            or (self.writes and _may_write(action, one or "", two, source))
+        ):
             return sqlite3.SQLITE_OK
         self.refused = " ".join(filter(None, (_ACTIONS.get(action, f"action {action}"), one, two)))
         return sqlite3.SQLITE_DENY
@@ -47,7 +69,9 @@ def _may(action: int, one: str, two: str) -> bool:
         case sqlite3.SQLITE_PRAGMA:
             return (one, two) == ("data_version", "")  # the full-text index asks for it
         case sqlite3.SQLITE_UPDATE:
-            return one == "sqlite_master"  # asked when a virtual table is first used; to statements SQLite itself refuses it
+            return (
+                one == "sqlite_master"
+            )  # asked when a virtual table is first used; to statements SQLite itself refuses it
     return False
 
 

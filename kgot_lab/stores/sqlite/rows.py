@@ -23,7 +23,11 @@ _WORD = re.compile(r"[^\W_]+")
 
 def node_of_sqlite(row: SqlRow) -> Node:
     id, labels, properties = row
-    return Node(id, tuple(json.loads(labels)) if labels != "[]" else (), json.loads(properties) if properties != "{}" else {})
+    return Node(
+        id,
+        tuple(json.loads(labels)) if labels != "[]" else (),
+        json.loads(properties) if properties != "{}" else {},
+    )
 
 
 def edge_of_sqlite(row: SqlRow) -> Edge:
@@ -42,12 +46,18 @@ def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
         return None
     if table == "nodes":
         id, labels, properties, *_ = columns
-        return id, parsed_json(labels, f"the labels of {id!r}"), parsed_json(properties, f"the properties of {id!r}")
+        return (
+            id,
+            parsed_json(labels, f"the labels of {id!r}"),
+            parsed_json(properties, f"the properties of {id!r}"),
+        )
     return *columns[:4], parsed_json(columns[4], f"the properties of {columns[:4]!r}")
 
 
 def refuse_unfit(diff: Diff) -> None:
-    """Raise BadInput where a statement made what is no node or edge: a blank id, labels that are not text, numbers out of range."""
+    """Raise BadInput where a statement made what is no node or edge: a blank id, labels that are not text,
+    numbers out of range.
+    """
     for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
         node_row(node)
     for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)):
@@ -58,20 +68,27 @@ def sqlite_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
     names = [column[0] for column in cursor.description]
     for name, times in Counter(names).items():
         if times > 1:
-            raise QueryFailed(statement, f"{times} columns are called {name!r}; give each a name of its own with AS")
+            raise QueryFailed(
+                statement, f"{times} columns are called {name!r}; give each a name of its own with AS"
+            )
     found: list[dict[str, Json]] = []
     size = 0
     for row in cursor:
         size += sum(len(value) if isinstance(value, str) else 8 for value in row) + 8 * len(row)
         if size > _MAX_RESULT:
-            raise QueryFailed(statement, f"the answer is larger than {_MAX_RESULT:,} bytes; ask for less, or add a LIMIT")
+            raise QueryFailed(
+                statement, f"the answer is larger than {_MAX_RESULT:,} bytes; ask for less, or add a LIMIT"
+            )
         found.append({name: _value(name, value, statement) for name, value in zip(names, row, strict=True)})
     return tuple(found)
 
 
 def _value(name: str, value: Any, statement: str) -> Json:
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
-        raise QueryFailed(statement, f"column {name!r} holds {'bytes' if isinstance(value, bytes) else value}, which is not JSON")
+        raise QueryFailed(
+            statement,
+            f"column {name!r} holds {'bytes' if isinstance(value, bytes) else value}, which is not JSON",
+        )
     if name in ("labels", "properties") and isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -83,7 +100,8 @@ def _value(name: str, value: Any, statement: str) -> Json:
 def terms_of(words: str) -> list[str]:
     """The words of a question, each quoted so that nothing in it is an operator of the full-text index.
 
-    Words that hang together, as in Marie-Curie, are looked for together too; single letters, as in Curie's or R&D, only together.
+    Words that hang together, as in Marie-Curie, are looked for together too; single letters, as in Curie's or
+    R&D, only together.
     """
     terms: dict[str, None] = {}
     for chunk in unicodedata.normalize("NFC", words).split():

@@ -20,14 +20,18 @@ from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node
 
-_SHARED, _SHARES = 0x40000002, 510  # the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
+_SHARED, _SHARES = (
+    0x40000002,
+    510,
+)  # the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
 
 
 def salvage_sqlite(path: Path) -> Salvaged:
     """Put the sound rows of a damaged file in its place.
 
-    An edge that lost one of its nodes goes too. Where it raises, nothing was changed: BadInput for a file that is not ours or is of a newer
-    version, StoreDamaged where not one row can be read, and StoreUnavailable where somebody has it open now.
+    An edge that lost one of its nodes goes too. Where it raises, nothing was changed: BadInput for a file
+    that is not ours or is of a newer version, StoreDamaged where not one row can be read, and
+    StoreUnavailable where somebody has it open now.
     """
     place = path.resolve()
     require_closed_here(place)
@@ -53,7 +57,9 @@ def salvage_sqlite(path: Path) -> Salvaged:
         beside.replace(place)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise StoreUnavailable(f"{path}: could not be written anew, and is as it was: {error.strerror or error}") from None
+        raise StoreUnavailable(
+            f"{path}: could not be written anew, and is as it was: {error.strerror or error}"
+        ) from None
     for part in ("-wal", "-shm"):
         place.with_name(place.name + part).unlink(missing_ok=True)
     return Salvaged(kept, told)
@@ -68,7 +74,9 @@ def _kept(place: Path) -> Path:
 
 
 def _share(damaged: sqlite3.Connection, kind: str, kept: int) -> str:
-    """How many were kept of how many, which the rows or their checksums tell; the least that is known where neither can be counted."""
+    """How many were kept of how many, which the rows or their checksums tell; the least that is known where
+    neither can be counted.
+    """
     there = kept
     for question in (f"SELECT count(*) FROM {kind}s", f"SELECT count(*) FROM sums WHERE kind = '{kind}s'"):
         with suppress(sqlite3.Error, UnicodeDecodeError):
@@ -86,11 +94,15 @@ def _require_alone(place: Path) -> None:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, _SHARES, _SHARED)
         except OSError:
-            raise StoreUnavailable(f"{place} is open in another process now: close that store first") from None
+            raise StoreUnavailable(
+                f"{place} is open in another process now: close that store first"
+            ) from None
 
 
 def _rows(damaged: Connection, kind: str) -> Iterator[tuple[object, ...]]:
-    """The rows that have their checksum, read from both ends as far as the file can be read; all where the file has no checksums yet."""
+    """The rows that have their checksum, read from both ends as far as the file can be read; all where the
+    file has no checksums yet.
+    """
     select = SELECT_SOUND[kind]
     with suppress(sqlite3.Error, UnicodeDecodeError):
         if not damaged.execute("SELECT 1 FROM sqlite_master WHERE name = 'sums'").fetchone():

@@ -1,4 +1,6 @@
-"""A graph in one SQLite file, for the layers above that search and remember: tables of nodes and edges, and an index of their words."""
+"""A graph in one SQLite file, for the layers above that search and remember: tables of nodes and edges, and
+an index of their words.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,14 @@ from kgot_lab.stores.sql_dialect import sql_dialect
 from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.file import Opened, damaged, in_bulk, opened_file, unavailable
 from kgot_lab.stores.sqlite.guard import Guard
-from kgot_lab.stores.sqlite.rows import changes_in, edge_of_sqlite, node_of_sqlite, refuse_unfit, sqlite_rows, terms_of
+from kgot_lab.stores.sqlite.rows import (
+    changes_in,
+    edge_of_sqlite,
+    node_of_sqlite,
+    refuse_unfit,
+    sqlite_rows,
+    terms_of,
+)
 from kgot_lab.stores.sqlite.sums import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
 from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
 from kgot_lab.stores.walks import path_between
@@ -67,10 +76,11 @@ _ONE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
 class Sqlite:
-    """A store whose statements are SQL, in a file or, without a path, in memory; `seconds` is how long one statement may take.
+    """A store whose statements are SQL, in a file or, without a path, in memory; `seconds` is how long one
+    statement may take.
 
-    What `write` and `apply` return from is on the disk. Threads and processes may share a file: they wait for each other.
-    Raises BadInput for a file of another kind, StoreUnavailable for one that cannot be opened.
+    What `write` and `apply` return from is on the disk. Threads and processes may share a file: they wait for
+    each other. Raises BadInput for a file of another kind, StoreUnavailable for one that cannot be opened.
     """
 
     dialect = SQLITE
@@ -101,12 +111,20 @@ class Sqlite:
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
         """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing."""
         refuse_unless_sql_write(statement, brackets=False)
-        with self._transaction() as graph, self._explained(statement, graph.guard, graph.writer), self._timed(graph.writer):
+        with (
+            self._transaction() as graph,
+            self._explained(statement, graph.guard, graph.writer),
+            self._timed(graph.writer),
+        ):
             graph.guard.awake = True
             try:
-                graph.writer.execute(f"EXPLAIN {statement}", parameters).close()  # the guard is asked, and nothing is run
+                graph.writer.execute(
+                    f"EXPLAIN {statement}", parameters
+                ).close()  # the guard is asked, and nothing is run
             finally:
-                graph.guard.awake = False  # the full-text index writes to tables of its own, which a statement may not
+                graph.guard.awake = (
+                    False  # the full-text index writes to tables of its own, which a statement may not
+                )
             graph.writer.execute("INSERT INTO recording VALUES (1)")
             for _ in graph.writer.execute(statement, parameters):
                 pass  # rows of RETURNING
@@ -132,9 +150,14 @@ class Sqlite:
                 return sqlite_rows(cursor, statement)
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
+        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing,
+        when it does not fit.
+        """
         diff = fit_diff(diff)
-        nodes, edges = [node_row(node) for node in diff.added_nodes], [edge_row(edge) for edge in diff.added_edges]
+        nodes, edges = (
+            [node_row(node) for node in diff.added_nodes],
+            [edge_row(edge) for edge in diff.added_edges],
+        )
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
         many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY_ROWS
@@ -202,10 +225,14 @@ class Sqlite:
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """A node's edges, both ways, oldest first; none if there is no such node."""
-        return tuple(self._edges(self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,))))
+        return tuple(
+            self._edges(self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,)))
+        )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first by BM25; ties go to the shorter id."""
+        """The nodes that share words with a query, in their name or properties, best first by BM25; ties go
+        to the shorter id.
+        """
         require_words(words)
         with self._snapshot():
             wanted = " OR ".join(self._telling(terms_of(words)))
@@ -213,7 +240,9 @@ class Sqlite:
         return tuple(self._nodes(found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
+        there is no such node.
+        """
         with self._snapshot():
             if not self._asked("SELECT 1 FROM nodes WHERE id = ?", (id,)):
                 return {}
@@ -229,13 +258,19 @@ class Sqlite:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
         with self._snapshot():
             steps = path_between(source, target, most, self._bare_neighbours)
-            return tuple(edge for step in steps for edge in self._edges(self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity)))
+            return tuple(
+                edge
+                for step in steps
+                for edge in self._edges(self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity))
+            )
 
     def holds(self, value: Scalar) -> bool:
         """Whether the graph holds a text or a number exactly; see `looking_up`."""
         if isinstance(value, str):
             return bool(self._asked(f"{_NAMED} UNION ALL {_HELD} LIMIT 1", (value, "text", "text")))
-        known = value if isinstance(value, float) or abs(value) < _LARGEST else float(value)  # as SQLite reads one of more digits
+        known = (
+            value if isinstance(value, float) or abs(value) < _LARGEST else float(value)
+        )  # as SQLite reads one of more digits
         return bool(self._asked(f"{_HELD} LIMIT 1", (known, "integer", "real")))
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
@@ -247,9 +282,14 @@ class Sqlite:
     # --- inside ---
 
     def _telling(self, terms: list[str]) -> list[str]:
-        """Those of some terms that are not in a tenth of all nodes; all where there is no other. To score a common one takes long."""
+        """Those of some terms that are not in a tenth of all nodes; all where there is no other. To score a
+        common one takes long.
+        """
         common = max(_COMMON, self._asked("SELECT count(*) FROM nodes")[0][0] // 10)
-        times = {term: self._asked("SELECT count(*) FROM words WHERE words MATCH ?", (term,))[0][0] for term in terms}
+        times = {
+            term: self._asked("SELECT count(*) FROM words WHERE words MATCH ?", (term,))[0][0]
+            for term in terms
+        }
         return [term for term in terms if 0 < times[term] <= common] or terms
 
     def _next_to(self, ids: Sequence[str]) -> Iterator[str]:
@@ -265,7 +305,9 @@ class Sqlite:
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
         )
-        return [Edge(source, type, target, key=key) for source, type, target, key in self._asked(asked, (id,))]
+        return [
+            Edge(source, type, target, key=key) for source, type, target, key in self._asked(asked, (id,))
+        ]
 
     def _nodes(self, rows: Iterable[SqlRow]) -> Iterator[Node]:
         yield from map(node_of_sqlite, self._sound(rows))
@@ -277,7 +319,9 @@ class Sqlite:
         """Rows without their checksums; raises StoreDamaged for one that does not fit its own."""
         for row in rows:
             if not is_sound(row):
-                raise damaged(Path(self._path or "the graph in memory"), f"what it holds of {row[0]!r} {NOT_AS_WRITTEN}")
+                raise damaged(
+                    Path(self._path or "the graph in memory"), f"what it holds of {row[0]!r} {NOT_AS_WRITTEN}"
+                )
             yield row[:-1]
 
     def _graph(self) -> Opened:
@@ -293,7 +337,9 @@ class Sqlite:
                 with graph.writer.surfacing():
                     return graph.writer.execute(statement, parameters).fetchall()
             except sqlite3.Error as error:
-                raise unavailable(error, self._path) or StoreUnavailable(f"{self._path or 'the graph in memory'}: {error}") from None
+                raise unavailable(error, self._path) or StoreUnavailable(
+                    f"{self._path or 'the graph in memory'}: {error}"
+                ) from None
             except UnicodeEncodeError:
                 return []  # half a surrogate pair is in no graph
             except UnicodeDecodeError as error:
@@ -309,11 +355,15 @@ class Sqlite:
                 yield
             finally:
                 if graph.writer.in_transaction:
-                    graph.writer.execute("ROLLBACK")  # nothing was written, and unlike COMMIT it works on a damaged file
+                    graph.writer.execute(
+                        "ROLLBACK"
+                    )  # nothing was written, and unlike COMMIT it works on a damaged file
 
     @contextmanager
     def _transaction(self) -> Iterator[Opened]:
-        """Everything within or nothing; what is within is on the disk after it. Raises BadInput where the tables refuse a value."""
+        """Everything within or nothing; what is within is on the disk after it. Raises BadInput where the
+        tables refuse a value.
+        """
         with self._lock:
             graph = self._graph()
             try:
@@ -326,7 +376,9 @@ class Sqlite:
                 if graph.writer.in_transaction:
                     graph.writer.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise unavailable(error, self._path) or BadInput(f"the database refused it: {error}") from None
+                    raise unavailable(error, self._path) or BadInput(
+                        f"the database refused it: {error}"
+                    ) from None
                 raise
 
     @contextmanager
@@ -341,7 +393,12 @@ class Sqlite:
             if known and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL:
                 raise known from None
             raise QueryFailed(statement, self._reason(error, guard.refused)) from None
-        except (BadInput, TypeError, OverflowError, UnicodeError) as error:  # the last three are for parameters
+        except (
+            BadInput,
+            TypeError,
+            OverflowError,
+            UnicodeError,
+        ) as error:  # the last three are for parameters
             raise QueryFailed(statement, str(error)) from None
 
     def _reason(self, error: sqlite3.Error, refused: str) -> str:
@@ -368,7 +425,9 @@ class Sqlite:
         ids, identities = touched(diff)
         if not self._asked("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []
-        nodes = list(self._nodes(row for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,))))
+        nodes = list(
+            self._nodes(row for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,)))
+        )
         found = (row for identity in identities for row in writer.execute(f"{_EDGES} {_ONE_EDGE}", identity))
         edges = {edge.identity: edge for edge in self._edges(found)}
         for node in diff.removed_nodes:

@@ -1,8 +1,9 @@
-"""Checksums of an SQLite graph's rows, kept in a table of their own, and the search for damage that SQLite itself does not notice.
+"""Checksums of an SQLite graph's rows, kept in a table of their own, and the search for damage that SQLite
+itself does not notice.
 
-SQLite's extension for checksums of pages has to be compiled and loaded, which most Pythons cannot. So a store puts down a CRC-32 of each
-row it writes, by triggers of its own connection. Triggers in the file take the checksum of a row away when any program changes it; rows
-without one get theirs when a store opens the file.
+SQLite's extension for checksums of pages has to be compiled and loaded, which most Pythons cannot. So a store
+puts down a CRC-32 of each row it writes, by triggers of its own connection. Triggers in the file take the
+checksum of a row away when any program changes it; rows without one get theirs when a store opens the file.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ from typing import Any
 
 from kgot_lab.stores.sqlite.connection import Connection
 
-_COLUMNS = {"nodes": ("id", "labels", "properties"), "edges": ("source", "type", "target", "key", "properties")}
-FORGETTING = {f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")}
+_COLUMNS = {
+    "nodes": ("id", "labels", "properties"),
+    "edges": ("source", "type", "target", "key", "properties"),
+}
+FORGETTING = {
+    f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")
+}
 SUMS = (
     "CREATE TABLE sums (kind TEXT NOT NULL, number INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, number))"
     " STRICT, WITHOUT ROWID",
@@ -55,8 +61,13 @@ SELECTED = {  # with its checksum, or NULL, after the others
     kind: f"SELECT {', '.join(columns)}, (SELECT sum FROM sums WHERE sums.kind = '{kind}' AND sums.number = {kind}.number) FROM {kind}"
     for kind, columns in _COLUMNS.items()
 }
-SELECT_ALL = {kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()}  # of the first version
-_WITHOUT = {kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')" for kind in _COLUMNS}
+SELECT_ALL = {
+    kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()
+}  # of the first version
+_WITHOUT = {
+    kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')"
+    for kind in _COLUMNS
+}
 _FILL = tuple(
     statement
     for kind in _COLUMNS
@@ -69,13 +80,19 @@ _FILL = tuple(
 
 def newest(connection: sqlite3.Connection) -> dict[str, int]:
     """The largest number of a row of each kind."""
-    return {kind: connection.execute(f"SELECT coalesce(max(number), 0) FROM {kind}").fetchone()[0] for kind in _COLUMNS}
+    return {
+        kind: connection.execute(f"SELECT coalesce(max(number), 0) FROM {kind}").fetchone()[0]
+        for kind in _COLUMNS
+    }
 
 
 def fill_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
     """Give the rows that came after those of these numbers their checksums."""
     for kind, number in numbers.items():
-        connection.execute(f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} FROM {kind} WHERE number > ?", (number,))
+        connection.execute(
+            f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} FROM {kind} WHERE number > ?",
+            (number,),
+        )
 
 
 def lacks_sums(connection: sqlite3.Connection) -> bool:
@@ -108,7 +125,9 @@ def _checksum(*columns: bytes) -> int:
 
 
 def damage_in(connection: Connection, schema: Sequence[str]) -> str:
-    """What is wrong with a graph's file, whose tables were made by these statements; "" for nothing. Nothing is changed in it."""
+    """What is wrong with a graph's file, whose tables were made by these statements; "" for nothing. Nothing
+    is changed in it.
+    """
     try:
         with connection.surfacing():
             return _damage_in(connection, schema)
@@ -132,8 +151,12 @@ def _damage_in(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
         for (number,) in connection.execute(wrong):
             return f"row {number} of {kind} is not as it was written"
     if can_write:
-        connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")  # changes nothing, but counts as a write
-    nodes, words = connection.execute("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM words)").fetchone()
+        connection.execute(
+            "INSERT INTO words (words) VALUES ('integrity-check')"
+        )  # changes nothing, but counts as a write
+    nodes, words = connection.execute(
+        "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM words)"
+    ).fetchone()
     return "" if nodes == words else f"the index of words has {words:,} of {nodes:,} nodes"
 
 

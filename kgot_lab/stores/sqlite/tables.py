@@ -37,8 +37,12 @@ _INDEX = f"INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, {_
 GRAPH_TABLES = tuple(statement.replace("{index}", _INDEX) for statement in SCHEMA)
 INDEX_SINCE = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
 
-# The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows a statement touched.
-_NODE, _EDGE = "{0}.id, {0}.labels, {0}.properties, NULL, NULL", "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties"
+# The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows
+# a statement touched.
+_NODE, _EDGE = (
+    "{0}.id, {0}.labels, {0}.properties, NULL, NULL",
+    "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties",
+)
 _NOTHING = "NULL, NULL, NULL, NULL, NULL"
 RECORDERS = {
     f"{kind}_{event}": f"CREATE TEMP TRIGGER {kind}_{event} AFTER {event} ON main.{kind} WHEN (SELECT yes FROM recording) BEGIN"

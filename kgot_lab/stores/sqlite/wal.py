@@ -12,7 +12,10 @@ from pathlib import Path
 from kgot_lab.copies import Copied
 from kgot_lab.stores.log import set_aside
 
-_HEAD, _FRAME = struct.Struct(">8I"), struct.Struct(">4I")  # of the log; of a page in it: number, size of the file at a commit, salts
+_HEAD, _FRAME = (
+    struct.Struct(">8I"),
+    struct.Struct(">4I"),
+)  # of the log; of a page in it: number, size of the file at a commit, salts
 _FRAME_HEAD = 24
 _INDEX, _INDEX_VERSION = struct.Struct("=I"), 3_007_000
 
@@ -42,10 +45,12 @@ def wal_frames(path: Path) -> WalFrames | None:
 
 
 def damage_to_log(copied: Copied) -> str:
-    """What the log beside a file has lost, or may have, so that SQLite passes over it; "" for nothing that shows.
+    """What the log beside a file has lost, or may have, so that SQLite passes over it; "" for nothing that
+    shows.
 
-    Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's goes on from that of the page before it. The index of the
-    log, which processes share and a killed one leaves, tells how many pages were acknowledged (sqlite.org/walformat.html, 2).
+    Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's goes on from that of the page
+    before it. The index of the log, which processes share and a killed one leaves, tells how many pages were
+    acknowledged (sqlite.org/walformat.html, 2).
     """
     log, index = _log_on_file(copied.path), _index_of(copied.index)
     if log.lost:
@@ -53,7 +58,9 @@ def damage_to_log(copied: Copied) -> str:
     if index and index.pages > log.whole and (index.salts == log.salts or not log.salts):
         if log.whole or index.pages > index.kept:
             return f"the log beside it lost its end: of {index.pages:,} pages that were put there only the first {log.whole:,} are whole"
-    elif log.torn and not copied.grew and not (index and index.salts == log.salts and index.pages == log.whole):
+    elif (
+        log.torn and not copied.grew and not (index and index.salts == log.salts and index.pages == log.whole)
+    ):
         return "the log beside it ends within a change, which was cut off: a write that did not end, or damage to the last one"
     return ""
 
@@ -98,7 +105,9 @@ class _Index:
 
 
 def _index_of(data: bytes) -> _Index | None:
-    """What the index of a log tells; None where it tells nothing, or is of a machine that writes its numbers the other way round."""
+    """What the index of a log tells; None where it tells nothing, or is of a machine that writes its numbers
+    the other way round.
+    """
     if len(data) < 100 or data[:48] != data[48:96] or _INDEX.unpack_from(data)[0] != _INDEX_VERSION:
         return None
     return _Index(data[32:40], _INDEX.unpack_from(data, 16)[0], _INDEX.unpack_from(data, 96)[0])
@@ -119,11 +128,15 @@ def _place(after_head: int, page: int) -> int:
 
 
 def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path: Path) -> None:
-    """Warn where SQLite, having just opened the file, takes less from its log than was there before: a page of it is damaged."""
+    """Warn where SQLite, having just opened the file, takes less from its log than was there before: a page
+    of it is damaged.
+    """
     if before is None or not before.ends:
         return
     try:
-        connection.execute("BEGIN IMMEDIATE")  # waits for a process that has written its pages and not yet said so to the others
+        connection.execute(
+            "BEGIN IMMEDIATE"
+        )  # waits for a process that has written its pages and not yet said so to the others
         connection.execute("ROLLBACK")
     except sqlite3.OperationalError:  # one that writes for long: whoever opens the file next looks
         return

@@ -1,4 +1,6 @@
-"""Which addresses may be asked for: the public web by http and https, and private ones only where they were named."""
+"""Which addresses may be asked for: the public web by http and https, and private ones only where they were
+named.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +16,27 @@ if TYPE_CHECKING:
     import httpx
 
 _PORTS = {"http": 80, "https": 443}
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # IPv6 addresses that hold an IPv4 address in their last 32 bits
+_NAT64 = ipaddress.ip_network(
+    "64:ff9b::/96"
+)  # IPv6 addresses that hold an IPv4 address in their last 32 bits
 
 
 @dataclass(frozen=True)
 class Destination:
-    """An address that may be asked for, and the number of the computer to connect to: looked up once, so that it cannot change after."""
+    """An address that may be asked for, and the number of the computer to connect to: looked up once, so that
+    it cannot change after.
+    """
 
     url: httpx.URL
     ip: str
 
 
 def destination(address: str, private_hosts: Collection[str] = ()) -> Destination:
-    """Where an address leads; `private_hosts` are the "host:port" that may be reached although they are private.
+    """Where an address leads; `private_hosts` are the "host:port" that may be reached although they are
+    private.
 
-    Raises ToolFailed for what is not http or https, holds a password, has no such host, or leads to a private, loopback or link-local
-    computer; NotInstalled without httpx.
+    Raises ToolFailed for what is not http or https, holds a password, has no such host, or leads to a
+    private, loopback or link-local computer; NotInstalled without httpx.
     """
     try:
         import httpx
@@ -46,7 +53,9 @@ def destination(address: str, private_hosts: Collection[str] = ()) -> Destinatio
     port = url.port or _PORTS[url.scheme]
     found = _numbers(url.host, port)
     if f"{url.host}:{port}" not in private_hosts and not all(map(is_public, found)):
-        raise ToolFailed(f"{url.host}:{port} is a private address, which is not visited; only the public web is")
+        raise ToolFailed(
+            f"{url.host}:{port} is a private address, which is not visited; only the public web is"
+        )
     return Destination(url, found[0])
 
 
@@ -69,5 +78,7 @@ def _numbers(host: str, port: int) -> list[str]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         passing = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
-        raise ToolFailed(f"there is no computer called {shortly(host)}, or its name cannot be looked up now", again=passing) from None
+        raise ToolFailed(
+            f"there is no computer called {shortly(host)}, or its name cannot be looked up now", again=passing
+        ) from None
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))

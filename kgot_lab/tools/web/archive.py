@@ -24,7 +24,9 @@ class WebArchive:
         self._api = JsonApi("the web archive", address)
 
     def nearest(self, address: str, day: str) -> Archived:
-        """The copy nearest to a day (YYYYMMDD or YYYY-MM-DD, or only its beginning); raises ToolFailed when there is none."""
+        """The copy nearest to a day (YYYYMMDD or YYYY-MM-DD, or only its beginning); raises ToolFailed when
+        there is none.
+        """
         stamp = re.sub(r"\D", "", day)
         if not 4 <= len(stamp) <= 14:
             raise ToolFailed(f"a date is written YYYYMMDD, as in 20190704, not {shortly(day)}")

@@ -31,7 +31,9 @@ class Screen:
 
 
 class Browser:
-    """Shows pages that `open_page` gets by their address, in screens of about `letters` letters, and remembers what it showed."""
+    """Shows pages that `open_page` gets by their address, in screens of about `letters` letters, and
+    remembers what it showed.
+    """
 
     def __init__(self, open_page: Callable[[str], WebPage], letters: int = SCREEN):
         require_count(letters, 100, "letters", "a screen holds that many")
@@ -58,7 +60,11 @@ class Browser:
             whole = urljoin(here, address.strip())
         except ValueError:
             raise ToolFailed(f"{shortly(address)} is not an address") from None
-        return self.show(self._open_page(whole if re.match(r"[a-zA-Z][\w+.-]*:", whole) else f"https://{whole.lstrip('/')}"))
+        return self.show(
+            self._open_page(
+                whole if re.match(r"[a-zA-Z][\w+.-]*:", whole) else f"https://{whole.lstrip('/')}"
+            )
+        )
 
     def show(self, page: WebPage) -> Screen:
         """The first screen of a page that was got elsewhere."""
@@ -85,7 +91,9 @@ class Browser:
         return self._shown(self._at - 1)
 
     def find(self, text: str) -> Screen:
-        """The first screen on which a text stands, in capital or small letters; raises ToolFailed when it does not stand there."""
+        """The first screen on which a text stands, in capital or small letters; raises ToolFailed when it
+        does not stand there.
+        """
         self._sought, self._found = text, -1
         return self.find_next()
 
@@ -94,11 +102,15 @@ class Browser:
         page = self.page
         if not self._sought.split():
             raise ToolFailed("nothing was sought yet; say which text to find")
-        pattern = re.compile(r"[\s*_]+".join(map(re.escape, self._sought.split())), re.IGNORECASE)  # line ends and emphasis between words
+        pattern = re.compile(
+            r"[\s*_]+".join(map(re.escape, self._sought.split())), re.IGNORECASE
+        )  # line ends and emphasis between words
         match = pattern.search(page.text, self._found + 1)
         if match is None:
             once = self._found >= 0
-            raise ToolFailed(f"{shortly(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words")
+            raise ToolFailed(
+                f"{shortly(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words"
+            )
         self._found = match.start()
         ends = accumulate(map(len, self._screens))
         return self._shown(next(number for number, end in enumerate(ends) if self._found < end))
@@ -106,14 +118,22 @@ class Browser:
     def seen_whole(self, letters: int) -> None:
         """Note that the first so many letters of the open page were read in another way."""
         starts = [0, *accumulate(map(len, self._screens))]
-        self._seen[self.page.address][1].update(number for number in range(len(self._screens)) if starts[number] < letters)
+        self._seen[self.page.address][1].update(
+            number for number in range(len(self._screens)) if starts[number] < letters
+        )
 
     def seen(self) -> tuple[Document, ...]:
-        """What was shown, as documents: a page each, its address as id, and of its text the screens that were looked at."""
+        """What was shown, as documents: a page each, its address as id, and of its text the screens that were
+        looked at.
+        """
         found = []
         for address, (page, numbers) in self._seen.items():
             parts = screens(page.text, self._letters)
-            found.append(Document(address, "\n\n".join(parts[number].strip() for number in sorted(numbers)), page.title))
+            found.append(
+                Document(
+                    address, "\n\n".join(parts[number].strip() for number in sorted(numbers)), page.title
+                )
+            )
         return tuple(found)
 
     def _turned_to(self, page: WebPage) -> Screen:
@@ -132,11 +152,17 @@ class Browser:
 
 
 def screens(text: str, letters: int = SCREEN) -> list[str]:
-    """A text in parts of at most so many letters, cut where a paragraph, line or word ends if one does near; joined, they are the text."""
+    """A text in parts of at most so many letters, cut where a paragraph, line or word ends if one does near;
+    joined, they are the text.
+    """
     parts, start = [], 0
     while len(text) - start > letters:
         window = text[start : start + letters]
-        ends = (window.rfind(mark) + len(mark) for mark in ("\n\n", "\n", " ") if window.rfind(mark) > letters * 0.7)
+        ends = (
+            window.rfind(mark) + len(mark)
+            for mark in ("\n\n", "\n", " ")
+            if window.rfind(mark) > letters * 0.7
+        )
         end = start + next(ends, letters)
         parts.append(text[start:end])
         start = end

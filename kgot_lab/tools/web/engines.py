@@ -17,7 +17,9 @@ RESULTS = 10
 
 @dataclass(frozen=True)
 class WebHit:
-    """One result of a search: the page's address and title, a few of its words, and its date where the engine knows it."""
+    """One result of a search: the page's address and title, a few of its words, and its date where the engine
+    knows it.
+    """
 
     address: str
     title: str
@@ -35,7 +37,9 @@ class SearchEngine(Protocol):
     @property
     def name(self) -> str: ...
 
-    def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]: ...  # best first; raises ToolFailed
+    def hits(
+        self, query: str, year: int | None = None
+    ) -> tuple[WebHit, ...]: ...  # best first; raises ToolFailed
 
 
 class SerpApi:
@@ -88,16 +92,24 @@ class Brave:
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
         """The best results of a year, or of any; raises ToolFailed."""
         span = {"freshness": f"{year}-01-01to{year}-12-31"} if year else {}
-        answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})  # it refuses longer queries
+        answer = self._api.get(
+            {"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span}
+        )  # it refuses longer queries
         web = answer.get("web")
-        return _hits(web.get("results") if isinstance(web, Mapping) else None, address="url", words="description", date="page_age")
+        return _hits(
+            web.get("results") if isinstance(web, Mapping) else None,
+            address="url",
+            words="description",
+            date="page_age",
+        )
 
     def __repr__(self) -> str:
         return f"<engine {self.name}>"
 
 
 class Keyless:
-    """Results by the package ddgs, which asks several public engines and needs no key; raises NotInstalled without it.
+    """Results by the package ddgs, which asks several public engines and needs no key; raises NotInstalled
+    without it.
 
     `ask` takes the query, `max_results` and `timelimit` and returns what ddgs does; by default it is ddgs.
     """
@@ -112,7 +124,9 @@ class Keyless:
         self._ask = ask or (lambda query, **how: ddgs.DDGS().text(query, **how))
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results; a year is added to the words, since not every engine behind it can filter by one. Raises ToolFailed."""
+        """The best results; a year is added to the words, since not every engine behind it can filter by one.
+        Raises ToolFailed.
+        """
         from ddgs.exceptions import DDGSException
 
         try:
@@ -120,7 +134,9 @@ class Keyless:
         except DDGSException as error:
             if "No results" in str(error):
                 return ()
-            raise ToolFailed(f"{self.name} got no answer from any engine ({str(error)[:200]})", again=True) from None
+            raise ToolFailed(
+                f"{self.name} got no answer from any engine ({str(error)[:200]})", again=True
+            ) from None
         return _hits(found, address="href", words="body", date="date")
 
     def __repr__(self) -> str:
@@ -142,7 +158,8 @@ def check_engine_name(name: str) -> None:
 
 
 def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
-    """The engine of a name ("serpapi", "tavily", "brave", "ddgs"), or the first whose key is in the environment, or else ddgs.
+    """The engine of a name ("serpapi", "tavily", "brave", "ddgs"), or the first whose key is in the
+    environment, or else ddgs.
 
     Raises UnknownName, BadInput when the key is missing, NotInstalled without ddgs.
     """
@@ -160,9 +177,14 @@ def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
 def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit, ...]:
     """The usable results among what a service sent; services send odd ones, so nothing is taken for granted."""
     listed: Iterable[Json] = results if isinstance(results, list) else ()
-    usable = [each for each in listed if isinstance(each, Mapping) and str(each.get(address) or "").startswith(("http://", "https://"))]
+    usable = [
+        each
+        for each in listed
+        if isinstance(each, Mapping) and str(each.get(address) or "").startswith(("http://", "https://"))
+    ]
     return tuple(
-        WebHit(str(each[address]), _plain(each.get("title")), _plain(each.get(words)), _plain(each.get(date))) for each in usable[:RESULTS]
+        WebHit(str(each[address]), _plain(each.get("title")), _plain(each.get(words)), _plain(each.get(date)))
+        for each in usable[:RESULTS]
     )
 
 

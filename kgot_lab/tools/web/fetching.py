@@ -35,18 +35,24 @@ class Manners:
     redirects: int = 5
     attempts: int = 3
     longest_wait: float = 5.0  # seconds between two attempts; a server that asks for more is not waited for
-    private_hosts: Collection[str] = frozenset()  # "host:port" that may be reached although they are private: a mirror of one's own
+    private_hosts: Collection[str] = (
+        frozenset()
+    )  # "host:port" that may be reached although they are private: a mirror of one's own
 
     def __post_init__(self) -> None:
         if isinstance(self.private_hosts, str):
-            raise BadInput(f'private hosts are a set, such as {{"127.0.0.1:8000"}}, not the text {self.private_hosts!r}')
+            raise BadInput(
+                f'private hosts are a set, such as {{"127.0.0.1:8000"}}, not the text {self.private_hosts!r}'
+            )
         require_count(self.attempts, 1, "attempts")
         require_count(self.redirects, 0, "redirects")
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a server sent: the address it came from in the end, its kind (content type), charset and bytes, and whether there was more."""
+    """What a server sent: the address it came from in the end, its kind (content type), charset and bytes,
+    and whether there was more.
+    """
 
     address: str
     kind: str
@@ -66,7 +72,9 @@ class _Answer:
 
 
 class PoliteWeb:
-    """Fetches pages of the web that robots.txt allows; `sleep` waits between attempts. Raises NotInstalled without httpx or Protego."""
+    """Fetches pages of the web that robots.txt allows; `sleep` waits between attempts. Raises NotInstalled
+    without httpx or Protego.
+    """
 
     def __init__(self, manners: Manners = Manners(), *, sleep: Callable[[float], None] = time.sleep):
         try:
@@ -77,10 +85,17 @@ class PoliteWeb:
         self.manners = manners
         self._sleep = sleep
         self._robots: dict[str, Any] = {}  # origin -> what its robots.txt says
-        # nothing of the environment's proxies: a proxy would look names up again, where private addresses cannot be kept out
-        no_reuse = httpx.Limits(max_keepalive_connections=0)  # a connection belongs to one host name, two of which may share a number
-        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # they would be kept by number, and so for another host too
-        self._client = httpx.Client(trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies)
+        # nothing of the environment's proxies: a proxy would look names up again, where private addresses
+        # cannot be kept out
+        no_reuse = httpx.Limits(
+            max_keepalive_connections=0
+        )  # a connection belongs to one host name, two of which may share a number
+        no_cookies = CookieJar(
+            DefaultCookiePolicy(allowed_domains=[])
+        )  # they would be kept by number, and so for another host too
+        self._client = httpx.Client(
+            trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies
+        )
         self._closing = weakref.finalize(self, self._client.close)
 
     def fetch(self, address: str) -> Fetched:
@@ -89,7 +104,11 @@ class PoliteWeb:
             try:
                 return self._followed(address, obey=True, most=self.manners.most_bytes)
             except _Passing as error:
-                wait = error.wait if error.wait is not None else 0.5 * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)
+                wait = (
+                    error.wait
+                    if error.wait is not None
+                    else 0.5 * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)
+                )
                 if attempt == self.manners.attempts or wait > self.manners.longest_wait:
                     raise ToolFailed(str(error), again=True) from None
                 self._sleep(wait)
@@ -104,7 +123,9 @@ class PoliteWeb:
         for _ in range(self.manners.redirects + 1):
             where = destination(address, self.manners.private_hosts)  # at each redirect anew
             if obey and not self._allowed(where.url):
-                raise ToolFailed(f"the robots.txt of {where.url.host} asks programs not to visit {where.url.path}; look elsewhere")
+                raise ToolFailed(
+                    f"the robots.txt of {where.url.host} asks programs not to visit {where.url.path}; look elsewhere"
+                )
             answer = self._asked(where, most, deadline)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return _judged(str(where.url), answer)
@@ -112,13 +133,17 @@ class PoliteWeb:
         raise ToolFailed(f"{where.url.host} redirects more than {self.manners.redirects} times")
 
     def _allowed(self, url: httpx.URL) -> bool:
-        """What robots.txt says of an address: everything is allowed where there is none, nothing where the server fails (RFC 9309)."""
+        """What robots.txt says of an address: everything is allowed where there is none, nothing where the
+        server fails (RFC 9309).
+        """
         from protego import Protego
 
         origin = f"{url.scheme}://{url.netloc.decode()}"
         if origin not in self._robots:
             try:
-                rules = self._followed(f"{origin}/robots.txt", obey=False, most=_ROBOTS_BYTES).data.decode("utf-8", "replace")
+                rules = self._followed(f"{origin}/robots.txt", obey=False, most=_ROBOTS_BYTES).data.decode(
+                    "utf-8", "replace"
+                )
             except _Passing:
                 raise  # it is asked again, and nothing is remembered
             except ToolFailed:
@@ -140,15 +165,23 @@ class PoliteWeb:
         left = max(0.01, deadline - time.monotonic())
         try:
             url = where.url.copy_with(host=where.ip)
-            with self._client.stream("GET", url, headers=headers, extensions=named, timeout=left, follow_redirects=False) as response:
+            with self._client.stream(
+                "GET", url, headers=headers, extensions=named, timeout=left, follow_redirects=False
+            ) as response:
                 told = int(length) if (length := response.headers.get("content-length", "")).isdigit() else 0
                 if told > most and not _is_text(response.headers.get("content-type", "")):
-                    raise ToolFailed(f"{where.url.host} has a file of {told / 1e6:,.0f} MB there; the most is {most / 1e6:,.1f} MB")
-                return _Answer(response.status_code, response.headers, *bounded_body(response, most, deadline))
+                    raise ToolFailed(
+                        f"{where.url.host} has a file of {told / 1e6:,.0f} MB there; the most is {most / 1e6:,.1f} MB"
+                    )
+                return _Answer(
+                    response.status_code, response.headers, *bounded_body(response, most, deadline)
+                )
         except httpx.TimeoutException:
             raise _Passing(f"{where.url.host} did not answer within {self.manners.seconds:g} s") from None
         except httpx.HTTPError as error:
-            raise _Passing(f"the connection to {where.url.host} broke ({type(error).__name__}: {str(error)[:200]})") from None
+            raise _Passing(
+                f"the connection to {where.url.host} broke ({type(error).__name__}: {str(error)[:200]})"
+            ) from None
 
     def __repr__(self) -> str:
         return f"<web as {self.manners.user_agent}>"
@@ -163,7 +196,9 @@ class _Passing(ToolFailed):
 
 
 def bounded_body(response: httpx.Response, most: int, deadline: float) -> tuple[bytes, bool]:
-    """The body as far as it fits, and whether there was more; raises httpx.ReadTimeout where it still trickles in at the deadline."""
+    """The body as far as it fits, and whether there was more; raises httpx.ReadTimeout where it still
+    trickles in at the deadline.
+    """
     import httpx
 
     data = bytearray()
@@ -186,10 +221,14 @@ def _judged(address: str, answer: _Answer) -> Fetched:
     kind, _, options = answer.headers.get("content-type", "").partition(";")
     charset = re.search(r"charset\s*=\s*\"?([\w.:-]+)", options, re.IGNORECASE)
     if answer.cut and not _is_text(kind):
-        raise ToolFailed(f"the file at {address} is larger than {len(answer.data) / 1e6:,.1f} MB, the most that is read")
+        raise ToolFailed(
+            f"the file at {address} is larger than {len(answer.data) / 1e6:,.1f} MB, the most that is read"
+        )
     return Fetched(address, kind.strip().lower(), charset[1] if charset else "", answer.data, answer.cut)
 
 
 def _is_text(kind: str) -> bool:
     """Whether the beginning of a body of this kind can be read without its end."""
-    return kind.strip().lower().startswith(("text/", "application/xhtml", "application/json", "application/xml"))
+    return (
+        kind.strip().lower().startswith(("text/", "application/xhtml", "application/json", "application/xml"))
+    )

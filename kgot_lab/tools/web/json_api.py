@@ -18,7 +18,9 @@ _MOST_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class JsonApi:
-    """A service at an address, named for messages; `seconds` is for one request, and what goes out with each stays out of the repr."""
+    """A service at an address, named for messages; `seconds` is for one request, and what goes out with each
+    stays out of the repr.
+    """
 
     name: str
     address: str
@@ -27,7 +29,9 @@ class JsonApi:
     seconds: float = 30.0
 
     def get(self, parameters: Mapping[str, str | int]) -> dict[str, Json]:
-        """The answer to a GET; raises ToolFailed with the service's own words, `again` for rate limits, time-outs and its own faults."""
+        """The answer to a GET; raises ToolFailed with the service's own words, `again` for rate limits,
+        time-outs and its own faults.
+        """
         return self._asked("GET", params=dict(parameters))
 
     def post(self, body: Mapping[str, Json]) -> dict[str, Json]:
@@ -57,7 +61,9 @@ class JsonApi:
             told = f"{self.name} cannot be reached{through_proxy(self.address)} ({type(error).__name__}: {error})"
             raise ToolFailed(self._keyless(told), again=True) from None
         if cut:
-            raise ToolFailed(f"{self.name} answered with more than {_MOST_BYTES // 1_000_000} MB, the most that is read")
+            raise ToolFailed(
+                f"{self.name} answered with more than {_MOST_BYTES // 1_000_000} MB, the most that is read"
+            )
         return self._value(answer.status_code, content)
 
     def _value(self, status: int, content: bytes) -> dict[str, Json]:
@@ -69,9 +75,13 @@ class JsonApi:
             value = content[:300].decode("utf-8", "replace")
         if status != 200:
             again = status in (408, 425, 429) or status >= 500
-            raise ToolFailed(self._keyless(f"{self.name} answered HTTP {status}: {_told(value)}"), again=again)
+            raise ToolFailed(
+                self._keyless(f"{self.name} answered HTTP {status}: {_told(value)}"), again=again
+            )
         if not isinstance(value, dict):
-            raise ToolFailed(self._keyless(f"{self.name} did not answer with a JSON object: {str(value)[:200]!r}"))
+            raise ToolFailed(
+                self._keyless(f"{self.name} did not answer with a JSON object: {str(value)[:200]!r}")
+            )
         return value
 
     def _keyless(self, text: str) -> str:

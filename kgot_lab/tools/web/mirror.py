@@ -24,11 +24,13 @@ _NEAR = 300  # letters shown of a page that was found
 
 
 class Mirror:
-    """The files of a folder as a web site: a search engine over them (BM25), and the pages at their addresses.
+    """The files of a folder as a web site: a search engine over them (BM25), and the pages at their
+    addresses.
 
-    `site` is the address of the folder's root. Without one, a folder that holds a folder for each host (en.wikipedia.org/wiki/…),
-    as wget makes it, serves those hosts; any other is served at http://offline.invalid/. Nothing outside the folder is read, links
-    on the disk are not followed, hidden files are passed over. Raises BadInput when there is no file.
+    `site` is the address of the folder's root. Without one, a folder that holds a folder for each host
+    (en.wikipedia.org/wiki/…), as wget makes it, serves those hosts; any other is served at
+    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, hidden
+    files are passed over. Raises BadInput when there is no file.
     """
 
     def __init__(self, folder: str | Path, *, site: str = ""):
@@ -56,13 +58,17 @@ class Mirror:
         for name in tried:
             if name in self._files:
                 return self._read(name)
-        raise ToolFailed(f"there is no page {shortly(address)} in {self.name}, which is all there is; search in it")
+        raise ToolFailed(
+            f"there is no page {shortly(address)} in {self.name}, which is all there is; search in it"
+        )
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
         """The pages that fit the words best; with a year, those that name it."""
         ranking = self._index.search(query)
         found = [self._pages[hit.id] for hit in ranking.hits]
-        wanted = [page for page in found if not year or re.search(rf"\b{year}\b", f"{page.title} {page.text}")]
+        wanted = [
+            page for page in found if not year or re.search(rf"\b{year}\b", f"{page.title} {page.text}")
+        ]
         return tuple(WebHit(page.address, page.title, _near(page.text, query)) for page in wanted[:RESULTS])
 
     @cached_property
@@ -93,13 +99,19 @@ class Mirror:
         if self.hosts:
             return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
         site = urlsplit(self.site)
-        inside = unquote(parts.path).startswith(unquote(site.path)) or unquote(parts.path) + "/" == unquote(site.path)
+        inside = unquote(parts.path).startswith(unquote(site.path)) or unquote(parts.path) + "/" == unquote(
+            site.path
+        )
         if parts.netloc.lower() != site.netloc.lower() or not inside:
             raise ToolFailed(f"{shortly(address)} is not on {self.site}, which is all that can be visited")
         return unquote(parts.path)[len(unquote(site.path)) :].strip("/")
 
     def _address(self, name: str) -> str:
-        path = quote(name.removesuffix("index.html") if name.endswith(("/index.html",)) or name == "index.html" else name)
+        path = quote(
+            name.removesuffix("index.html")
+            if name.endswith(("/index.html",)) or name == "index.html"
+            else name
+        )
         return f"https://{path}" if self.hosts else f"{self.site}{path}"
 
     def _read(self, name: str) -> WebPage:
@@ -114,9 +126,13 @@ class Mirror:
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """The visible regular files below a folder, by their names in it; links are left out, since they may lead anywhere."""
+    """The visible regular files below a folder, by their names in it; links are left out, since they may lead
+    anywhere.
+    """
     for parent, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink())
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink()
+        )
         for name in sorted(files):
             path = Path(parent) / name
             if not name.startswith(".") and not path.is_symlink() and path.is_file():
@@ -126,7 +142,9 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
 def _holds_hosts(root: Path) -> bool:
     """Whether every visible entry of a folder is a folder called like a host."""
     entries = [path for path in root.iterdir() if not path.name.startswith(".")]
-    return bool(entries) and all(path.is_dir() and re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", path.name) for path in entries)
+    return bool(entries) and all(
+        path.is_dir() and re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", path.name) for path in entries
+    )
 
 
 def _with_slash(site: str) -> str:
@@ -138,6 +156,10 @@ def _with_slash(site: str) -> str:
 
 def _near(text: str, query: str) -> str:
     """Some letters of a text around the first word of the query that stands in it."""
-    places = [match.start() for word in re.findall(r"\w{3,}", query) if (match := re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE))]
+    places = [
+        match.start()
+        for word in re.findall(r"\w{3,}", query)
+        if (match := re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE))
+    ]
     start = max(0, min(places, default=0) - _NEAR // 3)
     return " ".join(text[start : start + _NEAR].split())

@@ -44,7 +44,11 @@ class WebPage:
 def page_of(fetched: Fetched) -> WebPage:
     """What was fetched as a page; raises ToolFailed for what holds no text, with its kind."""
     extension = _extension(fetched)
-    data, title, cut = fetched.data, "", f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else ""
+    data, title, cut = (
+        fetched.data,
+        "",
+        f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else "",
+    )
     if extension == ".html":
         markup = _decoded_markup(fetched)
         cut = f"only the first {_MOST_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MOST_MARKUP else cut
@@ -52,14 +56,20 @@ def page_of(fetched: Fetched) -> WebPage:
     try:
         found = text_from(data, extension, "utf-8" if extension == ".html" else fetched.charset)
     except BadInput as error:
-        raise ToolFailed(f"the page at {fetched.address} cannot be read as text ({fetched.kind or 'of no kind'}): {error}") from None
+        raise ToolFailed(
+            f"the page at {fetched.address} cannot be read as text ({fetched.kind or 'of no kind'}): {error}"
+        ) from None
     remark = "; ".join(filter(None, (found.remark, cut)))
     path = PurePosixPath(unquote(urlsplit(fetched.address).path))
-    return WebPage(fetched.address, (title or found.title or path.name)[:_LONGEST_TITLE], found.text.strip(), remark)
+    return WebPage(
+        fetched.address, (title or found.title or path.name)[:_LONGEST_TITLE], found.text.strip(), remark
+    )
 
 
 def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
-    """The title of an HTML page, and the page as a reader sees it: links made whole, hidden parts left out, frames as links."""
+    """The title of an HTML page, and the page as a reader sees it: links made whole, hidden parts left out,
+    frames as links.
+    """
     try:
         from bs4 import BeautifulSoup, Comment
     except ImportError:
@@ -70,7 +80,9 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
         soup.title.decompose()  # where a page names no body, it would be read as part of the text
     if base := soup.find("base", href=True):
         address = urljoin(address, str(base["href"]))
-    for hidden in soup.find_all(lambda tag: tag.name in ("script", "style", "template") or _is_hidden(tag.attrs)):
+    for hidden in soup.find_all(
+        lambda tag: tag.name in ("script", "style", "template") or _is_hidden(tag.attrs)
+    ):
         hidden.decompose()
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
@@ -79,7 +91,9 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
 
 
 def _make_whole(soup: BeautifulSoup, address: str) -> None:
-    """Give links whole addresses, name pictures by their alternative text, and turn frames and page-made redirects into links."""
+    """Give links whole addresses, name pictures by their alternative text, and turn frames and page-made
+    redirects into links.
+    """
     for link in soup.find_all("a", href=True):
         whole = _joined(address, str(link["href"]))
         if whole:
@@ -90,7 +104,10 @@ def _make_whole(soup: BeautifulSoup, address: str) -> None:
         source = _joined(address, str(picture.get("src") or ""))
         picture.attrs = {"alt": str(picture.get("alt") or "picture"), **({"src": source} if source else {})}
     for frame in soup.find_all(["frame", "iframe"], src=True):
-        whole, name = _joined(address, str(frame["src"])), str(frame.get("title") or frame.get("name") or "frame")
+        whole, name = (
+            _joined(address, str(frame["src"])),
+            str(frame.get("title") or frame.get("name") or "frame"),
+        )
         _replace_by_link(soup, frame, whole, f"Frame: {name}")
     for meta in soup.find_all("meta", attrs={"http-equiv": re.compile("^refresh$", re.IGNORECASE)}):
         match = re.search(r"url\s*=\s*['\"]?([^'\"]+)", str(meta.get("content") or ""), re.IGNORECASE)
@@ -119,7 +136,9 @@ def _joined(address: str, link: str) -> str:
 
 
 def _is_hidden(attributes: Mapping[str, object] | None) -> bool:
-    return attributes is not None and ("hidden" in attributes or bool(_UNSEEN.search(str(attributes.get("style", "")))))
+    return attributes is not None and (
+        "hidden" in attributes or bool(_UNSEEN.search(str(attributes.get("style", ""))))
+    )
 
 
 def _decoded_markup(fetched: Fetched) -> str:
@@ -127,7 +146,11 @@ def _decoded_markup(fetched: Fetched) -> str:
 
     named = EncodingDetector.find_declared_encoding(fetched.data, is_html=True, search_entire_document=False)
     # a page that is UTF-8 throughout is UTF-8, whatever it says: servers declare Latin-1 from habit
-    likely = [fetched.charset, named] if _escapes(fetched.charset or named or "") else ["utf-8", fetched.charset, named]
+    likely = (
+        [fetched.charset, named]
+        if _escapes(fetched.charset or named or "")
+        else ["utf-8", fetched.charset, named]
+    )
     found = UnicodeDammit(fetched.data, [name for name in likely if name], is_html=True)
     return found.unicode_markup or fetched.data.decode("utf-8", "replace")
 
@@ -141,7 +164,9 @@ def _extension(fetched: Fetched) -> str:
     """The extension of files of this kind; where the server does not say, by the address and the first bytes."""
     if fetched.kind in _EXTENSIONS:
         return _EXTENSIONS[fetched.kind]
-    if fetched.kind.startswith("text/") or fetched.kind.endswith(("json", "xml", "javascript", "+json", "+xml")):
+    if fetched.kind.startswith("text/") or fetched.kind.endswith(
+        ("json", "xml", "javascript", "+json", "+xml")
+    ):
         return ".txt"
     if fetched.kind not in _UNKNOWN:
         raise ToolFailed(f"{fetched.address} is {fetched.kind}, which holds no text to read")

@@ -10,7 +10,9 @@ from kgot_lab.tools.web.video import transcript_page, video_in
 
 
 def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:
-    """What opens pages: documents and texts as they are, and of a YouTube video its transcript; it raises ToolFailed, NotInstalled."""
+    """What opens pages: documents and texts as they are, and of a YouTube video its transcript; it raises
+    ToolFailed, NotInstalled.
+    """
 
     def open_page(address: str) -> WebPage:
         video = video_in(address)

@@ -27,14 +27,18 @@ class Wikipedia:
         self._api = JsonApi("Wikipedia", address, headers={"user-agent": user_agent})
 
     def article(self, title: str, day: str = "") -> WebPage:
-        """An article by its title, redirects followed; with a day (YYYY-MM-DD), its last version of that day or before.
+        """An article by its title, redirects followed; with a day (YYYY-MM-DD), its last version of that day
+        or before.
 
-        Raises ToolFailed when there is none, with titles that are near, or when the title has several meanings, with those.
+        Raises ToolFailed when there is none, with titles that are near, or when the title has several
+        meanings, with those.
         """
         stamp = _end_of(day) if day.strip() else ""
         about = self._about(title, stamp)
         if "disambiguation" in (about.get("pageprops") or {}):
-            raise ToolFailed(f"{about['title']!r} has several meanings; ask for one of them: {self._meanings(str(about['title']))}")
+            raise ToolFailed(
+                f"{about['title']!r} has several meanings; ask for one of them: {self._meanings(str(about['title']))}"
+            )
         versions = about.get("revisions") or []
         if not versions:
             raise ToolFailed(f"the article {about['title']!r} did not exist yet on {day}")
@@ -43,15 +47,35 @@ class Wikipedia:
     def _about(self, title: str, stamp: str) -> dict[str, Any]:
         """What the wiki knows of a page: its own title and address, and the version that is wanted."""
         version: dict[str, str | int] = {"rvstart": stamp, "rvdir": "older"} if stamp else {}
-        query = {"prop": "info|pageprops|revisions", "inprop": "url", "rvprop": "ids|timestamp", "rvlimit": 1, "redirects": 1, **version}
+        query = {
+            "prop": "info|pageprops|revisions",
+            "inprop": "url",
+            "rvprop": "ids|timestamp",
+            "rvlimit": 1,
+            "redirects": 1,
+            **version,
+        }
         pages = self._asked("query", {"titles": _one_title(title), **query}).get("pages") or [{}]
         about = pages[0]
-        if not isinstance(about, dict) or about.get("missing") or about.get("invalid") or "title" not in about:
+        if (
+            not isinstance(about, dict)
+            or about.get("missing")
+            or about.get("invalid")
+            or "title" not in about
+        ):
             raise ToolFailed(f"Wikipedia has no article {shortly(title)}{self._near(title)}")
         return about
 
     def _page(self, about: dict[str, Any], version: int, when: str) -> WebPage:
-        parsed = self._api.get({**_COMMON, "action": "parse", "oldid": version, "prop": "text|displaytitle", "disableeditsection": 1})
+        parsed = self._api.get(
+            {
+                **_COMMON,
+                "action": "parse",
+                "oldid": version,
+                "prop": "text|displaytitle",
+                "disableeditsection": 1,
+            }
+        )
         _refuse(parsed)
         markup = str((parsed.get("parse") or {}).get("text") or "")
         address = str(about.get("fullurl") or self._api.address)
@@ -62,12 +86,18 @@ class Wikipedia:
         return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")
 
     def _meanings(self, title: str) -> str:
-        answer = self._asked("query", {"titles": title, "prop": "links", "plnamespace": 0, "pllimit": _MOST_MEANINGS})
+        answer = self._asked(
+            "query", {"titles": title, "prop": "links", "plnamespace": 0, "pllimit": _MOST_MEANINGS}
+        )
         pages = answer.get("pages") or [{}]
-        return "; ".join(str(link.get("title")) for link in pages[0].get("links") or []) or "they are not listed"
+        return (
+            "; ".join(str(link.get("title")) for link in pages[0].get("links") or []) or "they are not listed"
+        )
 
     def _near(self, title: str) -> str:
-        answer = self._asked("query", {"list": "search", "srsearch": _one_title(title), "srlimit": 5, "srprop": ""})
+        answer = self._asked(
+            "query", {"list": "search", "srsearch": _one_title(title), "srlimit": 5, "srprop": ""}
+        )
         near = "; ".join(str(hit.get("title")) for hit in answer.get("search") or [])
         return f"; there are: {near}" if near else ""
 
@@ -87,7 +117,10 @@ _COMMON: dict[str, str | int] = {"format": "json", "formatversion": 2}
 def _refuse(answer: dict[str, Json]) -> None:
     if isinstance(answer.get("error"), dict):
         code = str(answer["error"].get("code"))
-        raise ToolFailed(f"Wikipedia: {answer['error'].get('info') or code}", again=code in ("maxlag", "ratelimited", "readonly"))
+        raise ToolFailed(
+            f"Wikipedia: {answer['error'].get('info') or code}",
+            again=code in ("maxlag", "ratelimited", "readonly"),
+        )
 
 
 def _one_title(title: str) -> str:

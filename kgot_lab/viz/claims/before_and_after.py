@@ -1,4 +1,6 @@
-"""The graph before and after a change of the claims, side by side: what fell or began to hold, and which answers rested on it."""
+"""The graph before and after a change of the claims, side by side: what fell or began to hold, and which
+answers rested on it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _WIDTH, _HEIGHT = 420, 400
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """Two pictures with every node in the same place: what is about to fall is marked in the first, what begins to hold in the second."""
+    """Two pictures with every node in the same place: what is about to fall is marked in the first, what
+    begins to hold in the second.
+    """
 
     fallen: Fallen
     said: str  # which change, when, by whom
@@ -42,7 +46,11 @@ class BeforeAfter:
         ]
         answers = self.fallen.answers
         told = tuple((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
-        sheets += [Sheet(("answer", "text", "given (UTC)"), told, len(answers), "rested on what fell")] if told else []
+        sheets += (
+            [Sheet(("answer", "text", "given (UTC)"), told, len(answers), "rested on what fell")]
+            if told
+            else []
+        )
         return Table(tuple(sheets) or (Sheet(("in words",), ((str(self.fallen),),), 1, self.said),))
 
     def _repr_html_(self) -> str:
@@ -56,7 +64,9 @@ class BeforeAfter:
             ("entities", [_listed("named by no fact after it", told.entities), Markup()]),
             ("answers", [_listed("rested on what fell", answers), Markup()]),
         ]
-        return in_columns(self.said, ["before", "after"], [(name, cells) for name, cells in rows if any(cells)])
+        return in_columns(
+            self.said, ["before", "after"], [(name, cells) for name, cells in rows if any(cells)]
+        )
 
     def __repr__(self) -> str:
         return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_LISTED)!r}"
@@ -65,7 +75,8 @@ class BeforeAfter:
 def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
     """The graph before and after a retraction, its undo or a decision, by the report that it returned.
 
-    Of what changed at most `limit` facts are drawn, and as many of what stands beside them. Raises BadInput for a report of nothing.
+    Of what changed at most `limit` facts are drawn, and as many of what stands beside them. Raises BadInput
+    for a report of nothing.
     """
     require(claims, Claims, "what is shown before and after a change is a memory of Claims")
     require(change, Fallen, "a change is shown by the report that retract_…, undo or a decision returned")
@@ -74,8 +85,12 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
         raise BadInput("this report is of a change that changed nothing: there is no before and after")
     logged = next((each for each in claims.log() if each.id == change.change), None)
     if logged is None:
-        raise BadInput(f"these claims have no change {change.change}: give the memory that returned the report")
-    before, after = (Beliefs(claims.storage, known, now=claims.now).facts() for known in (logged.id - 1, logged.id))
+        raise BadInput(
+            f"these claims have no change {change.change}: give the memory that returned the report"
+        )
+    before, after = (
+        Beliefs(claims.storage, known, now=claims.now).facts() for known in (logged.id - 1, logged.id)
+    )
     who = f" by {logged.by}" * bool(logged.by)
     undone = f" of change {logged.undoes}" if logged.undoes else ""
     pictured, drawn = _pictured(change, {*before} & {*after}, limit)
@@ -84,10 +99,14 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
 
 
 def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tuple[Picture, Picture], str]:
-    """What changed with what stands beside it, drawn twice in the same places; and how much of it is not drawn."""
+    """What changed with what stands beside it, drawn twice in the same places; and how much of it is not
+    drawn.
+    """
     fell, rose = _varied(change.facts)[:limit], _varied(change.risen)[:limit]
     ends = {end for fact in (*fell, *rose) for end in (fact.subject, fact.object)}
-    near = _varied(sorted((fact for fact in kept if ends & {fact.subject, fact.object}), key=lambda fact: fact.identity))
+    near = _varied(
+        sorted((fact for fact in kept if ends & {fact.subject, fact.object}), key=lambda fact: fact.identity)
+    )
     beside = sorted(near, key=lambda fact: -len(ends & {fact.subject, fact.object}))[:limit]
     lasting = ends & {end for fact in kept for end in (fact.subject, fact.object)}
     common = PropertyGraph.of(map(Node, sorted(lasting)), _edges(beside), dangling="add")
@@ -98,11 +117,17 @@ def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tup
     def drawn(graph: PropertyGraph, mark: Diff) -> Picture:
         return svg(graph, highlight=mark if mark else None, positions=places, width=_WIDTH, height=_HEIGHT)
 
-    pictures = drawn(common, gone), drawn(PropertyGraph.of(common.nodes, [*common.edges, *_edges(rose)], dangling="add"), come)
+    pictures = (
+        drawn(common, gone),
+        drawn(PropertyGraph.of(common.nodes, [*common.edges, *_edges(rose)], dangling="add"), come),
+    )
     all_changed, all_near = len(change.facts) + len(change.risen), len(near)
     if len(fell) + len(rose) == all_changed and len(beside) == all_near:
         return pictures, ""
-    return pictures, f" Drawn: {len(fell) + len(rose):,} of {all_changed:,} that changed, {len(beside):,} of {all_near:,} beside them."
+    return (
+        pictures,
+        f" Drawn: {len(fell) + len(rose):,} of {all_changed:,} that changed, {len(beside):,} of {all_near:,} beside them.",
+    )
 
 
 def _varied(facts: Sequence[Triple]) -> list[Triple]:

@@ -1,4 +1,6 @@
-"""The graph over valid time: step through the times at which facts begin or cease to be true, also on a page without Python."""
+"""The graph over valid time: step through the times at which facts begin or cease to be true, also on a page
+without Python.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _STILL = 3  # pictures where nothing is live
 
 @dataclass(frozen=True)
 class Moment:
-    """The facts valid from a time on (None: before the first), and what began and ended since the moment before."""
+    """The facts valid from a time on (None: before the first), and what began and ended since the moment
+    before.
+    """
 
     since: datetime | None
     facts: tuple[Triple, ...]
@@ -46,23 +50,39 @@ class Moment:
     @property
     def caption(self) -> str:
         """How many facts are valid, and what began and ended, in a sentence."""
-        changes = [f"{did}: {_few(facts)}" for did, facts in (("Began", self.began), ("Ended", self.ended)) if facts]
+        changes = [
+            f"{did}: {_few(facts)}" for did, facts in (("Began", self.began), ("Ended", self.ended)) if facts
+        ]
         return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
 
 
 class OverTime:
-    """What `over_time` shows: a slider over its moments, each with its graph and a caption; `page` makes a file of it."""
+    """What `over_time` shows: a slider over its moments, each with its graph and a caption; `page` makes a
+    file of it.
+    """
 
     def __init__(self, moments: Sequence[Moment], all_times: int) -> None:
         self.moments = tuple(moments)
-        self.at = next((number for number, each in enumerate(moments) if each.facts), 0)  # the moment that the reader looks at
-        self.note = f"{len(moments) - 1} of {all_times} times at which something changes" if len(moments) - 1 < all_times else ""
+        self.at = next(
+            (number for number, each in enumerate(moments) if each.facts), 0
+        )  # the moment that the reader looks at
+        self.note = (
+            f"{len(moments) - 1} of {all_times} times at which something changes"
+            if len(moments) - 1 < all_times
+            else ""
+        )
         shown = [{"name": each.name, "caption": each.caption, "svg": each.picture.svg} for each in moments]
-        self.live = Live(self._still(), {"view": "times", "states": shown, "start": self.at, "note": self.note}, self._heard)
+        self.live = Live(
+            self._still(),
+            {"view": "times", "states": shown, "start": self.at, "note": self.note},
+            self._heard,
+        )
 
     def table(self) -> Table:
         """The moments with what began and ended, a row each."""
-        rows = tuple((each.name, f"{len(each.facts):,}", _few(each.began), _few(each.ended)) for each in self.moments)
+        rows = tuple(
+            (each.name, f"{len(each.facts):,}", _few(each.began), _few(each.ended)) for each in self.moments
+        )
         return Table((Sheet(("valid", "facts", "began", "ended"), rows, len(rows), "Over valid time"),))
 
     def page(self, title: str = "What is true when") -> Page:
@@ -71,15 +91,26 @@ class OverTime:
         tables = element("section", element("h2", "The same as a table"), self.table().html)
         body = element("main", element("h1", title), NEEDS_SCRIPT, place(self.live.data), tables)
         head = page_head(title, STYLE + style(), script=digest)
-        return Page(title, f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n")
+        return Page(
+            title, f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n"
+        )
 
     def _still(self) -> WrittenDown:
-        """An early, a middle and the last moment as pictures, and all of them as a table: what stands where no live view draws."""
+        """An early, a middle and the last moment as pictures, and all of them as a table: what stands where
+        no live view draws.
+        """
         some = [each for each in self.moments if each.picture.nodes]
         chosen = [some[number] for number in _spread(len(some), _STILL)]
         heads = element("tr", *(element("th", each.name, scope="col", style=LEFT) for each in chosen))
-        pictures = element("tr", *(element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen))
-        drawn = element("table", element("thead", heads), element("tbody", pictures), style="table-layout:fixed;width:100%")
+        pictures = element(
+            "tr", *(element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen)
+        )
+        drawn = element(
+            "table",
+            element("thead", heads),
+            element("tbody", pictures),
+            style="table-layout:fixed;width:100%",
+        )
         return written_down(self.table(), drawn, self.table().html)
 
     def _ipython_display_(self) -> None:
@@ -98,11 +129,13 @@ class OverTime:
 
 
 def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, limit: int = 40) -> OverTime:
-    """The graph of the facts that are valid at each time at which one begins or ceases to be, to step through.
+    """The graph of the facts that are valid at each time at which one begins or ceases to be, to step
+    through.
 
-    `about` are names: without any, all facts are drawn, else those that name one of them. Of more than `most` times some are left out,
-    evenly, and their changes are told at the next one; at most `limit` nodes are drawn. In a relation declared "single" the fact with the
-    latest beginning is drawn alone. Raises BadInput where nothing begins or ends.
+    `about` are names: without any, all facts are drawn, else those that name one of them. Of more than `most`
+    times some are left out, evenly, and their changes are told at the next one; at most `limit` nodes are
+    drawn. In a relation declared "single" the fact with the latest beginning is drawn alone. Raises BadInput
+    where nothing begins or ends.
     """
     require(beliefs, Beliefs, "what is shown over time is a memory of Claims, or its as_of(known)")
     names = _names(about)
@@ -110,7 +143,9 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
         require_count(number, 1, name)
     times = beliefs.turning_points(_about(beliefs, names) if names else None)
     if not times:
-        raise BadInput("no claim in force says since when or until when it is true: valid_from and valid_until of a Claim do")
+        raise BadInput(
+            "no claim in force says since when or until when it is true: valid_from and valid_until of a Claim do"
+        )
     shown: list[datetime | None] = [None, *(times[number] for number in _spread(len(times), most))]
     facts = [_valid(beliefs, time or times[0] - timedelta(microseconds=1), names) for time in shown]
     ever: set[Triple] = {fact for each in facts for fact in each}
@@ -122,11 +157,15 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
         before = moments[-1].facts if moments else now
         if moments and now == before:
             continue
-        began, ended = (tuple(each for each in one if each not in set(other)) for one, other in ((now, before), (before, now)))
+        began, ended = (
+            tuple(each for each in one if each not in set(other))
+            for one, other in ((now, before), (before, now))
+        )
         diff = Diff(added_edges=tuple(map(_edge, began)), removed_edges=tuple(map(_edge, ended)))
         graph, mark = PropertyGraph.from_triples(now), diff if diff else None
         drawn, small = (
-            svg(graph, highlight=mark, positions=positions, width=width, height=height, limit=limit) for width, height in (_SIZE, _SMALL)
+            svg(graph, highlight=mark, positions=positions, width=width, height=height, limit=limit)
+            for width, height in (_SIZE, _SMALL)
         )
         moments.append(Moment(time, now, began, ended, drawn, small))
     return OverTime(moments, len(times))
@@ -169,7 +208,9 @@ def _spread(length: int, most: int) -> list[int]:
     """At most so many of the numbers below a length, evenly spread, the last always among them."""
     if length <= most:
         return list(range(length))
-    return [length - 1] if most == 1 else [round(number * (length - 1) / (most - 1)) for number in range(most)]
+    return (
+        [length - 1] if most == 1 else [round(number * (length - 1) / (most - 1)) for number in range(most)]
+    )
 
 
 def _few(facts: Sequence[Triple]) -> str:

@@ -1,4 +1,6 @@
-"""Review in a notebook, by keyboard: the claims that wait, one at a time, with what speaks for each and what it would change."""
+"""Review in a notebook, by keyboard: the claims that wait, one at a time, with what speaks for each and what
+it would change.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,18 @@ _LOGGED = 20
 _STILL = 20  # claims where nothing is live
 _FACT = 300  # letters of a fact, or of a quotation
 _DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
-_DID = {"accepted": "accepted", "rejected": "rejected", "taken": "put in its place", "queued": "back in the queue"}
+_DID = {
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "taken": "put in its place",
+    "queued": "back in the queue",
+}
 
 
 class Review:
-    """What `review` shows: the queue, one claim at a time; every decision is written to the ledger at once, under the reviewer's name."""
+    """What `review` shows: the queue, one claim at a time; every decision is written to the ledger at once,
+    under the reviewer's name.
+    """
 
     def __init__(self, claims: Claims, by: str, texts: Mapping[str, str]) -> None:
         self.reviewer = Reviewer(claims, by)
@@ -41,11 +50,28 @@ class Review:
         """The claims that wait, at most `limit` of them, and the last decisions."""
         queue = self.reviewer.queue
         rows = tuple(map(self._row, queue[:limit]))
-        names = ("claim", "source", "said there", "confidence", "accepted when as sure", "would begin to hold", "other objects that hold")
+        names = (
+            "claim",
+            "source",
+            "said there",
+            "confidence",
+            "accepted when as sure",
+            "would begin to hold",
+            "other objects that hold",
+        )
         log = tuple(self._log())
         waiting = Sheet(names, rows, len(queue), "Claims that wait for review")
         sheets = [waiting if rows else Sheet(("in words",), ((self.reviewer.nothing_waits,),), 1)]
-        return Table((*sheets, *([Sheet(("when (UTC)", "by", "did", "to"), log, len(log), "The last decisions")] if log else [])))
+        return Table(
+            (
+                *sheets,
+                *(
+                    [Sheet(("when (UTC)", "by", "did", "to"), log, len(log), "The last decisions")]
+                    if log
+                    else []
+                ),
+            )
+        )
 
     def _still(self) -> WrittenDown:
         tables = self.table()
@@ -62,10 +88,13 @@ class Review:
     def __repr__(self) -> str:
         return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
-    # --- what the browser asks ----------------------------------------------------------------------------------------
+    # --- what the browser asks
+    # ----------------------------------------------------------------------------------------
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
-        """What a reader did; what goes wrong is said there, and everything is read again, since others may have decided meanwhile."""
+        """What a reader did; what goes wrong is said there, and everything is read again, since others may
+        have decided meanwhile.
+        """
         said, wrong = "", ""
         try:
             said = self._done(message)
@@ -77,7 +106,9 @@ class Review:
             self.reviewer.look_again()
             stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
             shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
-        except LabError as error:  # such as a file that another process keeps to itself: what stood there stays
+        except (
+            LabError
+        ) as error:  # such as a file that another process keeps to itself: what stood there stays
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
         self.live.send({"shown": shown})
@@ -107,15 +138,22 @@ class Review:
 
     def _undo(self) -> str:
         claim = self.reviewer.undo()
-        return f"Taken back: {self._named(claim.id)} waits again." if claim else "There is no decision of yours to take back."
+        return (
+            f"Taken back: {self._named(claim.id)} waits again."
+            if claim
+            else "There is no decision of yours to take back."
+        )
 
     def _named(self, claim: str) -> str:
         return shortened(fact_said(self.claims.claim(claim).fact), _FACT)
 
-    # --- what is shown ------------------------------------------------------------------------------------------------
+    # --- what is shown
+    # ------------------------------------------------------------------------------------------------
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
-        """What the browser shows: the claim in view, how many wait, the log, and what is said of what was done."""
+        """What the browser shows: the claim in view, how many wait, the log, and what is said of what was
+        done.
+        """
         queued = self.reviewer.in_view
         return {
             "claim": self._card(queued) if queued else None,
@@ -131,7 +169,11 @@ class Review:
     def _next(self) -> str:
         """Which claim is in view now, for those who do not see it."""
         queued = self.reviewer.in_view
-        return f"Next: {shortened(fact_said(queued.claim.fact), _FACT)}." if queued else "Nothing waits any more."
+        return (
+            f"Next: {shortened(fact_said(queued.claim.fact), _FACT)}."
+            if queued
+            else "Nothing waits any more."
+        )
 
     def _card(self, queued: Queued) -> dict[str, Json]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
@@ -153,7 +195,9 @@ class Review:
         }  # fmt: skip
 
     def _quote(self, claim: Claim) -> tuple[str, str, str] | tuple[()]:
-        """What was said, with what stands before and after it in its source, where the text of that is given and says it."""
+        """What was said, with what stands before and after it in its source, where the text of that is given
+        and says it.
+        """
         span, text = claim.span, self._texts.get(claim.source, "")
         if span is None:
             return ()
@@ -167,7 +211,12 @@ class Review:
         where = f", letters {claim.span.start:,} to {claim.span.end:,}" if claim.span else ""
         span = claim.span
         moved = ""
-        if span and span.text and claim.source in self._texts and self._texts[claim.source][span.start : span.end] != span.text:
+        if (
+            span
+            and span.text
+            and claim.source in self._texts
+            and self._texts[claim.source][span.start : span.end] != span.text
+        ):
             moved = " The source says something else there by now."
         valid = span_said(claim.valid_from, claim.valid_until)
         said = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid)
@@ -189,10 +238,12 @@ class Review:
 
 
 def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Review:
-    """Decide on the claims that wait, by keyboard: a accept, r reject, o override, u undo, j and k next and previous, ? help.
+    """Decide on the claims that wait, by keyboard: a accept, r reject, o override, u undo, j and k next and
+    previous, ? help.
 
-    `by` is who decides, in the log; `documents` are the sources, by their ids, for the words around what each claim was taken from. Where
-    no live view can draw, the queue and the log stand there as tables. Raises BadInput.
+    `by` is who decides, in the log; `documents` are the sources, by their ids, for the words around what each
+    claim was taken from. Where no live view can draw, the queue and the log stand there as tables. Raises
+    BadInput.
     """
     require(claims, Claims, "what is reviewed is a memory of Claims")
     texts = {document.id: document.text for document in documents}
@@ -200,7 +251,11 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
 
 
 def _did(decided: Decided) -> str:
-    sure = f", confidence {decided.confidence:.2f}" if decided.standing == "accepted" and decided.confidence is not None else ""
+    sure = (
+        f", confidence {decided.confidence:.2f}"
+        if decided.standing == "accepted" and decided.confidence is not None
+        else ""
+    )
     return f"{decided.action}: {_DID.get(decided.standing, decided.standing)}{sure}"
 
 
@@ -211,4 +266,8 @@ def _few(facts: Sequence[Triple]) -> list[str]:
 
 def _rivals(weighed: Weighed) -> list[str]:
     """What holds beside a claim: whole facts where they contradict it, and otherwise their objects."""
-    return _few(weighed.others) if weighed.single else [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
+    return (
+        _few(weighed.others)
+        if weighed.single
+        else [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
+    )

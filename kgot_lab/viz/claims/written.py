@@ -1,4 +1,6 @@
-"""What stands where no live view draws: tables and pictures in HTML, with the key by which a live view finds what it replaces."""
+"""What stands where no live view draws: tables and pictures in HTML, with the key by which a live view finds
+what it replaces.
+"""
 
 from __future__ import annotations
 

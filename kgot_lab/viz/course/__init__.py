@@ -1,4 +1,6 @@
-"""Notebooks as a course: what each is about, a front page, and pages on which the live views live without Python."""
+"""Notebooks as a course: what each is about, a front page, and pages on which the live views live without
+Python.
+"""
 
 from kgot_lab.viz.course.writing import write_course
 

@@ -15,7 +15,9 @@ _NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebo
 
 
 def with_answers(notebook: NotebookNode) -> NotebookNode:
-    """The notebook in which each cell with an exercise shows a box for the answer, or says that checking it needs Python."""
+    """The notebook in which each cell with an exercise shows a box for the answer, or says that checking it
+    needs Python.
+    """
     for number, cell in enumerate(notebook.cells):
         call = _exercise_in(cell.source) if cell.cell_type == "code" else None
         if call is None or not cell.outputs:
@@ -32,7 +34,11 @@ def _box(call: ast.Call, said: str, key: str) -> Markup:
     seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
     if not (isinstance(seal, str) and seal.startswith("sealed:")):
         return joined([element("pre", said), element("p", _NEEDS_PYTHON, class_="small")])
-    hints = (each.value.value for each in call.keywords if each.arg == "hint" and isinstance(each.value, ast.Constant))
+    hints = (
+        each.value.value
+        for each in call.keywords
+        if each.arg == "hint" and isinstance(each.value, ast.Constant)
+    )
     data: dict[str, Any] = {"view": "answer", "seal": seal, "hint": str(next(hints, "")), "stands_for": key}
     return joined([element("pre", said, data_picture=key), place(data)])
 

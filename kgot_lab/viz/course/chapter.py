@@ -36,14 +36,19 @@ def chapter_of(notebook: NotebookNode, path: Path) -> Chapter:
         notebook_title(notebook, path),
         _first_paragraph(texts),
         int(minutes[1]) if minutes else 0,
-        tuple(_plain(line).rstrip(";.") for line in re.split(r"^[-*] ", seen[1], flags=re.MULTILINE)[1:]) if seen else (),
+        tuple(_plain(line).rstrip(";.") for line in re.split(r"^[-*] ", seen[1], flags=re.MULTILINE)[1:])
+        if seen
+        else (),
     )
 
 
 def _first_paragraph(texts: Sequence[str]) -> str:
     """The first paragraph of prose of the text that the notebook begins with."""
     parts = re.split(r"\n\s*\n", texts[0]) if texts else []
-    return next((_plain(part) for part in parts if part.strip() and not re.match(r"\s*(#|[-*>|!] ?|```|\*\*)", part)), "")
+    return next(
+        (_plain(part) for part in parts if part.strip() and not re.match(r"\s*(#|[-*>|!] ?|```|\*\*)", part)),
+        "",
+    )
 
 
 def _plain(markdown: str) -> str:

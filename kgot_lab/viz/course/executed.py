@@ -29,10 +29,11 @@ _ALONE = {  # what of a view needs Python; the explorer says so itself
 
 
 def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
-    """Run all cells in a new kernel in the folder of `path`, and put each live view, with its data, where its widget stood.
+    """Run all cells in a new kernel in the folder of `path`, and put each live view, with its data, where its
+    widget stood.
 
-    Whoever wrote the notebook decides what is run. Raises BadInput for a notebook of which a cell fails or takes more
-    than `SECONDS`; NotInstalled without the packages of notebooks.
+    Whoever wrote the notebook decides what is run. Raises BadInput for a notebook of which a cell fails or
+    takes more than `SECONDS`; NotInstalled without the packages of notebooks.
     """
     try:
         from nbclient import NotebookClient
@@ -40,13 +41,17 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
     except ImportError as error:
         raise NotInstalled("lab", "nbclient") from error
     maker: Any = NotebookClient
-    client = maker(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}})
+    client = maker(
+        notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    )
     try:
         client.execute(env={**os.environ, FOR_PAGES: "1"})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
         where = _failed_at(notebook)
-        raise BadInput(f"{path} does not run from its beginning: {where}{shortened(said, 200)}; run it in Jupyter") from error
+        raise BadInput(
+            f"{path} does not run from its beginning: {where}{shortened(said, 200)}; run it in Jupyter"
+        ) from error
     return with_answers(_alive(notebook))
 
 
@@ -60,7 +65,11 @@ def _failed_at(notebook: NotebookNode) -> str:
 
 def is_alive(notebook: NotebookNode) -> bool:
     """Whether something on the notebook's page needs the script of the live views."""
-    htmls = (output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", ()))
+    htmls = (
+        output.get("data", {}).get("text/html", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
     return any("data-view=" in html for html in htmls)
 
 

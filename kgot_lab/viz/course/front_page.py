@@ -1,4 +1,6 @@
-"""The page that a course begins with: every notebook's question, what one will see in it and how long it takes, in order."""
+"""The page that a course begins with: every notebook's question, what one will see in it and how long it
+takes, in order.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,22 @@ _ABOUT = 330  # letters of a notebook's first paragraph, in whole sentences
 
 
 def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
-    """The text of the page: `chapters` are told in the order given, each by the address of its page; `said` stands below the title."""
+    """The text of the page: `chapters` are told in the order given, each by the address of its page; `said`
+    stands below the title.
+    """
     minutes = sum(chapter.minutes for chapter in chapters.values())
     length = f"{counted(len(chapters), 'notebook')}" + (f", {_hours(minutes)} in all" if minutes else "")
     body = element(
         "main",
         element("h1", title),
         element("p", f"{length}. {said}"),
-        element("ol", *(_entry(number, address, chapter) for number, (address, chapter) in enumerate(chapters.items(), start=1))),
+        element(
+            "ol",
+            *(
+                _entry(number, address, chapter)
+                for number, (address, chapter) in enumerate(chapters.items(), start=1)
+            ),
+        ),
     )
     return f"<!DOCTYPE html>\n{element('html', page_head(title, _STYLE), element('body', body), lang='en')}\n"
 
@@ -56,7 +66,9 @@ def _entry(number: int, address: str, chapter: Chapter) -> Markup:
             element("h2", element("a", chapter.title, href=address)),
             element("p", about, class_="about") if about else Markup(),
             element("p", "You will see", class_="see") if chapter.sights else Markup(),
-            element("ul", *(element("li", sight) for sight in chapter.sights)) if chapter.sights else Markup(),
+            element("ul", *(element("li", sight) for sight in chapter.sights))
+            if chapter.sights
+            else Markup(),
         ]
     )
     minutes = element("span", f"{chapter.minutes} min", class_="minutes") if chapter.minutes else Markup()
@@ -64,7 +76,9 @@ def _entry(number: int, address: str, chapter: Chapter) -> Markup:
 
 
 def _opening_of(about: str) -> str:
-    """The first sentences of a paragraph, as many as there is room for; of a longer sentence what there is room for."""
+    """The first sentences of a paragraph, as many as there is room for; of a longer sentence what there is
+    room for.
+    """
     kept = ""
     for sentence in sentences(about):
         if len(kept) + 1 + len(sentence) > _ABOUT:

@@ -32,12 +32,14 @@ def write_course(
     title: str = "Notebooks",
     tell: Callable[[str], None] = lambda said: None,
 ) -> tuple[Path, ...]:
-    """Write a front page and the page of each notebook into a folder, linked with each other, and return their paths.
+    """Write a front page and the page of each notebook into a folder, linked with each other, and return
+    their paths.
 
-    With `live` each notebook is run from its beginning and its live views live on its page; all pages then share one file of styles and
-    one of scripts, and the folder can be moved or served as it is. Else they are taken as they are stored, and each page needs nothing
-    beside it. `tell` hears what is being done. The folder is made if need be; all pages are made before the first is written.
-    Raises BadInput for no notebook, a damaged one, one that does not run, one whose page would fetch something, and for two of one
+    With `live` each notebook is run from its beginning and its live views live on its page; all pages then
+    share one file of styles and one of scripts, and the folder can be moved or served as it is. Else they are
+    taken as they are stored, and each page needs nothing beside it. `tell` hears what is being done. The
+    folder is made if need be; all pages are made before the first is written. Raises BadInput for no
+    notebook, a damaged one, one that does not run, one whose page would fetch something, and for two of one
     name; NotInstalled without nbconvert.
     """
     notebooks, folder = [Path(path) for path in paths], Path(folder)
@@ -55,9 +57,15 @@ def write_course(
         linked = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
         frame = PageFrame(linked, folder, _navigation(names, number))
         if live:
-            frame = replace(frame, style=SHARED_STYLE, script=SHARED_SCRIPT if is_alive(notebook) else "", stays=True)
+            frame = replace(
+                frame, style=SHARED_STYLE, script=SHARED_SCRIPT if is_alive(notebook) else "", stays=True
+            )
         pages[names[number]] = framed_page(notebook, path, frame)
-    texts = {**(_shared() if live else {}), **pages, FRONT_PAGE: front_page(title, _LIVE if live else _STILL, chapters)}
+    texts = {
+        **(_shared() if live else {}),
+        **pages,
+        FRONT_PAGE: front_page(title, _LIVE if live else _STILL, chapters),
+    }
     written = {name: write_whole(folder / name, text, "the page") for name, text in texts.items()}
     return tuple(written[name] for name in (FRONT_PAGE, *names))
 
@@ -68,7 +76,9 @@ def _names(notebooks: Sequence[Path]) -> list[str]:
         raise BadInput("there is no notebook to make a page of: name .ipynb files")
     names = [page_name(path) for path in notebooks]
     if twice := {name for name in names if [FRONT_PAGE, *names].count(name) > 1}:
-        raise BadInput(f"two pages would become {', '.join(sorted(twice))}: write them into different folders, or rename a notebook")
+        raise BadInput(
+            f"two pages would become {', '.join(sorted(twice))}: write them into different folders, or rename a notebook"
+        )
     return names
 
 
@@ -80,7 +90,9 @@ def _navigation(names: Sequence[str], number: int) -> Markup:
         "Next": names[number + 1] if number + 1 < len(names) else "",
     }
     return element(
-        "nav", *(element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items()), aria_label="Pages"
+        "nav",
+        *(element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items()),
+        aria_label="Pages",
     )
 
 

@@ -1,4 +1,6 @@
-"""A node with its properties and edges, to be changed in a notebook; the rules answer before anything is written."""
+"""A node with its properties and edges, to be changed in a notebook; the rules answer before anything is
+written.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,21 @@ class Editing:
     def table(self) -> Table:
         """The node in view: its properties, its edges, and what the rules say near it."""
         shown = self._shown("")
-        properties = Sheet(("property", "value"), tuple(map(tuple, shown["properties"])), len(shown["properties"]), f"Node {self.node}")
+        properties = Sheet(
+            ("property", "value"),
+            tuple(map(tuple, shown["properties"])),
+            len(shown["properties"]),
+            f"Node {self.node}",
+        )
         edges = Sheet(("from", "edge", "to"), tuple(map(tuple, shown["edges"])), shown["of_edges"], "Edges")
         faults = shown["faults"] or ["nothing: all rules hold here"]
-        return Table((properties, edges, Sheet(("what the rules say",), tuple((each,) for each in faults), len(faults))))
+        return Table(
+            (
+                properties,
+                edges,
+                Sheet(("what the rules say",), tuple((each,) for each in faults), len(faults)),
+            )
+        )
 
     def _still(self) -> WrittenDown:
         tables = self.table()
@@ -56,7 +69,11 @@ class Editing:
                 ""
                 if done is None
                 else "; ".join(
-                    [f"Done: {done.said}", *(f"now {each}" for each in done.broken), *(f"no longer: {each}" for each in done.mended)]
+                    [
+                        f"Done: {done.said}",
+                        *(f"now {each}" for each in done.broken),
+                        *(f"no longer: {each}" for each in done.mended),
+                    ]
                 )
             )
         except LabError as error:
@@ -75,7 +92,9 @@ class Editing:
                 self.node = id
                 return None
             case {"save": {"type": str(type), "properties": dict(given)}}:
-                return editor.change_node(self.node, type=type, **{name: _value(name, text) for name, text in given.items()})
+                return editor.change_node(
+                    self.node, type=type, **{name: _value(name, text) for name, text in given.items()}
+                )
             case {"add": str(id), "type": str(type), "name": str(name)}:
                 made = editor.add_node(id, type, name=name)
                 self.node = id
@@ -86,7 +105,12 @@ class Editing:
                 return editor.remove_edge(source, type, target)
             case {"remove": True}:
                 gone = self.node
-                near = [end for edge in editor.graph.neighbours(gone, "both") for end in (edge.source, edge.target) if end != gone]
+                near = [
+                    end
+                    for edge in editor.graph.neighbours(gone, "both")
+                    for end in (edge.source, edge.target)
+                    if end != gone
+                ]
                 made = editor.remove_node(gone)
                 self.node = near[0] if near else editor.graph.ids[0] if len(editor.graph) else ""
                 return made
@@ -109,7 +133,15 @@ class Editing:
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Any]:
         graph, editor = self.editor.graph, self.editor
-        about: dict[str, Any] = {"node": self.node, "type": "", "properties": [], "edges": [], "of_edges": 0, "faults": [], "curated": ""}
+        about: dict[str, Any] = {
+            "node": self.node,
+            "type": "",
+            "properties": [],
+            "edges": [],
+            "of_edges": 0,
+            "faults": [],
+            "curated": "",
+        }
         if self.node in graph:
             node = graph.node(self.node)
             edges = graph.neighbours(self.node, "both")
@@ -117,7 +149,9 @@ class Editing:
             about = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
-                "properties": [[name, _text(value)] for name, value in node.properties.items() if name != MADE_BY_HAND],
+                "properties": [
+                    [name, _text(value)] for name, value in node.properties.items() if name != MADE_BY_HAND
+                ],
                 "edges": [_ends(edge) for edge in edges[:_EDGES]],
                 "of_edges": len(edges),
                 "faults": [str(each) for each in editor.faults_at(self.node)],
@@ -136,7 +170,8 @@ class Editing:
 
 
 def edit(editor: Editor, *, node: str = "") -> Editing:
-    """Edit a graph in a notebook, beginning at a node: properties, type, edges; each change is checked before it is written.
+    """Edit a graph in a notebook, beginning at a node: properties, type, edges; each change is checked before
+    it is written.
 
     Where no live view can draw, the node stands there as a table. Raises BadInput and UnknownName.
     """
@@ -158,7 +193,9 @@ def _text(value: Json) -> str:
 
 
 def _value(name: str, text: Json) -> Json:
-    """What was typed: JSON where it is a number, a list, an object or a truth, otherwise the text; nothing takes the property away."""
+    """What was typed: JSON where it is a number, a list, an object or a truth, otherwise the text; nothing
+    takes the property away.
+    """
     if not isinstance(text, str):
         raise BadInput(f"{name} is a text that was typed")
     if not text.strip():

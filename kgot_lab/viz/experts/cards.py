@@ -1,4 +1,6 @@
-"""An answer with its citations as chips, and a card for each node that it cites: who it is, what it joins, what limits it."""
+"""An answer with its citations as chips, and a card for each node that it cites: who it is, what it joins,
+what limits it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from kgot_lab.types import Edge
 from kgot_lab.viz.experts.pictures import node_picture
 from kgot_lab.viz.live import Drawable
 
-AsMarkup = Callable[[Drawable], Markup]  # a picture as markup: itself in a live view, an image where nothing is trusted yet
+AsMarkup = Callable[
+    [Drawable], Markup
+]  # a picture as markup: itself in a live view, an image where nothing is trusted yet
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
@@ -23,14 +27,28 @@ _DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # letters, edges, letters of a line
 
 
 def answer_markup(answered: AnsweredTalk) -> Markup:
-    """The words of an answer with a chip for each citation, which names the card of its node by number; false ones are struck."""
+    """The words of an answer with a chip for each citation, which names the card of its node by number; false
+    ones are struck.
+    """
     numbers = {node: number for number, node in enumerate(answered.cited)}
     said: list[Markup] = []
     for part in answered.parts:
         if part.node is not None:
-            said.append(element("span", chip_name(part.node), data_card=numbers[part.node], class_="kl-talk-chip", style=_CHIP))
+            said.append(
+                element(
+                    "span",
+                    chip_name(part.node),
+                    data_card=numbers[part.node],
+                    class_="kl-talk-chip",
+                    style=_CHIP,
+                )
+            )
         elif part.is_citation:
-            said.append(element("span", element("s", shortened(part.text, _LINE)), " (not told)", class_="kl-talk-false"))
+            said.append(
+                element(
+                    "span", element("s", shortened(part.text, _LINE)), " (not told)", class_="kl-talk-false"
+                )
+            )
         else:
             said.append(with_lines(part.text))
     trouble = [element("em", f"({answered.trouble})")] if answered.trouble else []
@@ -54,11 +72,15 @@ def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
 
 def with_lines(text: str) -> Markup:
     """A text whose lines stay lines."""
-    return joined(each for number, line in enumerate(text.split("\n")) for each in ([LINE] * (number > 0) + [line]))
+    return joined(
+        each for number, line in enumerate(text.split("\n")) for each in ([LINE] * (number > 0) + [line])
+    )
 
 
 def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
-    """A node with its name, type, description, limitations, edges and a picture; one that is in none of the graphs says so."""
+    """A node with its name, type, description, limitations, edges and a picture; one that is in none of the
+    graphs says so.
+    """
     graph, id = known.graph, id_there(known, node)
     if id not in graph:
         where = f"{node.name} ({node.id}) is of {node.graph}, which is no graph of this expert: another expert named it."
@@ -81,12 +103,18 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
 
 def id_there(known: KnownGraphs, node: CitableNode) -> str:
     """The id of a node in the graph that is asked, which may be several in one."""
-    return node.id if known.graph is known.asked and known.names[0] == node.graph else f"{node.graph}{SEPARATOR}{node.id}"
+    return (
+        node.id
+        if known.graph is known.asked and known.names[0] == node.graph
+        else f"{node.graph}{SEPARATOR}{node.id}"
+    )
 
 
 def edge_said(index: GraphIndex, edge: Edge) -> str:
     """An edge in words, with the names of its ends."""
-    names = [index.names[index.graph.row(end)] if end in index.graph else end for end in (edge.source, edge.target)]
+    names = [
+        index.names[index.graph.row(end)] if end in index.graph else end for end in (edge.source, edge.target)
+    ]
     return shortened(f"{shortened(names[0], 80)} — {edge.type} → {shortened(names[1], 80)}", _LINE)
 
 

@@ -1,4 +1,6 @@
-"""Pictures of an answer: the nodes that were found with what each lane gave, the edges that were followed, a node among its neighbours."""
+"""Pictures of an answer: the nodes that were found with what each lane gave, the edges that were followed, a
+node among its neighbours.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,16 @@ _LANES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "
 
 
 def lane_bars(thought: Thought) -> Drawing:
-    """The nodes of a train of thought as rows: rank, name, type, and a bar with a part for each lane; `table` has all of them."""
+    """The nodes of a train of thought as rows: rank, name, type, and a bar with a part for each lane; `table`
+    has all of them.
+    """
     shown = thought.nodes[:_SHOWN]
     most = max((node.score for node in shown), default=1.0) or 1.0
     width = 2 * _EDGE + _NAMES + _BARS + 56
     rows = [_row(number, node, _TOP + _ROW * number, most) for number, node in enumerate(shown)]
     said = [
-        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which {_parts_said(node)}" for number, node in enumerate(shown, 1)
+        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which {_parts_said(node)}"
+        for number, node in enumerate(shown, 1)
     ]
     alt = f"Nodes by score: {'; '.join(said) or 'none was found'}."
     height = _TOP + _ROW * max(len(shown), 1) + 6
@@ -52,7 +57,9 @@ def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
     for lane, value in _lanes_of(node).items():
         if value > 0:
             wide = _BARS * value / most
-            bars.append(element("rect", x=left, y=y + 6, width=wide, height=14, fill=LANE_FILLS[lane], stroke="#fff"))
+            bars.append(
+                element("rect", x=left, y=y + 6, width=wide, height=14, fill=LANE_FILLS[lane], stroke="#fff")
+            )
             left += wide
     return element(
         "g", element("title", f"{node.name} ({node.id}): {_parts_said(node)}{'; ' + node.path if node.path else ''}"),
@@ -68,7 +75,10 @@ def _lanes_of(node: ThoughtNode) -> dict[str, float]:
 
 
 def _parts_said(node: ThoughtNode) -> str:
-    return ", ".join(f"{_LANES[lane]} {decimal(value)}" for lane, value in _lanes_of(node).items() if value > 0) or "nothing"
+    return (
+        ", ".join(f"{_LANES[lane]} {decimal(value)}" for lane, value in _lanes_of(node).items() if value > 0)
+        or "nothing"
+    )
 
 
 def _sheet(thought: Thought) -> Sheet:
@@ -84,11 +94,15 @@ def _sheet(thought: Thought) -> Sheet:
         )
         for rank, node in enumerate(thought.nodes, 1)
     )
-    return Sheet(("rank", "node", "type", "score", *_LANES.values(), "came by", "told"), rows, len(rows), "Nodes")
+    return Sheet(
+        ("rank", "node", "type", "score", *_LANES.values(), "came by", "told"), rows, len(rows), "Nodes"
+    )
 
 
 def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
-    """The edges that were told to the model, with their ends; where there were none, the nodes that were found."""
+    """The edges that were told to the model, with their ends; where there were none, the nodes that were
+    found.
+    """
     edges = [Edge(each["source"], each["type"], each["target"]) for each in thought.edges]
     ends = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end in graph))
     found = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
@@ -105,14 +119,20 @@ def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
 
 
 def _part(
-    graph: PropertyGraph, ids: Sequence[str], edges: Iterable[Edge], size: tuple[int, int], places: Mapping[str, Place] | None = None
+    graph: PropertyGraph,
+    ids: Sequence[str],
+    edges: Iterable[Edge],
+    size: tuple[int, int],
+    places: Mapping[str, Place] | None = None,
 ) -> Picture:
     """Some nodes and some edges between them, in the colours that the whole graph gives to types."""
     some = set(ids)
     drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= some}
     part = PropertyGraph.of(map(graph.node, ids), drawn.values())
     labels = dict.fromkeys(labels[0] for labels in graph.node_labels if labels)
-    return svg(part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=places)
+    return svg(
+        part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=places
+    )
 
 
 def _text(line: str, x: float, y: float, size: float, colour: str, *, bold: bool = False) -> Markup:

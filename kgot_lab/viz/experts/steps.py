@@ -1,4 +1,6 @@
-"""How an answer came about, as steps to walk through: each a title and what is to be seen there, written here and escaped."""
+"""How an answer came about, as steps to walk through: each a title and what is to be seen there, written here
+and escaped.
+"""
 
 from __future__ import annotations
 
@@ -49,20 +51,36 @@ def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
     )
     cited = f"{counted(len(answered.cited), 'node')} cited"
     false = (
-        f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node" if answered.false else ""
+        f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
+        if answered.false
+        else ""
     )
-    named = [element("p", f"It names, without citing them: {', '.join(node.name for node in answered.named)}.")] if answered.named else []
+    named = (
+        [element("p", f"It names, without citing them: {', '.join(node.name for node in answered.named)}.")]
+        if answered.named
+        else []
+    )
     answer = [answer_markup(answered), element("p", f"{cited}{false}."), *named]
     return [*before, ThoughtPage("Answer and its citations", joined(answer))]
 
 
 def _intent(question: str, thought: Thought) -> Markup:
-    intent = f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})" if thought.intent else "none stood out"
+    intent = (
+        f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})"
+        if thought.intent
+        else "none stood out"
+    )
     return joined(
         [
             element("p", element("b", with_lines(question))),
             element("p", f"Nothing found says: {', '.join(thought.unsaid)}") if thought.unsaid else "",
-            _pairs({"Intent": intent, "Purpose": thought.purpose.replace("_", " "), "Graphs asked": ", ".join(thought.graphs)}),
+            _pairs(
+                {
+                    "Intent": intent,
+                    "Purpose": thought.purpose.replace("_", " "),
+                    "Graphs asked": ", ".join(thought.graphs),
+                }
+            ),
         ]
     )
 
@@ -89,11 +107,15 @@ def _plan(thought: Thought) -> Markup:
     asked = [_delegated(each) for each in thought.delegated]
     parts = [("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
              ("Memory", [said] * bool(said), "Nothing of earlier conversations helped."), ("Other experts", asked, "")]  # fmt: skip
-    return joined(piece for head, lines, none in parts if lines or none for piece in (heading(head), _list(lines, none)))
+    return joined(
+        piece for head, lines, none in parts if lines or none for piece in (heading(head), _list(lines, none))
+    )
 
 
 def _delegated(each: Mapping[str, Any]) -> str:
-    return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in each.items() if value not in (None, ""))
+    return "; ".join(
+        f"{name.replace('_', ' ')}: {value}" for name, value in each.items() if value not in (None, "")
+    )
 
 
 def _told(thought: Thought) -> Markup:

@@ -1,4 +1,6 @@
-"""A talk with an expert in a notebook: ask, look at what is cited, step through how an answer came about; on paper, the same as text."""
+"""A talk with an expert in a notebook: ask, look at what is cited, step through how an answer came about; on
+paper, the same as text.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class ThoughtView:
         self.answered = answered
         tables = _table((answered,))
         picture = written_down(tables, element("h4", answered.question), _steps_written(answered))
-        self.live = Live(picture, {"view": "talk", "name": "", "turns": [_turn_data(answered)]}, lambda message: {})
+        self.live = Live(
+            picture, {"view": "talk", "name": "", "turns": [_turn_data(answered)]}, lambda message: {}
+        )
 
     def table(self) -> Table:
         """The question, the answer and what it cites."""
@@ -41,7 +45,9 @@ class ThoughtView:
 
 
 class TalkView:
-    """What `show_talk` shows: a conversation that goes on in the browser. `talk` holds it: what is asked there is asked here."""
+    """What `show_talk` shows: a conversation that goes on in the browser. `talk` holds it: what is asked
+    there is asked here.
+    """
 
     def __init__(self, talk: ExpertTalk) -> None:
         self.talk = talk
@@ -56,7 +62,11 @@ class TalkView:
         config = self.talk.expert
         graph = self.talk.known.graph
         knows = f"knows {', '.join(config.graphs)}: {counted(len(graph), 'node')}, {counted(len(graph.edges), 'edge')}"
-        about = {"name": config.persona.name, "about": f"{config.description or config.name}; {knows}", "greeting": config.persona.greeting}
+        about = {
+            "name": config.persona.name,
+            "about": f"{config.description or config.name}; {knows}",
+            "greeting": config.persona.greeting,
+        }
         return {"view": "talk", "asks": True, **about, "turns": self._turns()}
 
     def _turns(self) -> list[dict[str, Any]]:
@@ -65,12 +75,23 @@ class TalkView:
 
     def _still(self) -> WrittenDown:
         about = self._data()
-        turns = [joined([element("h4", each.question), answer_markup(each), _cited_written(each)]) for each in self.talk.turns]
+        turns = [
+            joined([element("h4", each.question), answer_markup(each), _cited_written(each)])
+            for each in self.talk.turns
+        ]
         if turns:
             last = [element("h4", "How the last answer came about"), _steps_written(self.talk.turns[-1])]
         else:
-            last = [element("p", about["greeting"] or "Nothing was asked yet: talk.ask(…) asks, and so does the box of the live view.")]
-        return written_down(self.table(), element("h3", about["name"]), element("p", about["about"]), *turns, *last)
+            last = [
+                element(
+                    "p",
+                    about["greeting"]
+                    or "Nothing was asked yet: talk.ask(…) asks, and so does the box of the live view.",
+                )
+            ]
+        return written_down(
+            self.table(), element("h3", about["name"]), element("p", about["about"]), *turns, *last
+        )
 
     def _ipython_display_(self) -> None:
         self.live.picture, self.live.data = self._still(), self._data()
@@ -87,7 +108,9 @@ class TalkView:
         match message:
             case {"ask": str(question)}:
                 self._asked(question)
-            case {"seen": int(seen)} if 0 <= seen < len(self.talk.turns):  # a page that was opened again has those of its cell only
+            case {"seen": int(seen)} if (
+                0 <= seen < len(self.talk.turns)
+            ):  # a page that was opened again has those of its cell only
                 return {"turns": self._turns()[seen:], "first": seen}
         return {}
 
@@ -98,7 +121,13 @@ class TalkView:
         try:
             for event in self.talk.events(question):
                 if isinstance(event, ThoughtTold):
-                    self.live.send({"steps": _pages_data(thought_pages(self.talk.known, question, event.thought, _drawn))})
+                    self.live.send(
+                        {
+                            "steps": _pages_data(
+                                thought_pages(self.talk.known, question, event.thought, _drawn)
+                            )
+                        }
+                    )
                 elif isinstance(event, TokenTold):
                     self.live.send({"piece": event.content})
         except KeyboardInterrupt:  # whoever interrupts the kernel stops the model; what it had said is kept
@@ -113,17 +142,20 @@ class TalkView:
 
 
 def show_talk(talk: ExpertTalk) -> TalkView:
-    """Talk with an expert in a notebook: a box to ask, answers with citations that open their nodes, and how each answer came about.
+    """Talk with an expert in a notebook: a box to ask, answers with citations that open their nodes, and how
+    each answer came about.
 
-    While it answers the kernel is busy; interrupting the kernel stops the model. Where no live view can draw, the conversation stands
-    there as text, with the steps of the last answer. Raises BadInput.
+    While it answers the kernel is busy; interrupting the kernel stops the model. Where no live view can draw,
+    the conversation stands there as text, with the steps of the last answer. Raises BadInput.
     """
     require(talk, ExpertTalk, 'a talk is what lab.expert("cookbook") gives')
     return TalkView(talk)
 
 
 def show_thought(answered: AnsweredTalk) -> ThoughtView:
-    """How one answer came about, step by step; where no live view can draw, all steps one after the other. Raises BadInput."""
+    """How one answer came about, step by step; where no live view can draw, all steps one after the other.
+    Raises BadInput.
+    """
     require(answered, AnsweredTalk, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
 
@@ -153,8 +185,13 @@ def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
 
 def _steps_written(answered: AnsweredTalk) -> Markup:
     """All steps one after the other, and the nodes that are cited."""
-    steps = [element("li", heading(page.title), element("div", page.markup)) for page in answer_pages(answered, _imaged)]
-    return joined([element("ol", *steps), *(node_card(answered.known, node, _imaged) for node in answered.cited)])
+    steps = [
+        element("li", heading(page.title), element("div", page.markup))
+        for page in answer_pages(answered, _imaged)
+    ]
+    return joined(
+        [element("ol", *steps), *(node_card(answered.known, node, _imaged) for node in answered.cited)]
+    )
 
 
 def _cited_written(answered: AnsweredTalk) -> Markup:
@@ -163,5 +200,8 @@ def _cited_written(answered: AnsweredTalk) -> Markup:
 
 
 def _table(turns: tuple[AnsweredTalk, ...]) -> Table:
-    rows = tuple((each.question, each.text, "; ".join(node.name for node in each.cited), "; ".join(each.false)) for each in turns)
+    rows = tuple(
+        (each.question, each.text, "; ".join(node.name for node in each.cited), "; ".join(each.false))
+        for each in turns
+    )
     return Table((Sheet(("asked", "answered", "cites", "cites falsely"), rows, len(rows), "A talk"),))

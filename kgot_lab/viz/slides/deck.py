@@ -36,17 +36,24 @@ class _Slide:
 def slides_of(path: Path | str) -> str:
     """The slides of a notebook as the text of an HTML page.
 
-    A slide for each heading, with the first two sentences or the bullets below it, short code and what it gave; each further picture or
-    table gets one of its own, and so does each exercise. All that was said stands in the notes (key n). Cells that end in a check, and
-    those that a reader types into, are left out. Raises BadInput for a notebook that is missing, damaged or has nothing to show.
+    A slide for each heading, with the first two sentences or the bullets below it, short code and what it
+    gave; each further picture or table gets one of its own, and so does each exercise. All that was said
+    stands in the notes (key n). Cells that end in a check, and those that a reader types into, are left out.
+    Raises BadInput for a notebook that is missing, damaged or has nothing to show.
     """
     path = Path(path)
     slides = [slide for slide in _slides(notebook_parts(path)) if slide.body or slide.level == 1]
     if not slides:
-        raise BadInput(f"{path.name} has no heading and nothing below one: there is nothing to make slides of")
+        raise BadInput(
+            f"{path.name} has no heading and nothing below one: there is nothing to make slides of"
+        )
     script = (_HERE / "deck.js").read_text(encoding="utf-8")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    head = _with_pictures(page_head(slides[0].heading, (_HERE / "deck.css").read_text(encoding="utf-8"), script=f"'sha256-{digest}'"))
+    head = _with_pictures(
+        page_head(
+            slides[0].heading, (_HERE / "deck.css").read_text(encoding="utf-8"), script=f"'sha256-{digest}'"
+        )
+    )
     shown = [_section(slide, number, len(slides)) for number, slide in enumerate(slides, start=1)]
     keys = element("p", "Arrow keys or space: on and back. N: notes. Home, End: first, last.", class_="keys")
     body = element("body", element("main", *shown), keys, element("script", Markup(script)))
@@ -54,13 +61,19 @@ def slides_of(path: Path | str) -> str:
 
 
 def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path, ...]:
-    """Write the slides of some notebooks into a folder, each as NAME.slides.html, and return their paths; raises as `slides_of` does."""
+    """Write the slides of some notebooks into a folder, each as NAME.slides.html, and return their paths;
+    raises as `slides_of` does.
+    """
     made = {f"{Path(path).stem}.slides.html": slides_of(path) for path in paths}
     return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in made.items())
 
 
 def _slides(parts: Iterable[CellTold | Heading | CellShown]) -> Iterator[_Slide]:
-    slide, skipped, waiting = _Slide("", 9), False, list[str]()  # what was said after a picture is about the next one, if there is one
+    slide, skipped, waiting = (
+        _Slide("", 9),
+        False,
+        list[str](),
+    )  # what was said after a picture is about the next one, if there is one
     for part in parts:
         if isinstance(part, Heading):
             slide.notes += waiting
@@ -79,10 +92,14 @@ def _slides(parts: Iterable[CellTold | Heading | CellShown]) -> Iterator[_Slide]
             else:
                 waiting += part.blocks
         elif _is_worth_showing(part):
-            if part.gives and any(each.startswith(_GIVEN) or (part.pictures and each.startswith("<pre")) for each in slide.body):
+            if part.gives and any(
+                each.startswith(_GIVEN) or (part.pictures and each.startswith("<pre")) for each in slide.body
+            ):
                 yield slide
                 lead = _sentences(waiting[-1])[-1:] if waiting else []
-                slide = _Slide(slide.heading, slide.level, [element("p", inline(sentence)) for sentence in lead])
+                slide = _Slide(
+                    slide.heading, slide.level, [element("p", inline(sentence)) for sentence in lead]
+                )
             slide.body += _of_code(part)
             slide.notes += waiting
             waiting = []
@@ -92,10 +109,18 @@ def _slides(parts: Iterable[CellTold | Heading | CellShown]) -> Iterator[_Slide]
 
 def _lead(blocks: Sequence[str]) -> list[Markup]:
     bullets = [block[2:] for block in blocks if block.startswith("- ")]
-    texts = [block for block in blocks if not block.startswith(("- ", "**Time:**", "**Next:**", "**You will see**"))]
+    texts = [
+        block
+        for block in blocks
+        if not block.startswith(("- ", "**Time:**", "**Next:**", "**You will see**"))
+    ]
     said = [element("p", inline(" ".join(_sentences(text)[:_SENTENCES]))) for text in texts[:1]]
-    asked = [element("p", inline(text)) for text in texts if _EXERCISE.match(text)]  # an exercise is shown whole
-    listed = [element("ul", *(element("li", inline(bullet)) for bullet in bullets[:_BULLETS]))] if bullets else []
+    asked = [
+        element("p", inline(text)) for text in texts if _EXERCISE.match(text)
+    ]  # an exercise is shown whole
+    listed = (
+        [element("ul", *(element("li", inline(bullet)) for bullet in bullets[:_BULLETS]))] if bullets else []
+    )
     return [*(asked or said), *listed]
 
 
@@ -106,12 +131,16 @@ def _sentences(text: str) -> list[str]:
 def _of_code(part: CellShown) -> list[Markup]:
     short = len(part.code.splitlines()) <= CODE_LINES
     code = [element("pre", element("code", part.code))] if short and not part.pictures else []
-    text = [element("pre", part.text, class_="gave")] if part.text and not (part.pictures or part.tables) else []
+    text = (
+        [element("pre", part.text, class_="gave")] if part.text and not (part.pictures or part.tables) else []
+    )
     return [*code, *part.pictures, *part.tables, *text]
 
 
 def _is_worth_showing(part: CellShown) -> bool:
-    """Whether a cell shows something, or is short code that makes something; imports, and cells that end in a check, are for readers."""
+    """Whether a cell shows something, or is short code that makes something; imports, and cells that end in a
+    check, are for readers.
+    """
     if part.gives:
         return True
     try:
@@ -125,13 +154,33 @@ def _is_worth_showing(part: CellShown) -> bool:
 def _section(slide: _Slide, number: int, count: int) -> Markup:
     heading = element("h1" if slide.level == 1 else "h2", slide.heading)
     notes = (
-        [element("aside", *(element("p", inline(each.removeprefix("- "))) for each in slide.notes), class_="notes")] if slide.notes else []
+        [
+            element(
+                "aside",
+                *(element("p", inline(each.removeprefix("- "))) for each in slide.notes),
+                class_="notes",
+            )
+        ]
+        if slide.notes
+        else []
     )
     place = element("p", f"{number} / {count}", class_="place")
     much = sum(len(re.sub("<[^>]*>", "", each)) + _ROW * each.count("<tr>") for each in slide.body)
-    return element("section", heading, *slide.body, *notes, place, class_="dense" if much > _DENSE else None, id=f"slide-{number}")
+    return element(
+        "section",
+        heading,
+        *slide.body,
+        *notes,
+        place,
+        class_="dense" if much > _DENSE else None,
+        id=f"slide-{number}",
+    )
 
 
 def _with_pictures(head: Markup) -> Markup:
     """The head of a page, whose pictures may be such as hold their own content."""
-    return Markup(joined([head]).replace("default-src &#x27;none&#x27;", "default-src &#x27;none&#x27;; img-src data:", 1))
+    return Markup(
+        joined([head]).replace(
+            "default-src &#x27;none&#x27;", "default-src &#x27;none&#x27;; img-src data:", 1
+        )
+    )

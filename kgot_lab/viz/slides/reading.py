@@ -1,4 +1,6 @@
-"""What of a notebook's cells belongs on slides: texts without their marks, pictures that hold their own content, tables, short code."""
+"""What of a notebook's cells belongs on slides: texts without their marks, pictures that hold their own
+content, tables, short code.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +59,17 @@ def notebook_parts(path: Path) -> Iterator[CellTold | Heading | CellShown]:
     """The parts of a notebook on file; raises BadInput for one that is missing or damaged."""
     try:
         cells = [
-            (cell["cell_type"], _text(cell["source"]), cell.get("outputs", [])) for cell in json.loads(path.read_text("utf-8"))["cells"]
+            (cell["cell_type"], _text(cell["source"]), cell.get("outputs", []))
+            for cell in json.loads(path.read_text("utf-8"))["cells"]
         ]
     except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror}); name an .ipynb file that is there") from None
+        raise BadInput(
+            f"{path} cannot be read ({error.strerror}); name an .ipynb file that is there"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadInput(f"{path} is not a notebook, or a damaged one ({type(error).__name__}): save it again in Jupyter") from None
+        raise BadInput(
+            f"{path} is not a notebook, or a damaged one ({type(error).__name__}): save it again in Jupyter"
+        ) from None
     for kind, source, outputs in cells:
         if kind == "markdown":
             yield from _told(source)
@@ -71,14 +78,22 @@ def notebook_parts(path: Path) -> Iterator[CellTold | Heading | CellShown]:
 
 
 def inline(text: str) -> Markup:
-    """A line of Markdown as markup: code, bold and italic stay, of a link its words; whatever else it holds is text."""
+    """A line of Markdown as markup: code, bold and italic stay, of a link its words; whatever else it holds
+    is text.
+    """
     parts: list[object] = []
     at = 0
     for match in _MARK.finditer(text):
         parts.append(text[at : match.start()])
         code, bold, italic, link = match.groups()
         parts.append(
-            element("code", code) if code else element("b", bold) if bold else element("i", italic) if italic else unmarked(link or "")
+            element("code", code)
+            if code
+            else element("b", bold)
+            if bold
+            else element("i", italic)
+            if italic
+            else unmarked(link or "")
         )
         at = match.end()
     return joined([*parts, text[at:]])
@@ -86,10 +101,16 @@ def inline(text: str) -> Markup:
 
 def unmarked(text: str) -> str:
     """A line of Markdown without its marks."""
-    return _MARK.sub(lambda match: next((unmarked(each) if match.group(4) else each for each in match.groups() if each), ""), text)
+    return _MARK.sub(
+        lambda match: next(
+            (unmarked(each) if match.group(4) else each for each in match.groups() if each), ""
+        ),
+        text,
+    )
 
 
-# --- texts ------------------------------------------------------------------------------------------------------------
+# --- texts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _told(source: str) -> Iterator[CellTold | Heading]:
@@ -120,7 +141,8 @@ def _joined(lines: Sequence[str]) -> list[str]:
     return blocks
 
 
-# --- code and what it gave --------------------------------------------------------------------------------------------
+# --- code and what it gave
+# --------------------------------------------------------------------------------------------
 
 
 def _shown(source: str, outputs: Sequence[Any]) -> CellShown:
@@ -136,7 +158,12 @@ def _shown(source: str, outputs: Sequence[Any]) -> CellShown:
         else:
             texts.append(_text(data.get("text/unmarked", "")))
     text = texts[-1].splitlines() if texts else []  # the value; what stands before it is progress
-    return CellShown(source, tuple(pictures), tuple(tables), "\n".join([*text[:_LINES_OUT], *["…"] * (len(text) > _LINES_OUT)]))
+    return CellShown(
+        source,
+        tuple(pictures),
+        tuple(tables),
+        "\n".join([*text[:_LINES_OUT], *["…"] * (len(text) > _LINES_OUT)]),
+    )
 
 
 def _picture(data: Mapping[str, Any], page: str) -> Markup | None:
@@ -180,8 +207,15 @@ def _tables(page: str) -> Iterator[Markup]:
     reader = _Rows()
     reader.feed(page)
     for rows in reader.tables:
-        shown = [element("tr", *(element("td", shortened(cell, _CELL)) for cell in row)) for row in rows[: _ROWS + 1]]
-        more = [element("p", f"… and {len(rows) - _ROWS - 1} rows more", class_="more")] if len(rows) > _ROWS + 1 else []
+        shown = [
+            element("tr", *(element("td", shortened(cell, _CELL)) for cell in row))
+            for row in rows[: _ROWS + 1]
+        ]
+        more = (
+            [element("p", f"… and {len(rows) - _ROWS - 1} rows more", class_="more")]
+            if len(rows) > _ROWS + 1
+            else []
+        )
         yield joined([element("table", *shown), *more])
 
 

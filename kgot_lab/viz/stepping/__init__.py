@@ -1,1 +1,3 @@
-"""A run as a reader walks through it: its events in words, its graphs, what each fact rests on, and what may be guessed."""
+"""A run as a reader walks through it: its events in words, its graphs, what each fact rests on, and what may
+be guessed.
+"""

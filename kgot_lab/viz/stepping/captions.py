@@ -13,7 +13,10 @@ from kgot_lab.text.counted import counted
 
 def step_lines(events: Iterable[Event]) -> list[str]:
     """Each step of a run in one line: what was voted, called, written and read in it."""
-    return [f"{step_name(step)}: {_line(list(group))}" for step, group in groupby(events, key=lambda event: event.step)]
+    return [
+        f"{step_name(step)}: {_line(list(group))}"
+        for step, group in groupby(events, key=lambda event: event.step)
+    ]
 
 
 def step_name(step: int) -> str:

@@ -11,13 +11,17 @@ from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, Prediction
 
 @dataclass(frozen=True)
 class ConstantGuess:
-    """How often one is right with the same guess each time: at each kind of question its commonest answer, or one key at all of them."""
+    """How often one is right with the same guess each time: at each kind of question its commonest answer, or
+    one key at all of them.
+    """
 
     questions: int
     right: int  # with the commonest answer of each kind
     best_key: str
     right_with_key: int
-    kinds: Mapping[str, tuple[int, str, int]]  # of each kind: how many questions, the commonest answer, how often it is right
+    kinds: Mapping[
+        str, tuple[int, str, int]
+    ]  # of each kind: how many questions, the commonest answer, how often it is right
 
     @property
     def share(self) -> float:

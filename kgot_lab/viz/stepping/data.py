@@ -11,7 +11,19 @@ from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.loop.again.forks import aligned, change_of, changeable, said
 from kgot_lab.loop.again.replay import Fork
-from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
+from kgot_lab.loop.events import (
+    Answered,
+    Asked,
+    Ballot,
+    Cut,
+    Event,
+    Read,
+    Refused,
+    Repaired,
+    Started,
+    Voted,
+    Wrote,
+)
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Json, Usage
@@ -21,8 +33,11 @@ from kgot_lab.viz.stepping.predictions import predictions
 from kgot_lab.viz.stepping.steps import BY_HAND, asking, entry, settings, verbatim
 
 
-def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1) -> dict[str, Json]:
-    """A run as JSON: `positions` says where nodes go; an event that is among the `known` ones is only named, by its number there.
+def run_data(
+    events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1
+) -> dict[str, Json]:
+    """A run as JSON: `positions` says where nodes go; an event that is among the `known` ones is only named,
+    by its number there.
 
     `by_hand` is the number of the event that a person wrote, if one did.
     """
@@ -31,7 +46,10 @@ def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Seq
     keys = said(events)
     answer = next((event for event in events if isinstance(event, Answered)), None)
     return {
-        "events": [{"as": numbers[key]} if key in numbers else _event(events, number, texts, by_hand) for number, key in enumerate(keys)],
+        "events": [
+            {"as": numbers[key]} if key in numbers else _event(events, number, texts, by_hand)
+            for number, key in enumerate(keys)
+        ],
         "polls": polls(events),
         "questions": [] if known else [asked.as_json() for asked in predictions(events)],
         "graph_at": graph_at(events, graphs),
@@ -47,7 +65,9 @@ def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Seq
 
 
 def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place]) -> dict[str, Json]:
-    """A fork as JSON, beside the run it was made from: what differs, what it cost, and both last graphs with the difference marked."""
+    """A fork as JSON, beside the run it was made from: what differs, what it cost, and both last graphs with
+    the difference marked.
+    """
     was, graphs = graph_after(events), RunGraphs(positions)
     difference = was.diff(fork.graph)
     lost = replace(difference, added_nodes=(), added_edges=())
@@ -64,11 +84,15 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
         "avoided": fork.avoided,
         "asked": fork.asked,
         "stopped": fork.stopped,
-        "pairs": [[one, other, None not in (one, other) and keys[0][one or 0] == keys[1][other or 0]] for one, other in pairs],
+        "pairs": [
+            [one, other, None not in (one, other) and keys[0][one or 0] == keys[1][other or 0]]
+            for one, other in pairs
+        ],
     }
 
 
-# --- events ---------------------------------------------------------------------------------------------------------------
+# --- events
+# ---------------------------------------------------------------------------------------------------------------
 
 
 class _Texts:
@@ -86,7 +110,12 @@ def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) ->
     """An event: a line for the list, words for the page, and the text one may change."""
     event, part = events[number], changeable(events[number])
     words, named = _words(events, number, by_hand), caption(event) + f" {BY_HAND}" * (number == by_hand)
-    made: dict[str, Json] = {"kind": type(event).__name__, "step": event.step, "caption": named, "words": words}
+    made: dict[str, Json] = {
+        "kind": type(event).__name__,
+        "step": event.step,
+        "caption": named,
+        "words": words,
+    }
     if isinstance(event, Ballot):
         made["ballot"] = event.choice
     if isinstance(event, Asked):
@@ -101,18 +130,28 @@ def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) ->
 def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
     event = events[number]
     if isinstance(event, Asked):  # prompt and reply stand side by side, and come as texts
-        return element("div", element("b", "Asked", class_="kind"), " ", asking(event, by_hand=number == by_hand), class_="event asked")
+        return element(
+            "div",
+            element("b", "Asked", class_="kind"),
+            " ",
+            asking(event, by_hand=number == by_hand),
+            class_="event asked",
+        )
     told = entry(event, by_hand=number == by_hand)
     return joined([*_repairs(events, number), told])
 
 
 def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:
-    """Where a statement comes from that was refused at first: each form it had, and why the store did not take it."""
+    """Where a statement comes from that was refused at first: each form it had, and why the store did not
+    take it.
+    """
     repairs = repairs_before(events, number)
     if not repairs:
         return
     tries = "once" if len(repairs) == 1 else f"{len(repairs)} times"
-    parts: list[Markup] = [element("p", element("b", "Repaired", class_="kind"), f" {tries} before it was run or given up")]
+    parts: list[Markup] = [
+        element("p", element("b", "Repaired", class_="kind"), f" {tries} before it was run or given up")
+    ]
     for repair in repairs:
         parts += [verbatim(repair.statement), element("p", "refused: ", repair.error, class_="refusal")]
     parts.append(element("p", "mended, and then:"))
@@ -134,22 +173,31 @@ def repairs_before(events: Sequence[Event], number: int) -> list[Repaired]:
 
 
 def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
-    """For each step in order: its number, how many times a model was asked in it, and the tokens and seconds that took."""
+    """For each step in order: its number, how many times a model was asked in it, and the tokens and seconds
+    that took.
+    """
     found = []
     for step, group in groupby(events, key=lambda event: event.step):
         asked = [event.usage for event in group if isinstance(event, Asked)]
         total = Usage.total(asked)
         found.append(
-            {"step": step, "calls": len(asked), "tokens": total.prompt_tokens + total.completion_tokens, "seconds": round(total.seconds, 1)}
+            {
+                "step": step,
+                "calls": len(asked),
+                "tokens": total.prompt_tokens + total.completion_tokens,
+                "seconds": round(total.seconds, 1),
+            }
         )
     return found
 
 
-# --- votes --------------------------------------------------------------------------------------------------------------
+# --- votes
+# --------------------------------------------------------------------------------------------------------------
 
 
 def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
-    """Each vote: the event it starts with, its ballots as (event, choice), how many were possible, and the event that decides it.
+    """Each vote: the event it starts with, its ballots as (event, choice), how many were possible, and the
+    event that decides it.
 
     `end` is -1 when the run stops inside it.
     """
@@ -173,7 +221,8 @@ def _possible(events: Sequence[Event]) -> int:
     return int(limits.get("votes", 0)) if limits.get("vote_temperature", 1) else 1
 
 
-# --- forks ----------------------------------------------------------------------------------------------------------------
+# --- forks
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
@@ -188,7 +237,9 @@ def _change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
 
 def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
     """Two texts line by line: what went away, what came in its place, what stayed."""
-    for tag, low, high, other_low, other_high in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+    for tag, low, high, other_low, other_high in SequenceMatcher(
+        None, was, now, autojunk=False
+    ).get_opcodes():
         if tag == "equal":
             yield from (element("li", f"  {line}") for line in was[low:high])
         else:

@@ -1,4 +1,6 @@
-"""What each fact of a run rests on: since which event it is in the graph, the sentences that say it, and the passages they stand in."""
+"""What each fact of a run rests on: since which event it is in the graph, the sentences that say it, and the
+passages they stand in.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from kgot_lab.types import Document, Edge, Json
 
 
 def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
-    """The facts of a run as JSON, those that the answer rests on by their place among them, and the passages that say any.
+    """The facts of a run as JSON, those that the answer rests on by their place among them, and the passages
+    that say any.
 
-    `number` gives each text its number. A fact that the graph began with is there since event 0; one that an answer names and no edge
-    says has no edge.
+    `number` gives each text its number. A fact that the graph began with is there since event 0; one that an
+    answer names and no edge says has no edge.
     """
     since = _since(events)
     found = FoundSupports(state_after(events))
@@ -31,7 +34,11 @@ def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[
         fact = facts.setdefault(text, {"text": text, "edge": None, "since": -1, "said": []})
         fact["said"] = fact["said"] or passages.told(said)
     order = {text: place for place, text in enumerate(facts)}
-    return {"facts": list(facts.values()), "evidence": [order[text] for text in evidence], "passages": passages.used}
+    return {
+        "facts": list(facts.values()),
+        "evidence": [order[text] for text in evidence],
+        "passages": passages.used,
+    }
 
 
 def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edge, int]]:
@@ -47,11 +54,19 @@ def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edg
 
 def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
     of = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
-    return {"text": fact_of(edge), "edge": [edge.source, edge.type, edge.target], "since": since, "said": said, **of}
+    return {
+        "text": fact_of(edge),
+        "edge": [edge.source, edge.type, edge.target],
+        "since": since,
+        "said": said,
+        **of,
+    }
 
 
 class _Passages:
-    """The documents that a run read, those that say something kept once, each with the event that brought it first."""
+    """The documents that a run read, those that say something kept once, each with the event that brought it
+    first.
+    """
 
     def __init__(self, events: Sequence[Event], number: Callable[[str], int]) -> None:
         self.used: list[dict[str, Json]] = []
@@ -63,7 +78,14 @@ class _Passages:
 
     def told(self, supports: Iterable[Support]) -> list[Json]:
         """The sentences that say a fact, each with the place of its passage; -1 where it stands in none."""
-        return [{"sentence": self._number(each.sentence), "passage": self._place(each.source), "source": each.source} for each in supports]
+        return [
+            {
+                "sentence": self._number(each.sentence),
+                "passage": self._place(each.source),
+                "source": each.source,
+            }
+            for each in supports
+        ]
 
     def _place(self, source: str) -> int:
         if source not in self._read:
@@ -71,5 +93,7 @@ class _Passages:
         if source not in self._places:
             self._places[source] = len(self.used)
             document, at = self._read[source]
-            self.used.append({"title": document.title or source, "text": self._number(document.text), "event": at})
+            self.used.append(
+                {"title": document.title or source, "text": self._number(document.text), "event": at}
+            )
         return self._places[source]

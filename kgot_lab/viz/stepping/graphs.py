@@ -1,4 +1,6 @@
-"""The graphs of a run as the browser draws them: one for each event, where no node ever moves, and each node and edge kept once."""
+"""The graphs of a run as the browser draws them: one for each event, where no node ever moves, and each node
+and edge kept once.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,21 @@ DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run most
 
 
 def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
-    """One place for each node of some graphs, at most `DRAWN`: laid out for the last graph; nodes with a known place stay there."""
+    """One place for each node of some graphs, at most `DRAWN`: laid out for the last graph; nodes with a
+    known place stay there.
+    """
     positions = dict(svg(graphs[-1], limit=DRAWN_OF_RUN, positions=known).positions)
     edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
-    everything = PropertyGraph.of({node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values())
+    everything = PropertyGraph.of(
+        {node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values()
+    )
     placed = [id for id in everything.ids if id in positions]
     missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN_OF_RUN - len(placed))]
-    return dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions).positions) if missing else positions
+    return (
+        dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions).positions)
+        if missing
+        else positions
+    )
 
 
 class RunGraphs:
@@ -37,7 +47,10 @@ class RunGraphs:
 
     def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
         """Take a graph in; its number."""
-        drawn, shown = self._drawn(graph), self._shown(highlight) if isinstance(highlight, Diff) else highlight
+        drawn, shown = (
+            self._drawn(graph),
+            self._shown(highlight) if isinstance(highlight, Diff) else highlight,
+        )
         data = graph_data(drawn, shown, self.positions)
         data["note"] = f"Shows {len(drawn):,} of {len(graph):,} nodes." if len(drawn) < len(graph) else ""
         for kind in ("nodes", "edges"):
@@ -49,23 +62,36 @@ class RunGraphs:
 
     def data(self) -> dict[str, Json]:
         """All graphs, and the nodes and edges they are made of."""
-        return {"graphs": self.graphs, **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()}}
+        return {
+            "graphs": self.graphs,
+            **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()},
+        }
 
     def _number(self, kind: str, item: Json) -> int:
         return self._parts[kind].setdefault(json.dumps(item, default=str), len(self._parts[kind]))
 
     def _drawn(self, graph: PropertyGraph) -> PropertyGraph:
-        return graph if all(id in self.positions for id in graph.ids) else graph.subgraph(id for id in graph.ids if id in self.positions)
+        return (
+            graph
+            if all(id in self.positions for id in graph.ids)
+            else graph.subgraph(id for id in graph.ids if id in self.positions)
+        )
 
     def _shown(self, diff: Diff) -> Diff:
         """What of a diff can be drawn: what it took away is drawn too, if it has a place."""
         nodes = tuple(node for node in diff.removed_nodes if node.id in self.positions)
-        edges = tuple(edge for edge in diff.removed_edges if edge.source in self.positions and edge.target in self.positions)
+        edges = tuple(
+            edge
+            for edge in diff.removed_edges
+            if edge.source in self.positions and edge.target in self.positions
+        )
         return replace(diff, removed_nodes=nodes, removed_edges=edges)
 
 
 def graph_at(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
-    """Which graph belongs to each event: at a write with the change marked, after it without, at the answer with that marked."""
+    """Which graph belongs to each event: at a write with the change marked, after it without, at the answer
+    with that marked.
+    """
     graph = graph_after(events[:1])  # what the run began with
     now = graphs.add(graph)
     found = []

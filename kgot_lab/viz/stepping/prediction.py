@@ -1,4 +1,6 @@
-"""One question to the reader of a run: what is asked before which event, among which choices, and where the truth is seen."""
+"""One question to the reader of a run: what is asked before which event, among which choices, and where the
+truth is seen.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _LONGEST = 160  # letters of a choice
 class Prediction:
     """A question to the reader: asked before event `before`, answered when event `reveal` is reached.
 
-    `choices` are (value, words); `truth` is the value of the right one. `quoted` is a text of the run that the question is about.
+    `choices` are (value, words); `truth` is the value of the right one. `quoted` is a text of the run that
+    the question is about.
     """
 
     kind: str
@@ -35,12 +38,22 @@ class Prediction:
     def as_json(self) -> dict[str, Json]:
         """The question for a page, with a key for each choice: the first letter of its value, or its number."""
         choices = [{"value": value, "words": words, "key": value[0].upper()} for value, words in self.choices]
-        told = {"kind": self.kind, "before": self.before, "reveal": self.reveal, "asks": self.asks, "told": self.told}
+        told = {
+            "kind": self.kind,
+            "before": self.before,
+            "reveal": self.reveal,
+            "asks": self.asks,
+            "told": self.told,
+        }
         return {**told, "quoted": self.quoted, "choices": choices, "truth": self.truth}
 
 
-def among(kind: str, places: tuple[int, int], asks: str, told: str, truth: str, others: Iterable[str]) -> Prediction:
-    """A question whose choices are texts: the right one and a few others that say something else, in an order that a hash draws."""
+def among(
+    kind: str, places: tuple[int, int], asks: str, told: str, truth: str, others: Iterable[str]
+) -> Prediction:
+    """A question whose choices are texts: the right one and a few others that say something else, in an order
+    that a hash draws.
+    """
     texts = [truth]
     for other in sorted(set(others), key=chance):
         if len(texts) <= OTHERS and plain_answer(other) and all(f1(other, text) < _ALIKE for text in texts):

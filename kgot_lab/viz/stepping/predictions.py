@@ -1,14 +1,27 @@
 """Predict, then reveal: what a reader is asked at each decision of a run, before the event that shows it.
 
-A question has a few choices, each with a key. Where the choices are texts of the run (a tool call, an answer) a hash gives their order, so
-that the right one stands in no place more often than in another.
+A question has a few choices, each with a key. Where the choices are texts of the run (a tool call, an answer)
+a hash gives their order, so that the right one stands in no place more often than in another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kgot_lab.loop.events import Answered, Asked, Chose, Event, Failed, Parsed, Read, Refused, Repaired, Started, Voted, Wrote
+from kgot_lab.loop.events import (
+    Answered,
+    Asked,
+    Chose,
+    Event,
+    Failed,
+    Parsed,
+    Read,
+    Refused,
+    Repaired,
+    Started,
+    Voted,
+    Wrote,
+)
 from kgot_lab.loop.insert import proper
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
@@ -23,16 +36,18 @@ _ANSWERING = ("parse", "guess", "forced answer", "path", "wide", "compared")
 
 
 def predictions(events: Sequence[Event]) -> list[Prediction]:
-    """What a reader of a run is asked, in the order of the run: the tool calls, facts, votes, statements and the answer of a model.
+    """What a reader of a run is asked, in the order of the run: the tool calls, facts, votes, statements and
+    the answer of a model.
 
-    What is decided by rule is not asked about: a search for the question itself, a vote that was not held, a statement that was spelled
-    for the model when it writes.
+    What is decided by rule is not asked about: a search for the question itself, a vote that was not held, a
+    statement that was spelled for the model when it writes.
     """
     found = [*_tools(events), *_facts(events), *_votes(events), *_statements(events), *_answer(events)]
     return sorted(found, key=lambda asked: (asked.before, ASKED_ABOUT.index(asked.kind)))
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------------
+# --- tools
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _tools(events: Sequence[Event]) -> Iterator[Prediction]:
@@ -64,7 +79,8 @@ def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
     return at
 
 
-# --- facts ----------------------------------------------------------------------------------------------------------------
+# --- facts
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
@@ -83,7 +99,9 @@ def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
             written = []
 
 
-def _kept_or_dropped(written: Sequence[tuple[str, str]], dropped: set[str], places: tuple[int, int]) -> Iterator[Prediction]:
+def _kept_or_dropped(
+    written: Sequence[tuple[str, str]], dropped: set[str], places: tuple[int, int]
+) -> Iterator[Prediction]:
     first, wrote = places
     lost = sorted((pair for pair in dict(written).items() if pair[0] in dropped), key=chance)[:_DROPPED]
     kept = sorted((pair for pair in dict(written).items() if pair[0] not in dropped), key=chance)[:1]
@@ -96,7 +114,8 @@ def _kept_or_dropped(written: Sequence[tuple[str, str]], dropped: set[str], plac
         )  # fmt: skip
 
 
-# --- votes ----------------------------------------------------------------------------------------------------------------
+# --- votes
+# ----------------------------------------------------------------------------------------------------------------
 
 
 _VOTES = (
@@ -121,20 +140,39 @@ def _votes(events: Sequence[Event]) -> Iterator[Prediction]:
             if event.possible > 1:
                 told += f"At most {event.possible} ballots; RETRIEVE wins with more ballots than INSERT. "
             yield Prediction(
-                "vote", start, at, "How will the vote go?", told.strip(), _VOTES[: 4 if event.possible > 1 else 2], _vote(event)
+                "vote",
+                start,
+                at,
+                "How will the vote go?",
+                told.strip(),
+                _VOTES[: 4 if event.possible > 1 else 2],
+                _vote(event),
             )
             start = -1
 
 
-# --- statements -----------------------------------------------------------------------------------------------------------
+# --- statements
+# -----------------------------------------------------------------------------------------------------------
 
-_READ = (("refused", "Refused by the store"), ("no rows", "No rows"), ("few", f"1 to {_FEW} rows"), ("many", f"More than {_FEW} rows"))
-_WRITE = (("refused", "Refused by the store"), ("same", "It runs, and changes nothing"), ("more", "It runs, and the graph changes"))
+_READ = (
+    ("refused", "Refused by the store"),
+    ("no rows", "No rows"),
+    ("few", f"1 to {_FEW} rows"),
+    ("many", f"More than {_FEW} rows"),
+)
+_WRITE = (
+    ("refused", "Refused by the store"),
+    ("same", "It runs, and changes nothing"),
+    ("more", "It runs, and the graph changes"),
+)
 
 
 def _statements(events: Sequence[Event]) -> Iterator[Prediction]:
     """Each statement of a model, asked about when it is run for the first time on a graph."""
-    spelled = any(isinstance(event, Started) and event.limits.get("writing", "statements") != "statements" for event in events)
+    spelled = any(
+        isinstance(event, Started) and event.limits.get("writing", "statements") != "statements"
+        for event in events
+    )
     known: set[str] = set()  # statements whose outcome on this graph the reader has seen
     writing = True  # whether what was asked for last writes: a ballot, a read or a rows' answer does not
     for at, event in enumerate(events):
@@ -171,12 +209,15 @@ def _of_statement(statement: str, places: tuple[int, int], outcome: str, *, writ
     return Prediction("statement", *places, asks, told, _WRITE if writing else _READ, outcome, statement)
 
 
-# --- the answer -----------------------------------------------------------------------------------------------------------
+# --- the answer
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _answer(events: Sequence[Event]) -> Iterator[Prediction]:
     end = next((at for at, event in enumerate(events) if isinstance(event, Answered)), None)
-    before = next((at for at, event in enumerate(events) if any(_asks(event, role) for role in _ANSWERING)), end)
+    before = next(
+        (at for at, event in enumerate(events) if any(_asks(event, role) for role in _ANSWERING)), end
+    )
     if end is None or before is None:
         return
     truth, told = events[end].text, "What was read is turned into a short answer."  # type: ignore[attr-defined]
@@ -185,11 +226,19 @@ def _answer(events: Sequence[Event]) -> Iterator[Prediction]:
     else:
         parsed = [event.text for event in events[:end] if isinstance(event, Parsed) and event.text]
         ids = sorted(
-            graph_after(events[:before]).ids, key=lambda id: (_has_digit(id) != _has_digit(truth), abs(len(id) - len(truth)), chance(id))
+            graph_after(events[:before]).ids,
+            key=lambda id: (_has_digit(id) != _has_digit(truth), abs(len(id) - len(truth)), chance(id)),
         )
         others = [*parsed, *ids[: 2 * OTHERS]]
     asked = events[0].question if isinstance(events[0], Started) else ""
-    yield among("answer", (before, end), "What will the answer be?", f"The question was: {asked} {told}", truth, others)
+    yield among(
+        "answer",
+        (before, end),
+        "What will the answer be?",
+        f"The question was: {asked} {told}",
+        truth,
+        others,
+    )
 
 
 def _has_digit(text: str) -> bool:

@@ -1,4 +1,6 @@
-"""A run to walk through event by event, and to change: a picture of it wherever a notebook is read, and a live view where one runs."""
+"""A run to walk through event by event, and to change: a picture of it wherever a notebook is read, and a
+live view where one runs.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,25 @@ STEPS_SHOWN = 8
 
 
 class Stepper:
-    """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there are by now."""
+    """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there
+    are by now.
+    """
 
-    def __init__(self, run: Trace, forks: Sequence[Fork], live: replay.Resources, store: Callable[[], Store], *, height: int) -> None:
+    def __init__(
+        self,
+        run: Trace,
+        forks: Sequence[Fork],
+        live: replay.Resources,
+        store: Callable[[], Store],
+        *,
+        height: int,
+    ) -> None:
         self.events, self.forks, self.at = run.events, list(forks), len(run.events) - 1
         self._live_parts, self._store = live, store
         graph = graph_after(self.events)
-        self._positions = places_in_run(*(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events))
+        self._positions = places_in_run(
+            *(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events)
+        )
         data = {
             "view": "stepper",
             "question": self.question,
@@ -58,7 +72,8 @@ class Stepper:
         return replay.started(self.events).question
 
     def fork(self, at: int, change: str) -> Fork:
-        """Walk the run again with event number `at` changed, as `replay.fork` does, and show the fork beside the run.
+        """Walk the run again with event number `at` changed, as `replay.fork` does, and show the fork beside
+        the run.
 
         Raises BadInput when that event cannot be changed, or the store refuses the changed statement.
         """
@@ -75,7 +90,9 @@ class Stepper:
         return made
 
     def table(self, *, limit: int = 200) -> Table:
-        """The events as a table, at most `limit` of them, those of each fork as another, and the graph at the end of the run."""
+        """The events as a table, at most `limit` of them, those of each fork as another, and the graph at the
+        end of the run.
+        """
         forks = (_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1))
         return Table((_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets))
 
@@ -92,14 +109,18 @@ class Stepper:
         match message:
             case {"at": int(at)} if 0 <= at < len(self.events):
                 self.at = at
-            case {"forks": int(seen)} if 0 <= seen < len(self.forks):  # a page that was opened again has those of its cell only
+            case {"forks": int(seen)} if (
+                0 <= seen < len(self.forks)
+            ):  # a page that was opened again has those of its cell only
                 return {"forks": self.live.data["forks"][seen:], "number": seen + 1}
             case {"fork": int(at), "change": str(change)}:
                 return self._forked(at, change)
         return {}
 
     def _forked(self, at: int, change: str) -> Json:
-        """Fork for the browser: what goes wrong is said there, since nobody reads what a handler of messages raises."""
+        """Fork for the browser: what goes wrong is said there, since nobody reads what a handler of messages
+        raises.
+        """
         self.live.send({"walking": True})
         try:
             self.fork(at, change)
@@ -118,24 +139,31 @@ def stepper(
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
-    """Walk through a run, finished or not: step, guess the next decision, change one thing and see what becomes of it.
+    """Walk through a run, finished or not: step, guess the next decision, change one thing and see what
+    becomes of it.
 
-    It opens at the end. `forks` are on offer from the start: by default those that the package has on file of this run, where no model is
-    given. `live` says which model and tools a new fork may use (by default none: it then stops at the first
-    reply that was not recorded), and `store` opens an empty store for it (by default one
-    in this process, for the languages of the run). `height` is that of an event and its graph, in pixels.
-    Raises BadInput for a run without events or without its beginning.
+    It opens at the end. `forks` are on offer from the start: by default those that the package has on file of
+    this run, where no model is given. `live` says which model and tools a new fork may use (by default none:
+    it then stops at the first reply that was not recorded), and `store` opens an empty store for it (by
+    default one in this process, for the languages of the run). `height` is that of an event and its graph, in
+    pixels. Raises BadInput for a run without events or without its beginning.
     """
     run = run if isinstance(run, Trace) else Trace("", "", events_of(run))
     events = run.events
     if not events:
-        raise BadInput("there are no events to step through: give a trace that was loaded, or a list of what think(…) yielded")
+        raise BadInput(
+            "there are no events to step through: give a trace that was loaded, or a list of what think(…) yielded"
+        )
     if not isinstance(events[0], Started):
-        raise BadInput(f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning")
+        raise BadInput(
+            f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning"
+        )
     begun = events[0]
     if forks is None:
         forks = forks_on_file(run, bundled("traces")) if live.planning is None and run.run else ()
-    return Stepper(run, tuple(forks), live, store or (lambda: open_for(begun.dialect, *begun.readers)), height=height)
+    return Stepper(
+        run, tuple(forks), live, store or (lambda: open_for(begun.dialect, *begun.readers)), height=height
+    )
 
 
 def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
@@ -145,37 +173,54 @@ def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
     nodes, edges = {node.id: node for node in first.nodes}, {edge.identity: edge for edge in first.edges}
     for diff in diffs(events):
         nodes |= {node.id: node for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes))}
-        edges |= {edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
+        edges |= {
+            edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
+        }
     return [PropertyGraph.of(nodes.values(), edges.values()), last]
 
 
 def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
     """A row for each event: its number, its step, what happened, and the text that was said or run."""
-    rows = ((str(number), step_name(event.step), caption(event), _text_of(event)) for number, event in enumerate(events[:limit]))
+    rows = (
+        (str(number), step_name(event.step), caption(event), _text_of(event))
+        for number, event in enumerate(events[:limit])
+    )
     return Sheet(("event", "step", "what happened", "text"), tuple(rows), len(events), name)
 
 
 def _text_of(event: Event) -> str:
     """What was asked, replied, run or found at an event; nothing when its caption says all."""
     return next(
-        (str(getattr(event, name)) for name in ("question", "reply", "mended", "statement", "code", "text") if hasattr(event, name)), ""
+        (
+            str(getattr(event, name))
+            for name in ("question", "reply", "mended", "statement", "code", "text")
+            if hasattr(event, name)
+        ),
+        "",
     )
 
 
-# --- the static picture ---------------------------------------------------------------------------------------------------
+# --- the static picture
+# ---------------------------------------------------------------------------------------------------
 
 
 def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
-    """A run in one picture: the question, each step in a line, the answer, what forks came to, and the last graph."""
+    """A run in one picture: the question, each step in a line, the answer, what forks came to, and the last
+    graph.
+    """
     events = run.events
     is_answered = any(isinstance(event, Answered) for event in events)
     mark = run if is_answered else None
-    drawn = svg(graph, highlight=mark, limit=DRAWN_OF_RUN, positions=positions, width=_WIDTH, height=GRAPH_HEIGHT)
+    drawn = svg(
+        graph, highlight=mark, limit=DRAWN_OF_RUN, positions=positions, width=_WIDTH, height=GRAPH_HEIGHT
+    )
     lines = [*_lines(events), *_of_forks(run, forks)]
     tops = [10 + _LINE * (number + 1) for number in range(len(lines))]
     texts = (_text(line, float(y)) for line, y in zip(lines, tops, strict=True))
     top = tops[-1] + 14
-    inner = drawn.svg.replace(f' data-picture="{key_of(drawn.svg)}"', "", 1).replace("<svg ", f'<svg y="{top}" ', 1)
+    inner = drawn.svg.replace(f' data-picture="{key_of(drawn.svg)}"', "", 1).replace(
+        "<svg ", f'<svg y="{top}" ', 1
+    )
     title = f"A run of {len(events)} events: {replay.started(events).question}"
     said = f"{' '.join(line.text for line in lines)} {drawn.alt}"
     whole = element(
@@ -198,7 +243,10 @@ class Line:
 
 def _lines(events: Sequence[Event]) -> Iterator[Line]:
     """The question, the steps, and how the run ended."""
-    yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG))
+    yield from (
+        Line(line, strong=True)
+        for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG)
+    )
     steps = step_lines(events)
     for step in steps[:STEPS_SHOWN]:
         for number, line in enumerate(textwrap.wrap(step, _LETTERS)[:3]):
@@ -207,20 +255,30 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
         yield Line(f"… and {len(steps) - STEPS_SHOWN} more steps")
     answer = next((event for event in events if isinstance(event, Answered)), None)
     guess = f" (a guess: {answer.why_guess})" if answer and answer.forced else ""
-    end = f"Answer: {answer.text}{guess}" if answer else f"The run stops at event {len(events) - 1}, before an answer."
+    end = (
+        f"Answer: {answer.text}{guess}"
+        if answer
+        else f"The run stops at event {len(events) - 1}, before an answer."
+    )
     yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(end, 3 * STRONG), STRONG))
 
 
 def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
-    """That the run is a fork itself, and for each fork of it what was changed, what that cost, and its answer."""
+    """That the run is a fork itself, and for each fork of it what was changed, what that cost, and its
+    answer.
+    """
     yield from (Line(line) for line in textwrap.wrap(origin(run), _LETTERS))
     for number, fork in enumerate(forks, start=1):
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
         end = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
         told = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shortened(end, 2 * _LETTERS)}"
-        yield from (Line(line, indent=18.0 * (place > 0)) for place, line in enumerate(textwrap.wrap(told, _LETTERS)))
+        yield from (
+            Line(line, indent=18.0 * (place > 0)) for place, line in enumerate(textwrap.wrap(told, _LETTERS))
+        )
 
 
 def _text(line: Line, y: float) -> Markup:
     size, weight, colour = (15, "bold", "#111") if line.strong else (13, None, "#333")
-    return element("text", line.text, x=20.0 + line.indent, y=y, font_size=size, font_weight=weight, fill=colour)
+    return element(
+        "text", line.text, x=20.0 + line.indent, y=y, font_size=size, font_weight=weight, fill=colour
+    )

@@ -16,7 +16,9 @@ BY_HAND = "(written by hand)"
 
 
 def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
-    """An event in words; a write may bring the picture of the graph after it, and what a person wrote is called so."""
+    """An event in words; a write may bring the picture of the graph after it, and what a person wrote is
+    called so.
+    """
     told, name = tell(event), type(event).__name__
     if isinstance(event, Asked):
         parts = [folded(asking(event, by_hand=by_hand), *_conversation(event.prompt, event.reply))]
@@ -24,7 +26,9 @@ def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False)
         parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_marked_up, told.parts)]
     if picture is not None:
         parts.append(folded("The graph after this write", picture))
-    return element("div", element("b", told.title or name, class_="kind"), " ", *parts, class_=f"event {name.lower()}")
+    return element(
+        "div", element("b", told.title or name, class_="kind"), " ", *parts, class_=f"event {name.lower()}"
+    )
 
 
 def folded(summary: object, *inside: object) -> Markup:
@@ -47,7 +51,11 @@ def asking(event: Asked, *, by_hand: bool = False) -> Markup:
 def settings(prompt: Prompt) -> str:
     """How freely a prompt is answered, at what length and in what shape."""
     seed = "" if prompt.seed is None else f", seed {prompt.seed}"
-    shape = f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}" if prompt.schema else ""
+    shape = (
+        f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}"
+        if prompt.schema
+        else ""
+    )
     return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}"
 
 
@@ -79,7 +87,10 @@ def difference(diff: Diff) -> Markup:
     lines = [
         *(element("li", f"+ {_thing(thing)}", class_="added") for thing in added),
         *(element("li", f"− {_thing(thing)}", class_="removed") for thing in removed),
-        *(element("li", f"~ {_thing(before)}  became  {_thing(after)}", class_="changed") for before, after in changed),
+        *(
+            element("li", f"~ {_thing(before)}  became  {_thing(after)}", class_="changed")
+            for before, after in changed
+        ),
     ]
     return element("ul", *lines, class_="diff") if lines else Markup()
 

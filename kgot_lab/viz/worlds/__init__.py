@@ -1,4 +1,6 @@
-"""Look at a world of characters: what someone sees of it, and the same question put to several of them side by side."""
+"""Look at a world of characters: what someone sees of it, and the same question put to several of them side
+by side.
+"""
 
 from kgot_lab.viz.worlds.beside import sights_beside
 from kgot_lab.viz.worlds.seen import seen_graph

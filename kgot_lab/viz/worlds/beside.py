@@ -19,16 +19,28 @@ from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.worlds.seen import called_in, seen_graph
 
 _WIDTH, _HEIGHT = 560, 540
-_NAMES = ("who", "sees", "only this one sees", "knows of it?", "the way there", "where a way breaks", "any one of these would do")
+_NAMES = (
+    "who",
+    "sees",
+    "only this one sees",
+    "knows of it?",
+    "the way there",
+    "where a way breaks",
+    "any one of these would do",
+)
 
 
 @dataclass(frozen=True)
 class SightsBeside:
-    """A column for each who was asked, with every entity at the same place in each picture; the way to the thing is marked."""
+    """A column for each who was asked, with every entity at the same place in each picture; the way to the
+    thing is marked.
+    """
 
     thing: str
     knowings: tuple[Knowing, ...]
-    told: tuple[tuple[tuple[str, ...], ...], ...] = field(repr=False)  # for each, the lines under each of the names
+    told: tuple[tuple[tuple[str, ...], ...], ...] = field(
+        repr=False
+    )  # for each, the lines under each of the names
     pictured: tuple[Picture, ...] = field(repr=False)
 
     def table(self) -> Table:
@@ -47,15 +59,21 @@ class SightsBeside:
         return repr(self.table())
 
 
-def sights_beside(world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> SightsBeside:
-    """Ask several what they know of something; for the author of a world, since what is missing tells secrets. Raises BadInput."""
+def sights_beside(
+    world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
+) -> SightsBeside:
+    """Ask several what they know of something; for the author of a world, since what is missing tells
+    secrets. Raises BadInput.
+    """
     if isinstance(npc_ids, str) or not npc_ids:
         raise BadInput("name those who are asked by a list of their ids, at least one")
     knowings = tuple(why_not(world, id, thing_id, policy=policy) for id in npc_ids)
     seen = [world.visible_subgraph(id, policy=policy) for id in npc_ids]
     everything = VisibleWorld(
         tuple({entity.id: entity for each in seen for entity in each.entities}.values()),
-        tuple({relationship.key: relationship for each in seen for relationship in each.relationships}.values()),
+        tuple(
+            {relationship.key: relationship for each in seen for relationship in each.relationships}.values()
+        ),
     )
     whole = svg(seen_graph(everything), width=_WIDTH, height=_HEIGHT)
     told = tuple(_told(knowing, each, seen) for knowing, each in zip(knowings, seen, strict=True))
@@ -63,12 +81,16 @@ def sights_beside(world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, pol
     return SightsBeside(knowings[0].thing.name, knowings, told, pictured)
 
 
-def _told(knowing: Knowing, seen: VisibleWorld, all_seen: Sequence[VisibleWorld]) -> tuple[tuple[str, ...], ...]:
+def _told(
+    knowing: Knowing, seen: VisibleWorld, all_seen: Sequence[VisibleWorld]
+) -> tuple[tuple[str, ...], ...]:
     others = {entity.id for each in all_seen if each is not seen for entity in each.entities}
     alone = sorted(entity.name for entity in seen.entities if entity.id not in others)
     return (
         (knowing.npc.name,),
-        (f"{counted(len(seen.entities), 'entity', 'entities')}, {counted(len(seen.relationships), 'relationship')}",),
+        (
+            f"{counted(len(seen.entities), 'entity', 'entities')}, {counted(len(seen.relationships), 'relationship')}",
+        ),
         (", ".join(alone),) if alone else (),
         ("yes" if knowing.knows else "no",),
         tuple(map(knowing.said, knowing.way)),
@@ -78,9 +100,15 @@ def _told(knowing: Knowing, seen: VisibleWorld, all_seen: Sequence[VisibleWorld]
 
 
 def _pictured(knowing: Knowing, seen: VisibleWorld, whole: Picture) -> Picture:
-    """What is seen, as it stands in the picture of all that is seen by some, with the way to the thing marked where all of it is seen."""
+    """What is seen, as it stands in the picture of all that is seen by some, with the way to the thing marked
+    where all of it is seen.
+    """
     graph, called = seen_graph(seen), called_in(seen.entities)
     is_seen = {each.key for each in knowing.way} <= {each.key for each in seen.relationships}
-    way = [called[knowing.npc.id], *(called[each.target_id] for each in knowing.way)] if knowing.knows and is_seen else None
+    way = (
+        [called[knowing.npc.id], *(called[each.target_id] for each in knowing.way)]
+        if knowing.knows and is_seen
+        else None
+    )
     labels = marked(*whole.source).labels
     return svg(graph, highlight=way, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)

@@ -46,6 +46,10 @@ def graph(place: dict[str, Any], clock: SetClock) -> Iterator[InvestmentGraph]:
 
 @pytest.fixture
 def accounts(place: dict[str, Any], clock: SetClock, tmp_path: Path) -> Iterator[Accounts]:
-    elsewhere = {"namespace": f"{place['namespace']} accounts"} if "namespace" in place else {"place": tmp_path / "accounts.db"}
+    elsewhere = (
+        {"namespace": f"{place['namespace']} accounts"}
+        if "namespace" in place
+        else {"place": tmp_path / "accounts.db"}
+    )
     with open_accounts(**place | elsewhere, now=clock) as opened:
         yield opened

@@ -25,14 +25,23 @@ def briefing(clock):
 
 
 def test_an_account_is_kept_and_keeps_its_owner(accounts):
-    made = accounts.set_profile("ada", risk_tolerance="aggressive", goals=["a house"], preferences={"esg": True})
+    made = accounts.set_profile(
+        "ada", risk_tolerance="aggressive", goals=["a house"], preferences={"esg": True}
+    )
     accounts.set_position("ada", " lntn ", "0.1", "12.34")
     accounts.set_position("ada", "BNDX", 3, Decimal("80"))
     accounts.watch("ada", "qcn")
     accounts.watch("ada", "QCN")
     again = accounts.set_profile("ada", horizon="10 years")
-    assert again.owner == made.owner and re.fullmatch("[0-9a-f]{16}", again.owner), "a key of chance, not made of the name"
-    assert (again.risk_tolerance, again.horizon, again.goals, again.preferences) == ("moderate", "10 years", (), {})
+    assert again.owner == made.owner and re.fullmatch("[0-9a-f]{16}", again.owner), (
+        "a key of chance, not made of the name"
+    )
+    assert (again.risk_tolerance, again.horizon, again.goals, again.preferences) == (
+        "moderate",
+        "10 years",
+        (),
+        {},
+    )
     assert [(each.symbol, each.shares, each.average_cost) for each in again.positions] == [
         ("BNDX", Decimal(3), Decimal(80)),
         ("LNTN", Decimal("0.1"), Decimal("12.34")),
@@ -71,7 +80,11 @@ def test_what_is_no_number_of_shares_is_an_error_that_does_not_repeat_it(account
 
 
 def test_a_user_without_a_profile_and_a_profile_that_is_none_are_errors(accounts, briefing):
-    for ask in (lambda: accounts.account("eve"), lambda: accounts.set_position("eve", "LNTN", 1, 1), lambda: accounts.watch("eve", "LNTN")):
+    for ask in (
+        lambda: accounts.account("eve"),
+        lambda: accounts.set_position("eve", "LNTN", 1, 1),
+        lambda: accounts.watch("eve", "LNTN"),
+    ):
         with pytest.raises(BadInput, match="no profile; make one with set_profile"):
             ask()
     with pytest.raises(BadInput, match="no profile"):
@@ -88,7 +101,12 @@ def test_a_briefing_is_posted_once_for_ever(accounts, briefing, clock):
     accounts.set_profile("ada")
     assert accounts.post(briefing) and not accounts.post(briefing)
     (entry,) = accounts.outbox(unsent=True)
-    assert (entry.key, entry.user, entry.body["signal"], entry.sent_at) == (briefing.key, "ada", briefing.signal, None)
+    assert (entry.key, entry.user, entry.body["signal"], entry.sent_at) == (
+        briefing.key,
+        "ada",
+        briefing.signal,
+        None,
+    )
     accounts.mark_sent(entry.key)
     clock.time = NOW.replace(year=2027)
     accounts.mark_sent(entry.key)
@@ -100,10 +118,17 @@ def test_a_briefing_is_posted_once_for_ever(accounts, briefing, clock):
 
 def test_those_who_post_the_same_at_once_post_it_once(accounts, place, tmp_path, briefing, clock):
     accounts.set_profile("ada")
-    same = {"namespace": accounts.storage.namespace} if "namespace" in place else {"place": tmp_path / "accounts.db"}
+    same = (
+        {"namespace": accounts.storage.namespace}
+        if "namespace" in place
+        else {"place": tmp_path / "accounts.db"}
+    )
     posted = []
     with open_accounts(**place | same, now=clock) as others:
-        posting = [threading.Thread(target=lambda by=by: posted.append(by.post(briefing))) for by in (accounts, others) * 4]
+        posting = [
+            threading.Thread(target=lambda by=by: posted.append(by.post(briefing)))
+            for by in (accounts, others) * 4
+        ]
         for each in posting:
             each.start()
         for each in posting:
@@ -114,6 +139,10 @@ def test_those_who_post_the_same_at_once_post_it_once(accounts, place, tmp_path,
 def test_accounts_and_graphs_do_not_take_each_others_places(accounts, graph, place, tmp_path):
     with pytest.raises(BadInput, match="not touched"):
         open_accounts(**place)
-    schema = {"namespace": f"{place['namespace']} accounts"} if "namespace" in place else {"place": tmp_path / "accounts.db"}
+    schema = (
+        {"namespace": f"{place['namespace']} accounts"}
+        if "namespace" in place
+        else {"place": tmp_path / "accounts.db"}
+    )
     with pytest.raises(BadInput, match="not touched"):
         open_investment_graph(**place | schema)

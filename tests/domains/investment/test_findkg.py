@@ -1,4 +1,6 @@
-"""Rows of FinDKG, invented here, in the investment graph: each relation has its place in the table, and what does not fit is counted."""
+"""Rows of FinDKG, invented here, in the investment graph: each relation has its place in the table, and what
+does not fit is counted.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ import pytest
 from support.small_market import NOW
 
 from kgot_lab.bundled import bundled
-from kgot_lab.domains.investment.findkg import FINDKG_TYPES, RELATION_NAMES, RELATION_RULES, FinRow, import_findkg
+from kgot_lab.domains.investment.findkg import (
+    FINDKG_TYPES,
+    RELATION_NAMES,
+    RELATION_RULES,
+    FinRow,
+    import_findkg,
+)
 from kgot_lab.domains.investment.findkg_files import read_findkg
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import reach
@@ -37,7 +45,11 @@ ROWS = [
         ("Technology", "SECTOR", "Is_Member_Of", "Lantern Devices", "COMP"),
     )
 ]
-TOLD = {"Lantern share": {"symbol": "LNTN"}, "Orchard share": {"symbol": "ORCH"}, "Orchard Chips": {"ticker": "ORCH"}}
+TOLD = {
+    "Lantern share": {"symbol": "LNTN"},
+    "Orchard share": {"symbol": "ORCH"},
+    "Orchard Chips": {"ticker": "ORCH"},
+}
 
 
 def test_the_table_has_fifteen_relations_and_twelve_types():
@@ -49,7 +61,10 @@ def test_the_table_has_fifteen_relations_and_twelve_types():
 def test_rows_become_nodes_and_edges_that_the_vocabulary_allows():
     imported = import_findkg(ROWS, told=TOLD)
     assert faults(INVESTMENT_WITH_COMPANIES, imported.nodes, imported.edges) == ()
-    edges = {(each.source.split(":")[0], each.type, each.target, *each.properties.values()) for each in imported.edges}
+    edges = {
+        (each.source.split(":")[0], each.type, each.target, *each.properties.values())
+        for each in imported.edges
+    }
     assert {
         ("Asset", "issued_by", "Company:lantern devices"),
         ("Company", "in_sector", "Sector:technology"),
@@ -101,12 +116,15 @@ def test_a_row_that_is_none_is_an_error(row, error, message):
         import_findkg([row])
 
 
-# --- its files --------------------------------------------------------------------------------------------------------
+# --- its files
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_the_invented_sample_in_its_form_is_read_and_imported():
     rows = read_findkg(bundled("findkg-sample"))
-    assert len(rows) == 20 and {kind for row in rows for kind in (row.head_type, row.tail_type)} == set(FINDKG_TYPES)
+    assert len(rows) == 20 and {kind for row in rows for kind in (row.head_type, row.tail_type)} == set(
+        FINDKG_TYPES
+    )
     assert rows[0] == FinRow("Lanternfold Devices", "COMP", "Has", "LNFD", "FIN INST", "2026-03-01")
     assert {row.relation.replace("_", " ") for row in rows} == set(RELATION_NAMES)
     imported = import_findkg(rows, told={"Glaziers' League": {"ticker": "GLZL"}})

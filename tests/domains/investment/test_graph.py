@@ -83,7 +83,9 @@ def test_an_edge_is_live_only_if_both_its_ends_are(graph):
     with_market(graph).expire(LANTERN.id)
     view = graph.view()
     assert all(LANTERN.id not in (each.edge.source, each.edge.target) for each in view.edges())
-    assert view.edges_from([SHARE.id], ["issued_by"]) == () and view.edges_to([LANTERN.id], ["issued_by"]) == ()
+    assert (
+        view.edges_from([SHARE.id], ["issued_by"]) == () and view.edges_to([LANTERN.id], ["issued_by"]) == ()
+    )
     graph.write([LANTERN], expires_at={LANTERN.id: None})
     assert len(graph.view().edges()) == len(STRUCTURE)
 
@@ -103,7 +105,10 @@ def test_lifetimes_are_by_type_by_source_and_by_the_class_an_asset_has_itself(gr
     happened, edges = event("A bank fails", SHARE, COIN, BANK, date="2026-02-06")
     said, about = signal("Coins rise", COIN, generated_at="2026-02-06")
     with_market(graph).write([happened, said], [*edges, *about, Edge(BANK.id, "affects", EQUITIES.id)])
-    lasts = {(each.edge.source, each.edge.target): each.expires_at and each.expires_at - NOW for each in graph.view().edges()}
+    lasts = {
+        (each.edge.source, each.edge.target): each.expires_at and each.expires_at - NOW
+        for each in graph.view().edges()
+    }
     assert lasts[happened.id, SHARE.id] == lasts[happened.id, BANK.id] == 30 * DAY
     assert lasts[happened.id, COIN.id] == 7 * DAY and lasts[said.id, COIN.id] == 3 * DAY
     assert lasts[BANK.id, EQUITIES.id] is None and lasts[COIN.id, CRYPTO.id] is None
@@ -114,7 +119,9 @@ def test_old_news_is_old_when_it_comes_and_a_date_in_the_future_makes_nothing_fr
     old, to_lantern = event("Long ago", LANTERN, date="2025-12-01")
     ahead, _ = event("Not yet", date="2027-01-01")
     with_market(graph).write([old, ahead], to_lantern)
-    assert ids(graph, "MarketEvent") == [ahead.id] and graph.view().node(ahead.id).expires_at == NOW + 30 * DAY
+    assert (
+        ids(graph, "MarketEvent") == [ahead.id] and graph.view().node(ahead.id).expires_at == NOW + 30 * DAY
+    )
     assert graph.view().history(old.id)
 
 
@@ -129,20 +136,29 @@ def test_a_clock_that_goes_back_loses_nothing_and_hides_nothing(graph, clock):
     clock.time = NOW - 5 * DAY
     graph.write([happened], edges)
     assert ids(graph, "MarketEvent") == [happened.id]
-    assert ids(graph, "MarketEvent", at=NOW) == [happened.id] and ids(graph, "MarketEvent", at=NOW - DAY) == []
+    assert (
+        ids(graph, "MarketEvent", at=NOW) == [happened.id] and ids(graph, "MarketEvent", at=NOW - DAY) == []
+    )
     graph.expire(happened.id)
     assert ids(graph, "MarketEvent") == []
-    assert all(each.closed is None or each.closed >= each.opened for each in graph.view().history(happened.id))
+    assert all(
+        each.closed is None or each.closed >= each.opened for each in graph.view().history(happened.id)
+    )
 
 
 def test_what_is_correlated_is_stored_once_and_read_both_ways(graph):
     with_market(graph)
-    forth, back = Edge(SHARE.id, "correlated", COIN.id), Edge(COIN.id, "correlated", SHARE.id, {"coefficient": 0.5})
+    forth, back = (
+        Edge(SHARE.id, "correlated", COIN.id),
+        Edge(COIN.id, "correlated", SHARE.id, {"coefficient": 0.5}),
+    )
     graph.write(edges=[forth])
     graph.write(edges=[back])
     (edge,) = [each.edge for each in graph.view().edges() if each.edge.type == "correlated"]
     assert (edge.source, edge.target, edge.properties) == (SHARE.id, COIN.id, {"coefficient": 0.5})
-    assert graph.view().edges_to([COIN.id], ["correlated"]) and graph.view().edges_from([SHARE.id], ["correlated"])
+    assert graph.view().edges_to([COIN.id], ["correlated"]) and graph.view().edges_from(
+        [SHARE.id], ["correlated"]
+    )
 
 
 def test_what_is_one_owners_is_not_anothers(graph):
@@ -153,7 +169,11 @@ def test_what_is_one_owners_is_not_anothers(graph):
     for other in ("", "b2", "a"):
         view = graph.view(other)
         assert len(view.nodes()) == shared and len(view.edges()) == len(STRUCTURE)
-        assert view.history(said.id) == () and view.edge_history(said.id) == () and view.nodes_by_id([said.id]) == ()
+        assert (
+            view.history(said.id) == ()
+            and view.edge_history(said.id) == ()
+            and view.nodes_by_id([said.id]) == ()
+        )
         with pytest.raises(BadInput, match="no live node"):
             view.node(said.id)
         with pytest.raises(BadInput, match="nothing that is live"):
@@ -166,7 +186,11 @@ def test_what_is_one_owners_is_not_anothers(graph):
 
 
 def test_an_id_says_whose_a_node_is(graph):
-    for node, owner in ((SHARE, "a1"), (signal("Mine", owner="a1")[0], ""), (signal("Mine", owner="a1")[0], "b2")):
+    for node, owner in (
+        (SHARE, "a1"),
+        (signal("Mine", owner="a1")[0], ""),
+        (signal("Mine", owner="a1")[0], "b2"),
+    ):
         with pytest.raises(BadInput, match="its id does not say whose it is"):
             graph.write([node], owner=owner)
     with pytest.raises(BadInput, match="without /"):
@@ -174,7 +198,11 @@ def test_an_id_says_whose_a_node_is(graph):
 
 
 def test_every_question_to_the_graph_names_the_owner():
-    reads = {name: each for name, each in vars(statements).items() if isinstance(each, str) and each.startswith("SELECT")}
+    reads = {
+        name: each
+        for name, each in vars(statements).items()
+        if isinstance(each, str) and each.startswith("SELECT")
+    }
     of_graph = {name: each for name, each in reads.items() if " nodes " in each or " edges " in each}
     assert len(of_graph) > 8 and [name for name, each in of_graph.items() if ":owner" not in each] == []
 
@@ -183,12 +211,20 @@ def test_a_name_stands_for_one_thing_or_is_an_error_that_names_all(graph):
     with_market(graph)
     view = graph.view()
     assert view.by_symbol(" lntn ").node == SHARE and view.by_ticker("orch").node == ORCHARD
-    assert view.by_name("fixed income").node == FIXED and view.resolve("LNTN").node == SHARE and view.resolve("technology")
+    assert (
+        view.by_name("fixed income").node == FIXED
+        and view.resolve("LNTN").node == SHARE
+        and view.resolve("technology")
+    )
     twin = investment_node("Company", name="Lantern Foods", ticker="LNTN")
     graph.write([twin])
     with pytest.raises(BadInput) as told:
         graph.view().by_ticker("LNTN")
-    assert "Lantern Devices" in str(told.value) and "Lantern Foods" in str(told.value) and "shared by" in str(told.value)
+    assert (
+        "Lantern Devices" in str(told.value)
+        and "Lantern Foods" in str(told.value)
+        and "shared by" in str(told.value)
+    )
     assert view.resolve("LNTN").node == SHARE, "an asset's symbol comes first"
     for question in (view.by_symbol, view.by_ticker, view.by_name, view.resolve):
         with pytest.raises(BadInput):

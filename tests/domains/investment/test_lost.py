@@ -1,4 +1,6 @@
-"""A database that goes away in the middle of a transaction and comes back: one clear error, nothing half done, no secret in it."""
+"""A database that goes away in the middle of a transaction and comes back: one clear error, nothing half
+done, no secret in it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ def test_a_server_that_goes_away_in_a_write_is_one_error_and_then_found_again(po
         with_market(graph)
         before = graph.view().graph()
         happened, edges = event("Lantern beats its forecast", LANTERN)
-        with pytest.raises(StoreUnavailable, match="went away, and nothing was changed; try again"), graph.storage.changing():
+        with (
+            pytest.raises(StoreUnavailable, match="went away, and nothing was changed; try again"),
+            graph.storage.changing(),
+        ):
             graph.write([happened])
             postgres.asked("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
             graph.write(edges=edges)
@@ -66,7 +71,9 @@ def test_tables_that_a_schema_has_lost_are_told(postgres, clock):
             graph.view(at=NOW).edges()
 
 
-@pytest.mark.parametrize("address", ["postgresql://ada:secret@127.0.0.1:1/kgot", "mysql://ada:secret@127.0.0.1/kgot"])
+@pytest.mark.parametrize(
+    "address", ["postgresql://ada:secret@127.0.0.1:1/kgot", "mysql://ada:secret@127.0.0.1/kgot"]
+)
 def test_an_address_that_leads_nowhere_is_one_error_without_the_password(address):
     with pytest.raises((StoreUnavailable, BadInput)) as told:
         open_investment_graph(address)

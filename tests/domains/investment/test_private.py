@@ -1,4 +1,6 @@
-"""No user in the graph: planted names and odd share counts are in the accounts, and in no byte of a graph, no log, no message."""
+"""No user in the graph: planted names and odd share counts are in the accounts, and in no byte of a graph, no
+log, no message.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from kgot_lab.domains.investment.briefing import Briefing, Holdings, Wishes, bri
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.errors import BadInput
 
-USER, SHARES, COST, GOAL, WISH = "canary-user-5e1", "73110.0417", "9183.0666", "canary-goal-88", "canary-wish-12"
+USER, SHARES, COST, GOAL, WISH = (
+    "canary-user-5e1",
+    "73110.0417",
+    "9183.0666",
+    "canary-goal-88",
+    "canary-wish-12",
+)
 PLANTED = (USER, SHARES, COST, GOAL, WISH)
 
 

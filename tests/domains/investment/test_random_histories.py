@@ -1,4 +1,6 @@
-"""Random sequences of writes, ends and questions, by a clock that sometimes goes back, against a list of what was written."""
+"""Random sequences of writes, ends and questions, by a clock that sometimes goes back, against a list of what
+was written.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ OWNERS = ("", "ada", "bob")
 
 
 class Listed:
-    """What was written, one after the other: (time, owner, key, what it says, when it expires). A key of three is an edge."""
+    """What was written, one after the other: (time, owner, key, what it says, when it expires). A key of
+    three is an edge.
+    """
 
     def __init__(self) -> None:
         self.rows: list[tuple[Any, ...]] = []
@@ -27,7 +31,11 @@ class Listed:
         return max([clock, *(row[0] for row in self.rows)])
 
     def last(self, key: Any, owner: str, until: Any = None) -> Any:
-        rows = [row for row in self.rows if row[2] == key and row[1] == owner and (until is None or row[0] <= until)]
+        rows = [
+            row
+            for row in self.rows
+            if row[2] == key and row[1] == owner and (until is None or row[0] <= until)
+        ]
         return rows[-1] if rows else None
 
     def write(self, clock: Any, owner: str, key: Any, type: str, says: Any, given: Any) -> None:
@@ -43,15 +51,26 @@ class Listed:
 
     def live(self, owner: str, at: Any) -> dict[Any, Any]:
         keys = {(row[2], row[1]) for row in self.rows if row[1] in ("", owner)}
-        last = {(key, whose): row for key, whose in keys if (row := self.last(key, whose, at)) and (row[4] is None or row[4] > at)}
+        last = {
+            (key, whose): row
+            for key, whose in keys
+            if (row := self.last(key, whose, at)) and (row[4] is None or row[4] > at)
+        }
         nodes = {key for key, _ in last if isinstance(key, str)}
-        return {each: row[3] for each, row in last.items() if isinstance(each[0], str) or (each[0][0] in nodes and each[0][2] in nodes)}
+        return {
+            each: row[3]
+            for each, row in last.items()
+            if isinstance(each[0], str) or (each[0][0] in nodes and each[0][2] in nodes)
+        }
 
 
 def seen(graph: InvestmentGraph, owner: str, at: Any) -> dict[Any, Any]:
     view = graph.view(owner, at=at)
     nodes = {(each.node.id, each.owner): each.node.properties.get("n") for each in view.nodes()}
-    links = {((each.edge.source, each.edge.type, each.edge.target), each.owner): each.edge.properties.get("n") for each in view.edges()}
+    links = {
+        ((each.edge.source, each.edge.type, each.edge.target), each.owner): each.edge.properties.get("n")
+        for each in view.edges()
+    }
     return nodes | links
 
 
@@ -68,13 +87,23 @@ def play(graph: InvestmentGraph, clock: SetClock, random: Random, steps: int) ->
             type = random.choice(("Company", "MarketEvent"))
             id = f"{prefix}{type}{random.randrange(3)}"
             says = {"name": "A company"} if type == "Company" else {"type": "x", "summary": "It happens"}
-            graph.write([Node(id, (type,), says | {"n": n})], owner=owner, expires_at={} if given is ... else {id: given})
+            graph.write(
+                [Node(id, (type,), says | {"n": n})],
+                owner=owner,
+                expires_at={} if given is ... else {id: given},
+            )
             listed.write(clock.time, owner, id, type, n, given)
-        visible = [key for key in {row[2]: row for row in listed.rows if row[1] in ("", owner)} if isinstance(key, str)]
+        visible = [
+            key
+            for key in {row[2]: row for row in listed.rows if row[1] in ("", owner)}
+            if isinstance(key, str)
+        ]
         events, companies = ([key for key in visible if type in key] for type in ("MarketEvent", "Company"))
         if kind == "edge" and events and companies:
             key = (random.choice(events), "affects", random.choice(companies))
-            graph.write(edges=[Edge(*key, {"n": n})], owner=owner, expires_at={} if given is ... else {key: given})
+            graph.write(
+                edges=[Edge(*key, {"n": n})], owner=owner, expires_at={} if given is ... else {key: given}
+            )
             listed.write(clock.time, owner, key, "affects", n, given)
         if kind == "end" and (own := [row[2] for row in listed.rows if row[1] == owner]):
             key = random.choice(own)
@@ -82,7 +111,11 @@ def play(graph: InvestmentGraph, clock: SetClock, random: Random, steps: int) ->
             graph.expire(key, owner=owner)
             if before[4] is None or before[4] > at:
                 listed.rows.append((at, owner, key, before[3], at))
-        for at in (listed.time(clock.time), clock.time - random.randrange(24 * 60) * HOUR, clock.time + 24 * HOUR):
+        for at in (
+            listed.time(clock.time),
+            clock.time - random.randrange(24 * 60) * HOUR,
+            clock.time + 24 * HOUR,
+        ):
             for asking in OWNERS:
                 assert seen(graph, asking, at) == listed.live(asking, at)
     assert seen(graph, "ada", None) == listed.live("ada", listed.time(clock.time))

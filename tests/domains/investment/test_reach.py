@@ -68,7 +68,10 @@ def test_an_event_goes_through_one_institution_and_no_further(market):
     decided, edges = event("The rate stays", BANK, type="rate_decision", role="issuer")
     found = reached(market, decided, edges)
     assert set(found) == {"LNTN-31", "BNDX"} and found["BNDX"].weight == pytest.approx(0.9 * 0.9 * 0.7)
-    assert str(found["BNDX"]) == "The rate stays -affects-> Bank of Meridia -affects-> Fixed Income <-belongs_to- BNDX"
+    assert (
+        str(found["BNDX"])
+        == "The rate stays -affects-> Bank of Meridia -affects-> Fixed Income <-belongs_to- BNDX"
+    )
     other = investment_node("Institution", name="Treasury")
     market.write([other])
     with pytest.raises(BadInput, match="affects does not join Institution to Institution"):
@@ -79,10 +82,16 @@ def test_where_a_vocabulary_lets_institutions_bear_on_each_other_only_one_is_pas
     affects = INVESTMENT.edge_type("affects")
     wider = replace(affects, ends=(*affects.ends, Ends("Institution", "Institution")))
     others = tuple(each for each in INVESTMENT.edge_types if each != affects)
-    with open_investment_graph(now=clock, vocabulary=replace(INVESTMENT, edge_types=(*others, wider))) as market:
+    with open_investment_graph(
+        now=clock, vocabulary=replace(INVESTMENT, edge_types=(*others, wider))
+    ) as market:
         other = investment_node("Institution", name="Treasury")
         decided, edges = event("The treasury decides", other)
-        between = [Edge(other.id, "affects", BANK.id), Edge(BANK.id, "affects", FIXED.id), Edge(other.id, "affects", COIN.id)]
+        between = [
+            Edge(other.id, "affects", BANK.id),
+            Edge(BANK.id, "affects", FIXED.id),
+            Edge(other.id, "affects", COIN.id),
+        ]
         with_market(market).write([other, decided], [*edges, *between])
         assert {each.symbol for each in reach(market.view(), decided.id)} == {"QCN"}
         assert {each.symbol for each in reach(market.view(), BANK.id)} == {"LNTN-31", "BNDX"}
@@ -91,7 +100,9 @@ def test_where_a_vocabulary_lets_institutions_bear_on_each_other_only_one_is_pas
 def test_an_insight_about_an_event_reaches_what_the_event_does(market):
     happened, edges = event("The rate stays", FIXED)
     about = investment_node("Insight", type="observation", summary="The bank waits")
-    assert set(reached(market.write([happened], edges) and market, about, [Edge(about.id, "about", happened.id)])) == {"LNTN-31", "BNDX"}
+    assert set(
+        reached(market.write([happened], edges) and market, about, [Edge(about.id, "about", happened.id)])
+    ) == {"LNTN-31", "BNDX"}
 
 
 def test_the_heaviest_path_wins_and_ties_go_by_ids(market):
@@ -109,21 +120,32 @@ def test_nothing_goes_up_from_a_company_to_its_sector(market):
 def test_companies_are_joined_only_when_asked_and_once(market):
     third = investment_node("Company", name="Sandworks")
     sand = investment_node("Asset", symbol="SAND")
-    edges = [Edge(LANTERN.id, "supplier", ORCHARD.id), Edge(ORCHARD.id, "supplier", third.id), Edge(sand.id, "issued_by", third.id)]
+    edges = [
+        Edge(LANTERN.id, "supplier", ORCHARD.id),
+        Edge(ORCHARD.id, "supplier", third.id),
+        Edge(sand.id, "issued_by", third.id),
+    ]
     market.write([third, sand], edges)
     told = event("Orchard's works burn", ORCHARD)
     assert set(reached(market, *told)) == {"ORCH"}
     with_suppliers = reached(market, *told, decays=DECAYS | OPTIONAL_DECAYS)
     assert set(with_suppliers) == {"ORCH", "LNTN", "LNTN-31", "SAND"}
     assert with_suppliers["LNTN"].weight == pytest.approx(0.9 * 0.5 * 0.9)
-    assert set(reached(market, *event("Lantern's works burn", LANTERN), decays=DECAYS | OPTIONAL_DECAYS)) == {"LNTN", "LNTN-31", "ORCH"}
+    assert set(reached(market, *event("Lantern's works burn", LANTERN), decays=DECAYS | OPTIONAL_DECAYS)) == {
+        "LNTN",
+        "LNTN-31",
+        "ORCH",
+    }
 
 
 def test_owners_and_competitors_and_correlated_assets_are_joined_when_asked(market):
     market.write(edges=[Edge(LANTERN.id, "competes_with", ORCHARD.id), Edge(CHIPS.id, "correlated", COIN.id)])
     told = event("Lantern beats its forecast", LANTERN)
     assert "ORCH" in reached(market, *told, decays=DECAYS | {"competes_with": 0.3})
-    assert set(reached(market, *event("Orchard grows", CHIPS), decays=DECAYS | {"correlated": 0.4})) == {"ORCH", "QCN"}
+    assert set(reached(market, *event("Orchard grows", CHIPS), decays=DECAYS | {"correlated": 0.4})) == {
+        "ORCH",
+        "QCN",
+    }
 
 
 def test_an_insight_and_news_reach_what_they_are_about(market):

@@ -14,13 +14,16 @@ from kgot_lab.domains.npc.things import Entity, Relationship
 from kgot_lab.errors import BadInput
 
 GRIM, ELARA, SPY, FORGE = (
-    Entity(type, name) for type, name in zip(("npc", "npc", "npc", "location"), ("Grim", "Elara", "Spy", "Forge"), strict=True)
+    Entity(type, name)
+    for type, name in zip(("npc", "npc", "npc", "location"), ("Grim", "Elara", "Spy", "Forge"), strict=True)
 )
 PATIENT = HotBudget(limit=600)
 
 
 class Held:
-    """The embedder of planted worlds, which at a question says that it was reached and goes on when it is let."""
+    """The embedder of planted worlds, which at a question says that it was reached and goes on when it is
+    let.
+    """
 
     def __init__(self):
         self.real = planted_embedder()
@@ -37,11 +40,20 @@ class Held:
 @pytest.fixture
 def held(world):
     embedder = Held()
-    ties = [(GRIM, ELARA, "KNOWS"), (GRIM, FORGE, "LOCATED_AT"), (ELARA, FORGE, "LOCATED_AT"), (SPY, FORGE, "LOCATED_AT")]
+    ties = [
+        (GRIM, ELARA, "KNOWS"),
+        (GRIM, FORGE, "LOCATED_AT"),
+        (ELARA, FORGE, "LOCATED_AT"),
+        (SPY, FORGE, "LOCATED_AT"),
+    ]
     world.add([GRIM, ELARA, SPY, FORGE], [Relationship(one.id, other.id, type) for one, other, type in ties])
     layers = WorldLayers(world, embedder)
     layers.log.append(
-        [LogEntry("s1", "before", None), LogEntry("s2", "hush", ()), LogEntry("s2", "the forge is hot", (GRIM.id,), ELARA.id)]
+        [
+            LogEntry("s1", "before", None),
+            LogEntry("s2", "hush", ()),
+            LogEntry("s2", "the forge is hot", (GRIM.id,), ELARA.id),
+        ]
     )
     layers.chunks.add([Chunk(FORGE.id, "gold in the forge", None)])
     yield layers, embedder
@@ -53,10 +65,14 @@ def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
     embedder.let.set()
     context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", budget=PATIENT)
     assert context.missing == () and context.identity == layers.world.identity_snapshot(GRIM.id)
-    assert context.scene.places == (FORGE,) and context.scene.present == (ELARA,), "the spy, whom it does not know of, is not seen"
+    assert context.scene.places == (FORGE,) and context.scene.present == (ELARA,), (
+        "the spy, whom it does not know of, is not seen"
+    )
     assert [each.text for each in context.scene.heard] == ["the forge is hot"]
     assert [each.text for each in context.passages] == ["gold in the forge"]
-    assert [each.text for each in hot_context(layers.memory(GRIM.id), "gold?", budget=PATIENT).scene.heard] == [
+    assert [
+        each.text for each in hot_context(layers.memory(GRIM.id), "gold?", budget=PATIENT).scene.heard
+    ] == [
         "before",
         "the forge is hot",
     ]
@@ -65,7 +81,11 @@ def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
 def test_at_the_limit_what_is_ready_is_given_and_what_is_missing_is_said(held):
     layers, embedder = held
     limits = []
-    context = hot_context(layers.memory(GRIM.id), "gold?", wait=lambda done, limit: limits.append(limit) or embedder.reached.wait(60))
+    context = hot_context(
+        layers.memory(GRIM.id),
+        "gold?",
+        wait=lambda done, limit: limits.append(limit) or embedder.reached.wait(60),
+    )
     assert limits == [0.15] and context.missing == ("passages",) and not context.on_target
     assert context.identity.entity == GRIM and context.scene.places == (FORGE,)
     embedder.let.set()
@@ -90,7 +110,10 @@ def test_how_long_it_took_is_told_by_the_clock_it_is_given(held):
     for ticks, on_target in (([1.0, 1.05], True), ([1.0, 1.06], False)):
         clock = iter(ticks)
         context = hot_context(
-            layers.memory(GRIM.id), "gold?", budget=HotBudget(target=0.051, limit=600), clock=lambda clock=clock: next(clock)
+            layers.memory(GRIM.id),
+            "gold?",
+            budget=HotBudget(target=0.051, limit=600),
+            clock=lambda clock=clock: next(clock),
         )
         assert context.on_target == on_target and context.seconds == pytest.approx(ticks[1] - 1)
 

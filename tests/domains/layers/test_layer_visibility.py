@@ -1,4 +1,6 @@
-"""Who may know what was said and told: planted worlds in which every hidden text is searched for, and rules that are wrong."""
+"""Who may know what was said and told: planted worlds in which every hidden text is searched for, and rules
+that are wrong.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ WRONG = {
         in_sql(statements.AUDIENCE, "true"),
     ),
     "marks are overlooked": (
-        lambda patch: patch.setattr(visible_here, "is_told", lambda relationship: relationship.standing == "accepted"),
+        lambda patch: patch.setattr(
+            visible_here, "is_told", lambda relationship: relationship.standing == "accepted"
+        ),
         in_sql(" AND NOT r.secret", ""),
     ),
     "the scope is overlooked": (
@@ -65,7 +69,10 @@ WRONG = {
         lambda patch: patch.setattr(visible_here, "as_seen_by_others", lambda entity, policy: entity),
         in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
     ),
-    "everyone has heard everything": (lambda patch: patch.setattr(statements, "HEARD", statements.EVERYTHING),) * 2,
+    "everyone has heard everything": (
+        lambda patch: patch.setattr(statements, "HEARD", statements.EVERYTHING),
+    )
+    * 2,
     "who else heard it is told": (lambda patch: patch.setattr(HeardLog, "_told", as_it_is),) * 2,
 }
 
@@ -81,6 +88,10 @@ def test_a_rule_that_is_wrong_is_caught(wrong, engine, layered, monkeypatch):
     for seed in range(WORLDS):
         world = planted(seed)
         plant_layers(world, layered[engine])
-        if any(" tells " in each for npc in world.npcs for each in remembered_too_much(layered[engine], world, npc, used)[0]):
+        if any(
+            " tells " in each
+            for npc in world.npcs
+            for each in remembered_too_much(layered[engine], world, npc, used)[0]
+        ):
             return
     pytest.fail(f"in {WORLDS} worlds nothing was told that may not be")

@@ -1,4 +1,6 @@
-"""The log and the texts of a world, the same on SQLite and PostgreSQL: kept whole, found by words and by meaning."""
+"""The log and the texts of a world, the same on SQLite and PostgreSQL: kept whole, found by words and by
+meaning.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +31,35 @@ def texts(found):
     return [each.text for each in found]
 
 
-# --- the log ----------------------------------------------------------------------------------------------------------
+# --- the log
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_entry_is_found_again_as_it_was_appended(there):
     said = LogEntry("s1", "“Où est l’épée?” 🗡 he asked; 'DROP TABLE log'", (ELARA.id,), GRIM.id)
     there.log.append([said, LogEntry("s1", "the bells", None)])
     found, bells = there.log.last()
-    assert (found.session_id, found.text, found.audience, found.speaker_id) == ("s1", said.text, (ELARA.id,), GRIM.id)
+    assert (found.session_id, found.text, found.audience, found.speaker_id) == (
+        "s1",
+        said.text,
+        (ELARA.id,),
+        GRIM.id,
+    )
     assert found.at < bells.at and (bells.audience, bells.speaker_id) == (None, None)
     assert there.log.search("épée") == there.log.search("table") == (found,)
 
 
 def test_words_are_found_in_any_of_their_forms_and_signs_are_no_operators(there):
-    there.log.append(LogEntry("s1", text, None) for text in ("The caches were looted", "caching gold in a forge", "nothing of note"))
-    assert texts(there.log.search("cache")) == ["caching gold in a forge", "The caches were looted"], "later ones first"
-    assert texts(there.log.search("cached LOOT?")) == ["The caches were looted", "caching gold in a forge"], "more words first"
+    there.log.append(
+        LogEntry("s1", text, None)
+        for text in ("The caches were looted", "caching gold in a forge", "nothing of note")
+    )
+    assert texts(there.log.search("cache")) == ["caching gold in a forge", "The caches were looted"], (
+        "later ones first"
+    )
+    assert texts(there.log.search("cached LOOT?")) == ["The caches were looted", "caching gold in a forge"], (
+        "more words first"
+    )
     assert texts(there.log.search("gold* OR (NOT forge) & | ! <-> :*", 1)) == ["caching gold in a forge"]
     assert there.log.search("the a ?") == there.log.search("") == there.log.search("dragon") == ()
 
@@ -68,7 +83,9 @@ def test_one_hears_what_it_says_what_is_said_to_it_and_to_everyone(there):
     )
     heard = there.log.heard_by(GRIM.id)
     assert heard.last() == heard.search("gold")[::-1] and len(texts(heard.last())) == 3
-    assert texts(heard.last(1)) == ["gold, cried the herald"], "what is not for it takes no place among the last"
+    assert texts(heard.last(1)) == ["gold, cried the herald"], (
+        "what is not for it takes no place among the last"
+    )
     assert {each.audience for each in heard.last()} == {(GRIM.id,)}, "who else heard it is not told"
     assert len(there.log.last()) == 5
     there.world.delete_entity(ELARA.id)
@@ -92,15 +109,22 @@ def test_what_is_deleted_from_the_log_is_found_no_more(there):
     assert [each.session_id for each in there.log.search("gold")] == ["s2"]
 
 
-# --- texts ------------------------------------------------------------------------------------------------------------
+# --- texts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_texts_are_found_by_meaning_nearest_first(there):
-    about = [Chunk(FORGE.id, "anvil and forge", None), Chunk(GRIM.id, "a debt of gold", ()), Chunk(ELARA.id, "unknown words", None)]
+    about = [
+        Chunk(FORGE.id, "anvil and forge", None),
+        Chunk(GRIM.id, "a debt of gold", ()),
+        Chunk(ELARA.id, "unknown words", None),
+    ]
     there.chunks.add(about)
     first, second, third = there.chunks.search("the forge and its anvil")
     assert first.chunk == about[0] and first.similarity > 0.99 and third.similarity <= second.similarity < 0.5
-    assert [each.similarity for each in there.chunks.search("who?")] == [0, 0, 0], "a text of unknown words is like none"
+    assert [each.similarity for each in there.chunks.search("who?")] == [0, 0, 0], (
+        "a text of unknown words is like none"
+    )
     assert len(there.chunks.search("gold", 1)) == 1
 
 
@@ -108,7 +132,9 @@ def test_a_text_is_put_in_the_place_of_one_with_its_id_and_goes_with_its_entity(
     old, other = Chunk(FORGE.id, "anvil", None), Chunk(GRIM.id, "gold", None)
     there.chunks.add([old, other])
     there.chunks.add([Chunk(ELARA.id, "debt", (GRIM.id,), old.id)])
-    assert {(each.chunk.entity_id, each.chunk.text, each.chunk.audience) for each in there.chunks.search("gold")} == {
+    assert {
+        (each.chunk.entity_id, each.chunk.text, each.chunk.audience) for each in there.chunks.search("gold")
+    } == {
         (ELARA.id, "debt", (GRIM.id,)),
         (GRIM.id, "gold", None),
     }
@@ -138,7 +164,8 @@ def test_vectors_of_another_embedder_are_not_compared(there):
             ask()
 
 
-# --- where they are kept ----------------------------------------------------------------------------------------------
+# --- where they are kept
+# ----------------------------------------------------------------------------------------------
 
 
 def test_layers_are_opened_again_as_they_were_left(postgres_url, tmp_path):
@@ -161,7 +188,12 @@ def test_two_layered_worlds_in_one_database_never_see_each_other(postgres_url):
         mine, theirs = WorldLayers(one, planted_embedder()), WorldLayers(other, planted_embedder())
         mine.log.append([LogEntry("s1", "gold", None)])
         mine.chunks.add([Chunk(GRIM.id, "gold", None)])
-        assert theirs.log.last() == theirs.chunks.search("gold") == theirs.memory(GRIM.id).query_with_context("gold") == ()
+        assert (
+            theirs.log.last()
+            == theirs.chunks.search("gold")
+            == theirs.memory(GRIM.id).query_with_context("gold")
+            == ()
+        )
         for table in ("log", "chunks"):
             with pytest.raises(StoreUnavailable, match="permission denied for schema layered one"):
                 other.storage.rows(f'SELECT * FROM "layered one".{table}')
@@ -173,7 +205,10 @@ def test_two_layered_worlds_in_one_database_never_see_each_other(postgres_url):
     ("make", "message"),
     [
         (lambda: LogEntry("s1", " ", None), "the text of an entry is blank"),
-        (lambda: LogEntry("s1", "hush", GRIM.id), "an audience is the ids of entities in a tuple, or None for all"),
+        (
+            lambda: LogEntry("s1", "hush", GRIM.id),
+            "an audience is the ids of entities in a tuple, or None for all",
+        ),
         (lambda: LogEntry("s1", "hush", ("Grim",)), "the id of an entity is a UUID"),
         (lambda: Chunk(GRIM.id, "a\0b", None), "holds a NUL"),
         (lambda: Chunk("Grim", "gold", None), "the id of an entity is a UUID"),

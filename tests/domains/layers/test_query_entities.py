@@ -1,4 +1,6 @@
-"""The tool memory.query_entities: it tells what one of those in a world sees, and of what is hidden nothing, not even that it is there."""
+"""The tool memory.query_entities: it tells what one of those in a world sees, and of what is hidden nothing,
+not even that it is there.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,26 @@ from kgot_lab.stores import InMemory
 
 @pytest.fixture
 def grim(world):
-    """What grim sees: elara, whom he knows, and the tower she is in; but not the vault, which he owns in secret."""
+    """What grim sees: elara, whom he knows, and the tower she is in; but not the vault, which he owns in
+    secret.
+    """
     town = {
         "grim": Entity("npc", "Grim"),
-        "elara": Entity("npc", "Elara\nof the Tower", {"occupation": "mage", "secret_knowledge": "the vault"}),
+        "elara": Entity(
+            "npc", "Elara\nof the Tower", {"occupation": "mage", "secret_knowledge": "the vault"}
+        ),
         "tower": Entity("location", "Tower"),
         "vault": Entity("location", "Vault"),
     }
-    ties = [("grim", "KNOWS", "elara", {}), ("elara", "LOCATED_AT", "tower", {}), ("grim", "OWNS", "vault", {"secret": True})]
-    world.add(town.values(), [Relationship(town[one].id, town[other].id, type, how) for one, type, other, how in ties])
+    ties = [
+        ("grim", "KNOWS", "elara", {}),
+        ("elara", "LOCATED_AT", "tower", {}),
+        ("grim", "OWNS", "vault", {"secret": True}),
+    ]
+    world.add(
+        town.values(),
+        [Relationship(town[one].id, town[other].id, type, how) for one, type, other, how in ties],
+    )
     return world.sight(town["grim"].id)
 
 
@@ -50,7 +63,13 @@ def test_it_tells_who_is_seen_and_how_they_are_related(grim, asked, lines):
 
 def test_what_is_hidden_and_what_is_not_there_are_told_in_the_same_words(grim):
     told = set()
-    for asked in ({"name": "Vault"}, {"name": "Nowhere"}, {"near": "Vault"}, {"near": "Nowhere"}, {"type": "item"}):
+    for asked in (
+        {"name": "Vault"},
+        {"name": "Nowhere"},
+        {"near": "Vault"},
+        {"near": "Nowhere"},
+        {"type": "item"},
+    ):
         with pytest.raises(ToolFailed) as error:
             query_entities(grim)(**asked)
         told.add(str(error.value))

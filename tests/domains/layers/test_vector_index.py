@@ -1,4 +1,6 @@
-"""The index of vectors on PostgreSQL: it finds most of the nearest texts, is really looked into, and is never in the way."""
+"""The index of vectors on PostgreSQL: it finds most of the nearest texts, is really looked into, and is never
+in the way.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_what_is_found_is_told_as_a_search_without_an_index_does(many):
     for question in QUESTIONS:
         exact = {each.chunk.id: each for each in many.chunks.search(question, 100)}
         found = many.chunks.search(question, effort=400)
-        assert [each.similarity for each in found] == sorted((each.similarity for each in found), reverse=True)
+        assert [each.similarity for each in found] == sorted(
+            (each.similarity for each in found), reverse=True
+        )
         assert len(found) == 10 and all(each == exact[each.chunk.id] for each in found)
 
 
@@ -82,11 +86,17 @@ def test_an_index_of_one_embedder_takes_the_vectors_of_the_next(postgres_url):
 
 
 def test_an_effort_that_cannot_be_made_is_refused(many):
-    for effort, message in ((9, "effort must be 10 or more"), (1_001, "effort is 1,000 at most, not 1,001"), (True, "effort must be")):
+    for effort, message in (
+        (9, "effort must be 10 or more"),
+        (1_001, "effort is 1,000 at most, not 1,001"),
+        (True, "effort must be"),
+    ):
         with pytest.raises(BadInput, match=message):
             many.chunks.search("gold", effort=effort)
     with open_world() as world:
         chunks = WorldLayers(world, planted_embedder()).chunks
         for ask in (chunks.index, lambda: chunks.search("gold", effort=10)):
-            with pytest.raises(BadInput, match="only a world in PostgreSQL has an index of vectors: search without an effort"):
+            with pytest.raises(
+                BadInput, match="only a world in PostgreSQL has an index of vectors: search without an effort"
+            ):
                 ask()

@@ -1,4 +1,6 @@
-"""Briefings leave the outbox: as files that are written over, and as posts whose key tells a receiver what it has."""
+"""Briefings leave the outbox: as files that are written over, and as posts whose key tells a receiver what it
+has.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,12 @@ def receiver(status: int = 204) -> Iterator[tuple[str, list[tuple[str, dict]]]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            posted.append((self.headers["Idempotency-Key"], json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            posted.append(
+                (
+                    self.headers["Idempotency-Key"],
+                    json.loads(self.rfile.read(int(self.headers["Content-Length"]))),
+                )
+            )
             self.send_response(status)
             self.end_headers()
 

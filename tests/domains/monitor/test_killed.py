@@ -1,6 +1,8 @@
-"""kill -9 at every point where something becomes durable: what comes of it, resumed, is what an undisturbed run leaves.
+"""kill -9 at every point where something becomes durable: what comes of it, resumed, is what an undisturbed
+run leaves.
 
-A reply that had come in and was not on the disk yet is the one thing that is asked for again, and the journal counts it.
+A reply that had come in and was not on the disk yet is the one thing that is asked for again, and the journal
+counts it.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Ground:
         self.folder.mkdir()
         names = ("graph", "accounts", "journal")
         self.told = {
-            name: {"place": url, "namespace": f"{self.folder.name} {name}"} if url else {"place": str(self.folder / f"{name}.db")}
+            name: {"place": url, "namespace": f"{self.folder.name} {name}"}
+            if url
+            else {"place": str(self.folder / f"{name}.db")}
             for name in names
         }
         files = {name: str(self.folder / name) for name in ("out", "calls", "points")}
@@ -64,7 +68,10 @@ class Ground:
             open_accounts(**self.told["accounts"], now=clock) as accounts,
             open_journal(**self.told["journal"], now=clock) as journal,
         ):
-            tables = {name: sorted(map(repr, graph.storage.rows(f"SELECT * FROM {name}"))) for name in ("changes", "nodes", "edges")}
+            tables = {
+                name: sorted(map(repr, graph.storage.rows(f"SELECT * FROM {name}")))
+                for name in ("changes", "nodes", "edges")
+            }
             return {
                 **tables,
                 "outbox": accounts.outbox(),
@@ -82,9 +89,13 @@ class Ground:
 @contextmanager
 def launched():
     """A program that walks through ticks in forks; gives what starts one and tells its exit code."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(monitor_script.__file__).parents[1]), *sys.path])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(monitor_script.__file__).parents[1]), *sys.path])
+    }
     command = [sys.executable, monitor_script.__file__]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment) as launcher:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
+    ) as launcher:
 
         def run(ground: Ground, die: int = 0) -> int:
             launcher.stdin.write(json.dumps({**ground.told, "die": die}) + "\n")
@@ -124,8 +135,14 @@ def test_a_run_that_is_killed_anywhere_leaves_what_an_undisturbed_one_does(engin
         whole = Ground(tmp_path, url, post)
         assert run(whole) == 0
         expected, points, calls = whole.left(), whole.lines("points"), len(whole.lines("calls"))
-        assert calls == len(ITEMS) == whole.asked() and set(by_keys(expected["outbox"]).values()) == {True} and len(posted) == 2
-        assert all(points.count(each) == 3 for each in (UNKEPT, ANNOUNCED)) and all(points.count(each) == 2 for each in UNMARKED)
+        assert (
+            calls == len(ITEMS) == whole.asked()
+            and set(by_keys(expected["outbox"]).values()) == {True}
+            and len(posted) == 2
+        )
+        assert all(points.count(each) == 3 for each in (UNKEPT, ANNOUNCED)) and all(
+            points.count(each) == 2 for each in UNMARKED
+        )
         posted.clear()
         for die, point in [*enumerate(points, start=1)][::step]:
             ground = Ground(tmp_path, url, post)
@@ -135,7 +152,9 @@ def test_a_run_that_is_killed_anywhere_leaves_what_an_undisturbed_one_does(engin
             assert ground.left() == expected, point
             assert len(ground.lines("calls")) == calls + (point == UNKEPT), point
             assert ground.asked() == calls + (point in (UNKEPT, ANNOUNCED)), point
-            assert posted.keys() == by_keys(expected["outbox"]).keys() and sum(posted.values()) == 2 + (point in UNMARKED), point
+            assert posted.keys() == by_keys(expected["outbox"]).keys() and sum(posted.values()) == 2 + (
+                point in UNMARKED
+            ), point
             posted.clear()
 
 

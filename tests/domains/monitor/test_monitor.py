@@ -1,4 +1,6 @@
-"""One tick after the other: news in, facts in the graph, briefings out; what fails is told, tried again, and nothing is lost."""
+"""One tick after the other: news in, facts in the graph, briefings out; what fails is told, tried again, and
+nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from support.small_news import ITEMS, LANTERN, ORCHARD, REPLIES, SLIDES, item, put_on_file, reply_on, simulated_reader
+from support.small_news import (
+    ITEMS,
+    LANTERN,
+    ORCHARD,
+    REPLIES,
+    SLIDES,
+    item,
+    put_on_file,
+    reply_on,
+    simulated_reader,
+)
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
 from kgot_lab.domains.investment.naming import investment_node
@@ -63,10 +75,22 @@ def test_a_tick_gathers_reads_writes_decides_and_delivers(places, clock):
     told = Told(places)
     events = told.tick()
     posted_and_sent = [BriefingPosted, BriefingPosted, BriefingSent, BriefingSent]
-    assert [type(each) for each in events] == [TickBegun, NewsGathered, *[ItemWritten] * 3, *posted_and_sent, TickEnded]
+    assert [type(each) for each in events] == [
+        TickBegun,
+        NewsGathered,
+        *[ItemWritten] * 3,
+        *posted_and_sent,
+        TickEnded,
+    ]
     assert len(told.model.asked) == 3 and of(StageFailed, events) == []
     buy = next(entry.body for entry in told.sent if entry.body["action"] == "buy")
-    assert buy["symbols"] == ["LNTN"] and len(buy["evidence"]) == 2 and buy["paths"] and buy["live_until"] and DISCLAIMER in buy["text"]
+    assert (
+        buy["symbols"] == ["LNTN"]
+        and len(buy["evidence"]) == 2
+        and buy["paths"]
+        and buy["live_until"]
+        and DISCLAIMER in buy["text"]
+    )
     assert {entry.user for entry in told.sent} == {"ada"} and places.accounts.outbox(unsent=True) == ()
 
 
@@ -117,15 +141,23 @@ def test_a_second_item_with_the_id_of_another_is_refused_and_the_first_stays(pla
     told.tick()
     told.items.append(replace(ORCHARD, id=LANTERN.id))
     (gathered,) = of(NewsGathered, told.tick())
-    assert gathered.new == 0 and "give it one of its own" in gathered.refused[0] and len(told.model.asked) == 1
+    assert (
+        gathered.new == 0 and "give it one of its own" in gathered.refused[0] and len(told.model.asked) == 1
+    )
 
 
 def test_of_two_items_with_one_id_that_come_together_the_first_is_taken_and_the_other_told(places, clock):
     clock.time = SLIDES.published_at
-    told = Told(places, [LANTERN, LANTERN, replace(ORCHARD, id=LANTERN.id)])  # the same item twice is one item
+    told = Told(
+        places, [LANTERN, LANTERN, replace(ORCHARD, id=LANTERN.id)]
+    )  # the same item twice is one item
     for new in (1, 0):
         (gathered,) = of(NewsGathered, told.tick())
-        assert gathered.new == new and len(gathered.refused) == 1 and "give it one of its own" in gathered.refused[0]
+        assert (
+            gathered.new == new
+            and len(gathered.refused) == 1
+            and "give it one of its own" in gathered.refused[0]
+        )
     (asked,) = told.model.asked
     assert LANTERN.headline in str(asked) and ORCHARD.headline not in str(asked)
 
@@ -141,13 +173,17 @@ def test_a_model_that_is_away_is_told_and_what_waits_in_the_outbox_is_sent_all_t
     clock.time = LANTERN.published_at
     told = Told(places, [LANTERN])
     told.down = ToolFailed("the receiver is away", again=True)
-    assert of(StageFailed, told.tick()) == [StageFailed("deliver", "the receiver is away; 1 briefing in the outbox")]
+    assert of(StageFailed, told.tick()) == [
+        StageFailed("deliver", "the receiver is away; 1 briefing in the outbox")
+    ]
     told.down, told.monitor = None, Monitor(places, Scripted([]), told.monitor.feed, told.deliver)
     told.items += [ORCHARD]
     clock.time = ORCHARD.published_at
     events = told.tick()
     (failed,) = of(StageFailed, events)
-    assert failed.stage == "update" and "no reply left" in failed.reason and len(of(BriefingSent, events)) == 1
+    assert (
+        failed.stage == "update" and "no reply left" in failed.reason and len(of(BriefingSent, events)) == 1
+    )
     told.monitor = Monitor(places, Scripted(simulated_reader), told.monitor.feed, told.deliver)
     assert len(of(ItemWritten, told.tick())) == 1
 
@@ -192,7 +228,11 @@ def test_a_briefing_that_was_not_sent_while_it_was_fresh_is_not_sent(places, clo
     told.tick()
     told.down = None
     clock.time += timedelta(days=30)
-    assert of(BriefingsStale, told.tick()) == [BriefingsStale(1)] and told.sent == [] and len(places.accounts.outbox()) == 1
+    assert (
+        of(BriefingsStale, told.tick()) == [BriefingsStale(1)]
+        and told.sent == []
+        and len(places.accounts.outbox()) == 1
+    )
 
 
 def test_old_news_after_a_long_pause_is_read_and_briefs_nobody(places, clock):
@@ -223,7 +263,9 @@ def test_two_items_with_one_headline_are_both_written(places, clock):
     clock.time = LANTERN.published_at
     twin = replace(LANTERN, id="twin", source="Another Wire")
     written = of(ItemWritten, Told(places, [LANTERN, twin]).tick())
-    assert [each.facts.item for each in written] == ["n1", "twin"] and written[1].nodes == 1, "the source of the item is new"
+    assert [each.facts.item for each in written] == ["n1", "twin"] and written[1].nodes == 1, (
+        "the source of the item is new"
+    )
     assert len(places.accounts.outbox()) == 1
 
 
@@ -235,7 +277,12 @@ def test_facts_that_were_written_before_a_kill_are_not_written_again_later(place
     (facts,) = places.journal.facts()
     other = investment_node("Asset", symbol="ORCH")
     undated = Edge("Asset:LNTN", "correlated", other.id)
-    more = replace(facts, item="n7", nodes=(investment_node("News", headline="Twins", item="n7"), other), edges=(undated,))
+    more = replace(
+        facts,
+        item="n7",
+        nodes=(investment_node("News", headline="Twins", item="n7"), other),
+        edges=(undated,),
+    )
     places.journal.add([replace(LANTERN, id="n7")])
     places.journal.keep_facts(more)
     told.tick()
@@ -251,35 +298,61 @@ def test_a_feed_that_cannot_be_reached_holds_nothing_else_up(places, tmp_path):
     told = Told(places, [LANTERN])
     told.deliver, told.monitor.feed = None, lambda: news_on_file(tmp_path / "nothing.jsonl")
     events = told.tick()
-    assert [each.stage for each in of(StageFailed, events)] == ["gather"] and isinstance(events[-1], TickEnded)
+    assert [each.stage for each in of(StageFailed, events)] == ["gather"] and isinstance(
+        events[-1], TickEnded
+    )
 
 
 def test_events_are_lines_that_can_be_read(places, clock):
     clock.time = SLIDES.published_at
     told = Told(places, [*ITEMS, replace(ITEMS[0], id="later", published_at=clock.time + HOUR)])
     lines = "\n".join(map(str, told.tick()))
-    for part in ("tick 1, due 2026-02-05T16:00", "gather: 3 new items, 1 dated later", "update: n1: 5 nodes and", "decide: briefing"):
+    for part in (
+        "tick 1, due 2026-02-05T16:00",
+        "gather: 3 new items, 1 dated later",
+        "update: n1: 5 nodes and",
+        "decide: briefing",
+    ):
         assert part in lines
     assert "deliver: briefing" in lines and "tick 1 done" in lines
 
 
-# --- the file of news -----------------------------------------------------------------------------------------------------
+# --- the file of news
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_a_file_of_news_tells_the_lines_that_are_none_and_leaves_one_that_is_being_written(tmp_path):
     path = put_on_file(tmp_path / "news.jsonl", LANTERN, ORCHARD)
-    bad = ['{"id": "x"}', "{", '{"id": "x", "headline": "h", "published_at": "2026-02-05T10:00:00"}', '{"id": "x", "colour": 1}']
+    bad = [
+        '{"id": "x"}',
+        "{",
+        '{"id": "x", "headline": "h", "published_at": "2026-02-05T10:00:00"}',
+        '{"id": "x", "colour": 1}',
+    ]
     with path.open("a") as file:
         file.write("\n".join(bad) + '\n{"id": "n3", "headl')
     read = news_on_file(path)
     assert read.items == (LANTERN, ORCHARD)
-    assert [line.split(str(path))[0] for line in read.refused] == ["line 3 of ", "line 4 of ", "line 5 of ", "line 6 of "]
+    assert [line.split(str(path))[0] for line in read.refused] == [
+        "line 3 of ",
+        "line 4 of ",
+        "line 5 of ",
+        "line 6 of ",
+    ]
     assert "with its zone" in read.refused[2] and "no field 'colour'" in read.refused[3]
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"id": " "}, {"id": "x" * 201}, {"id": "a\0"}, {"id": "\ud800"}, {"headline": ""}, {"text": None}, {"published_at": "today"}],
+    [
+        {"id": " "},
+        {"id": "x" * 201},
+        {"id": "a\0"},
+        {"id": "\ud800"},
+        {"headline": ""},
+        {"text": None},
+        {"published_at": "today"},
+    ],
 )
 def test_an_item_that_is_none_is_refused(changed):
     with pytest.raises(BadInput):
@@ -289,7 +362,12 @@ def test_an_item_that_is_none_is_refused(changed):
 def test_a_model_that_changes_its_mind_is_not_asked_twice(places, clock):
     """The reply that was paid for first counts, whatever another asking would bring."""
     clock.time = LANTERN.published_at
-    minds = iter([json.dumps(REPLIES[LANTERN.headline]), json.dumps(reply_on("Lantern Devices", "LNTN", "falls", action="sell"))])
+    minds = iter(
+        [
+            json.dumps(REPLIES[LANTERN.headline]),
+            json.dumps(reply_on("Lantern Devices", "LNTN", "falls", action="sell")),
+        ]
+    )
     told = Told(places, [LANTERN, replace(LANTERN, id="again")], model=Scripted(lambda _: next(minds)))
     told.tick()
     assert len(told.model.asked) == 1 and places.journal.asked() == (1, 1, 1)

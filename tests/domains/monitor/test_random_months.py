@@ -1,4 +1,6 @@
-"""Random months of news, with pauses, failures and a clock that goes back: no briefing twice, none without a signal, no user elsewhere."""
+"""Random months of news, with pauses, failures and a clock that goes back: no briefing twice, none without a
+signal, no user elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,13 @@ class Reader:
         if self.random.random() < 0.2:
             raise LLMError("the model is away")
         self.answered.append(repr(prompt))
-        return Reply(next(reply for headline, reply in self.replies.items() if f"\n{headline}\n" in prompt.messages[1].text))
+        return Reply(
+            next(
+                reply
+                for headline, reply in self.replies.items()
+                if f"\n{headline}\n" in prompt.messages[1].text
+            )
+        )
 
 
 class Receiver:
@@ -65,10 +73,20 @@ def play(folder: Path, random: Random) -> tuple[str, Reader, Receiver]:
         for _ in range(random.randrange(4)):
             company = random.choice(sorted(COMPANIES))
             new = item(
-                len(items), company, COMPANIES[company], f"says {len(items)}", after=clock.time - FIRST + random.randint(-50, 20) * HOUR
+                len(items),
+                company,
+                COMPANIES[company],
+                f"says {len(items)}",
+                after=clock.time - FIRST + random.randint(-50, 20) * HOUR,
             )
             reader.knows(
-                new.headline, reply_on(company, COMPANIES[company], f"says {len(items)}", action=random.choice(["", "buy", "sell"]))
+                new.headline,
+                reply_on(
+                    company,
+                    COMPANIES[company],
+                    f"says {len(items)}",
+                    action=random.choice(["", "buy", "sell"]),
+                ),
             )
             items.append(new)
         with open_places(folder, now=clock) as places:
@@ -77,9 +95,13 @@ def play(folder: Path, random: Random) -> tuple[str, Reader, Receiver]:
                     places.accounts.set_profile(user, goals=[GOAL], preferences={"note": WISH})
                     places.accounts.set_position(user, symbol, SHARES, COST)
                     places.accounts.watch(user, "BRKM")
-            monitor = Monitor(places, reader, lambda: NewsRead(tuple(items)), receiver, most=random.randint(1, 5))
+            monitor = Monitor(
+                places, reader, lambda: NewsRead(tuple(items)), receiver, most=random.randint(1, 5)
+            )
             walk = monitor.tick(places.journal.next_tick(HOUR))
-            events = [event for event, _ in zip(walk, range(random.choice([3, 5, 99])), strict=False)]  # some are left in the middle
+            events = [
+                event for event, _ in zip(walk, range(random.choice([3, 5, 99])), strict=False)
+            ]  # some are left in the middle
             told += [f"{event!r}\n{event}" for event in events]
         clock.time += random.choice([HOUR, 24 * HOUR, 200 * HOUR, -5 * HOUR])
     return "\n".join(told), reader, receiver
@@ -91,14 +113,27 @@ def test_a_random_month_briefs_once_and_only_of_signals_and_tells_of_nobody(seed
     told, reader, receiver = play(tmp_path, Random(seed))
     with open_places(tmp_path, now=SetClock(FIRST)) as places:
         outbox, graph = places.accounts.outbox(), places.graph
-        assert len({entry.key for entry in outbox}) == len({(entry.user, entry.body["signal"]) for entry in outbox}) == len(outbox)
-        assert len(receiver.taken) == len(set(receiver.taken)) == sum(entry.sent_at is not None for entry in outbox)
+        assert (
+            len({entry.key for entry in outbox})
+            == len({(entry.user, entry.body["signal"]) for entry in outbox})
+            == len(outbox)
+        )
+        assert (
+            len(receiver.taken)
+            == len(set(receiver.taken))
+            == sum(entry.sent_at is not None for entry in outbox)
+        )
         for entry in outbox:
             (signal, *_) = graph.view().history(entry.body["signal"])
-            assert (signal.node.properties["type"], signal.node.properties["action"]) == ("signal", entry.body["action"])
+            assert (signal.node.properties["type"], signal.node.properties["action"]) == (
+                "signal",
+                entry.body["action"],
+            )
             holds = {USERS[0]: {"LNTN", "BRKM"}, USERS[1]: {"ORCH", "BRKM"}}[entry.user]
             assert entry.body["symbols"] and set(entry.body["symbols"]) <= holds
-        assert len(reader.answered) == len(set(reader.answered)) == places.journal.asked().replied, "no reply is paid for twice"
+        assert len(reader.answered) == len(set(reader.answered)) == places.journal.asked().replied, (
+            "no reply is paid for twice"
+        )
     out, err = capfd.readouterr()
     texts = {"events": told, "prompts": "".join(reader.asked), "logs": caplog.text + out + err}
     assert {where: word for where, text in texts.items() for word in PLANTED if word in text} == {}

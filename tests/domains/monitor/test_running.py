@@ -37,10 +37,13 @@ def places(tmp_path, clock):
 
 
 def monitor_of(places, items=(), model=None):
-    return Monitor(places, model or Scripted(simulated_reader), lambda: NewsRead(tuple(items)), lambda entry: None)
+    return Monitor(
+        places, model or Scripted(simulated_reader), lambda: NewsRead(tuple(items)), lambda entry: None
+    )
 
 
-# --- when a tick is due ---------------------------------------------------------------------------------------------------
+# --- when a tick is due
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,8 @@ def test_a_journal_knows_its_last_tick_after_it_was_closed(tmp_path, clock):
         assert journal.next_tick(HOUR) == Tick(2, NOW + HOUR)
 
 
-# --- running --------------------------------------------------------------------------------------------------------------
+# --- running
+# --------------------------------------------------------------------------------------------------------------
 
 
 def run(places, clock, ticks, *, pause=lambda seconds: timedelta(seconds=seconds), items=ITEMS):
@@ -102,13 +106,21 @@ def test_ticks_come_one_interval_after_the_other(places, clock):
 def test_after_a_pause_there_is_one_tick_for_all_that_were_missed(places, clock):
     slept = iter([timedelta(hours=9.5)])
     events, _ = run(places, clock, 3, pause=lambda seconds: next(slept, timedelta(seconds=seconds)))
-    assert [(tick.due, tick.missed) for tick in begun(events)] == [(NOW, 0), (NOW + 9 * HOUR, 8), (NOW + 10 * HOUR, 0)]
+    assert [(tick.due, tick.missed) for tick in begun(events)] == [
+        (NOW, 0),
+        (NOW + 9 * HOUR, 8),
+        (NOW + 10 * HOUR, 0),
+    ]
 
 
 def test_a_clock_that_goes_back_stalls_nothing(places, clock):
     back = iter([timedelta(days=-3)])
     events, waits = run(places, clock, 3, pause=lambda seconds: next(back, timedelta(seconds=seconds)))
-    assert [tick.due for tick in begun(events)] == [NOW, NOW - timedelta(days=3), NOW - timedelta(days=3) + HOUR]
+    assert [tick.due for tick in begun(events)] == [
+        NOW,
+        NOW - timedelta(days=3),
+        NOW - timedelta(days=3) + HOUR,
+    ]
     assert len(waits) == 61
 
 
@@ -149,12 +161,15 @@ def test_an_interval_that_is_none_is_refused(places, every):
         list(run_on(monitor_of(places), every, Ending()))
 
 
-# --- how it ends ----------------------------------------------------------------------------------------------------------
+# --- how it ends
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_wait_ends_when_another_thread_asks_for_the_end(places):
     ending, events = Ending(), []
-    thread = threading.Thread(target=lambda: events.extend(run_on(monitor_of(places), HOUR, ending)), daemon=True)
+    thread = threading.Thread(
+        target=lambda: events.extend(run_on(monitor_of(places), HOUR, ending)), daemon=True
+    )
     thread.start()
     until(lambda: events, "the first event came")
     ending.ask()

@@ -1,4 +1,6 @@
-"""A world on a real Bolt server: who may know what, apart from others of its database, found again, and never half of a change."""
+"""A world on a real Bolt server: who may know what, apart from others of its database, found again, and never
+half of a change.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def settled(bolt_server):
         there = planted(seed)
         opened.append(world := at_bolt(bolt_server, f"planted {seed}"))
         if not world.find_entities():
-            entities = [Entity(each.type, each.name, each.attributes, each.id) for each in there.entities.values()]
+            entities = [
+                Entity(each.type, each.name, each.attributes, each.id) for each in there.entities.values()
+            ]
             world.add(entities, [relationship(each) for each in there.edges])
         return there, world
 
@@ -65,7 +69,9 @@ def test_everyone_sees_what_it_sees_in_a_file(settled):
             plant(there, file)
             for npc in there.npcs:
                 one, other = file.visible_subgraph(npc), world.visible_subgraph(npc)
-                assert [(each, each.attributes) for each in one.entities] == [(each, each.attributes) for each in other.entities]
+                assert [(each, each.attributes) for each in one.entities] == [
+                    (each, each.attributes) for each in other.entities
+                ]
                 assert [(each.key, each.attributes) for each in one.relationships] == [
                     (each.key, each.attributes) for each in other.relationships
                 ]
@@ -78,7 +84,9 @@ def test_two_worlds_in_one_database_never_see_each_other(bolt_server):
         with pytest.raises(BadInput, match="there is no entity"):
             other.add_relationship(KNOWS)
         other.add([Entity("npc", "Impostor", id=GRIM.id), ELARA])
-        assert one.get_entity(GRIM.id).name == "Grimjaw" and other.get_relationships(GRIM.id) == () == other.neighbours(GRIM.id)
+        assert one.get_entity(GRIM.id).name == "Grimjaw" and other.get_relationships(
+            GRIM.id
+        ) == () == other.neighbours(GRIM.id)
         assert one.get_relationships(GRIM.id)[0].key == KNOWS.key
         other.delete_entity(ELARA.id)
         assert [each.name for each in one.find_entities()] == ["Elara", "Grimjaw"]
@@ -92,7 +100,10 @@ def test_a_world_is_opened_by_its_address_with_the_login_of_the_environment(bolt
         with open_world(bolt_server.uri, namespace="addressed") as world:
             if not world.find_entities():
                 world.add([GRIM, ELARA], [KNOWS])
-            assert world.find_entities() == (ELARA, GRIM) and world.get_relationships(GRIM.id)[0].standing == "queued"
+            assert (
+                world.find_entities() == (ELARA, GRIM)
+                and world.get_relationships(GRIM.id)[0].standing == "queued"
+            )
     with pytest.raises(StoreUnavailable, match="was closed; open another one"):
         world.find_entities()
     monkeypatch.setenv("KGOT_NEO4J_PASSWORD", "canary-2-2")
@@ -107,20 +118,33 @@ def test_what_fits_no_world_is_refused(bolt_server):
     assert "canary" not in str(told.value)
     with pytest.raises(BadInput, match="a text that is not blank"):
         at_bolt(bolt_server, " ")
-    with at_bolt(bolt_server, "no log") as world, pytest.raises(BadInput, match="layers lie on a world in SQLite or PostgreSQL"):
+    with (
+        at_bolt(bolt_server, "no log") as world,
+        pytest.raises(BadInput, match="layers lie on a world in SQLite or PostgreSQL"),
+    ):
         SessionLog(world)
 
 
 def test_two_writers_lose_nothing(bolt_server):
-    with at_bolt(bolt_server, "written by two") as one, at_bolt(bolt_server, "written by two") as other, ThreadPoolExecutor(2) as threads:
+    with (
+        at_bolt(bolt_server, "written by two") as one,
+        at_bolt(bolt_server, "written by two") as other,
+        ThreadPoolExecutor(2) as threads,
+    ):
         one.add_entity(GRIM)
         writing = [
-            threads.submit(lambda world=world, name=name: [world.update_entity(GRIM.id, {f"{name}{n}": n}) for n in range(10)])
+            threads.submit(
+                lambda world=world, name=name: [
+                    world.update_entity(GRIM.id, {f"{name}{n}": n}) for n in range(10)
+                ]
+            )
             for world, name in ((one, "a"), (other, "b"))
         ]
         for each in writing:
             each.result()
-        assert one.get_entity(GRIM.id).attributes.keys() - GRIM.attributes.keys() == {f"{name}{n}" for name in "ab" for n in range(10)}
+        assert one.get_entity(GRIM.id).attributes.keys() - GRIM.attributes.keys() == {
+            f"{name}{n}" for name in "ab" for n in range(10)
+        }
 
 
 def test_a_server_that_is_killed_in_mid_transaction_is_one_error_and_nothing_is_lost(bolt_server):

@@ -12,14 +12,20 @@ GRIM, ELARA, GUILD = Entity("npc", "Grimjaw"), Entity("npc", "Elara"), Entity("f
 
 
 def heard(one, type, other, confidence, session="s1"):
-    return Relationship(one.id, other.id, type, {}, Provenance(session, confidence=confidence, source="inferred"))
+    return Relationship(
+        one.id, other.id, type, {}, Provenance(session, confidence=confidence, source="inferred")
+    )
 
 
 @pytest.fixture
 def review(world):
     world.add(
         [GRIM, ELARA, GUILD],
-        [heard(GRIM, "KNOWS", ELARA, 0.4), heard(GRIM, "ALLIED_WITH", GUILD, 0.6), heard(ELARA, "MEMBER_OF", GUILD, 0.7)],
+        [
+            heard(GRIM, "KNOWS", ELARA, 0.4),
+            heard(GRIM, "ALLIED_WITH", GUILD, 0.6),
+            heard(ELARA, "MEMBER_OF", GUILD, 0.7),
+        ],
     )
     return WorldReview(world)
 
@@ -52,7 +58,9 @@ def test_what_is_rejected_is_not_told_however_often_its_session_says_it(review):
     assert review.queue() == (allied,) and known(review.world) == set()
     assert review.world.neighbours(GRIM.id, types=("KNOWS",)) == ()
     review.world.add_relationship(heard(GRIM, "KNOWS", ELARA, 0.7, "s2"))
-    assert known(review.world) == {"Elara", "Guild"}, "another session may be believed, and she leads to her guild"
+    assert known(review.world) == {"Elara", "Guild"}, (
+        "another session may be believed, and she leads to her guild"
+    )
     review.reject(heard(GRIM, "KNOWS", ELARA, 0.7, "s2"))
     assert known(review.world) == set()
     review.accept(knows)

@@ -12,19 +12,30 @@ from kgot_lab.types import Triple
 
 @pytest.fixture
 def people(world):
-    made = {name: Entity("npc", name) for name in ("Brother Odo", "Odo", "Captain Vetch", "Old Nell", "Old Harl")}
+    made = {
+        name: Entity("npc", name) for name in ("Brother Odo", "Odo", "Captain Vetch", "Old Nell", "Old Harl")
+    }
     world.add(made.values())
     return made
 
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("captain vetch", "Captain Vetch"), ("the Captain", "Captain Vetch"), ("Odo", "Odo"), ("Old", None), ("Gerrit", None), ("the", None)],
+    [
+        ("captain vetch", "Captain Vetch"),
+        ("the Captain", "Captain Vetch"),
+        ("Odo", "Odo"),
+        ("Old", None),
+        ("Gerrit", None),
+        ("the", None),
+    ],
 )
 def test_an_end_is_the_entity_of_that_name_or_the_only_one_whose_name_holds_it(name, meant, world, people):
     triple = Triple("Brother Odo", "is afraid of", name, 0.8)
     heard = hear(world, [triple], Provenance("monday"))
-    assert [each.key for each in heard.new] == ([(people["Brother Odo"].id, people[meant].id, "IS_AFRAID_OF")] if meant else [])
+    assert [each.key for each in heard.new] == (
+        [(people["Brother Odo"].id, people[meant].id, "IS_AFRAID_OF")] if meant else []
+    )
     assert heard.unplaced == (() if meant else (triple,))
 
 
@@ -32,7 +43,10 @@ def test_what_is_sure_is_accepted_and_what_is_not_waits_and_a_session_says_it_on
     triples = [Triple("Odo", "knows", "Old Nell", 0.9), Triple("Odo", "owns", "Old Harl", 0.4)]
     first, again = (hear(world, triples, Provenance("monday")) for _ in range(2))
     assert len(first.new) == 2 and again.new == () and len(again.known) == 2
-    assert {(each.type, each.standing) for each in world.get_relationships(people["Odo"].id)} == {("KNOWS", "accepted"), ("OWNS", "queued")}
+    assert {(each.type, each.standing) for each in world.get_relationships(people["Odo"].id)} == {
+        ("KNOWS", "accepted"),
+        ("OWNS", "queued"),
+    }
     hear(world, triples[:1], Provenance("tuesday"))
     assert len(world.support(people["Odo"].id, people["Old Nell"].id, "KNOWS")) == 2
 

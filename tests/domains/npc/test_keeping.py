@@ -1,4 +1,6 @@
-"""Where worlds are kept: apart from each other, brought up to date, never over anyone else's, and found again when a server is."""
+"""Where worlds are kept: apart from each other, brought up to date, never over anyone else's, and found again
+when a server is.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,20 @@ def asked(conninfo, *statements):
         return cursors[-1].fetchall() if cursors[-1].description else []
 
 
-# --- apart ------------------------------------------------------------------------------------------------------------
+# --- apart
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_two_worlds_in_one_database_never_see_each_other(postgres_url):
-    """No statement has a filter to forget: a table without a schema is one's own, and one that is spelt out is refused."""
+    """No statement has a filter to forget: a table without a schema is one's own, and one that is spelt out
+    is refused.
+    """
     with at_postgres(postgres_url, "one world") as one, at_postgres(postgres_url, "other world") as other:
         one.add([GRIM, ELARA], [KNOWS])
         assert other.find_entities() == ()
-        assert other.storage.rows("SELECT * FROM entities") == other.storage.rows("SELECT * FROM support") == []
+        assert (
+            other.storage.rows("SELECT * FROM entities") == other.storage.rows("SELECT * FROM support") == []
+        )
         other.add_entity(Entity("npc", "Impostor", id=GRIM.id))
         assert one.get_entity(GRIM.id).name == "Grimjaw"
         with pytest.raises(BadInput, match="there is no entity"):
@@ -60,7 +67,10 @@ def test_a_login_that_may_make_no_roles_keeps_worlds_apart_by_their_schemas(post
 
 
 def test_a_world_is_opened_again_as_it_was_left(postgres_url, tmp_path):
-    for opened in (lambda: open_world(tmp_path / "deep" / "town.db"), lambda: at_postgres(postgres_url, "again")):
+    for opened in (
+        lambda: open_world(tmp_path / "deep" / "town.db"),
+        lambda: at_postgres(postgres_url, "again"),
+    ):
         with opened() as world:
             world.add([GRIM, ELARA], [KNOWS])
             before = world.find_entities(), world.get_relationships(GRIM.id)
@@ -70,7 +80,8 @@ def test_a_world_is_opened_again_as_it_was_left(postgres_url, tmp_path):
             world.find_entities()
 
 
-# --- versions and whose it is -----------------------------------------------------------------------------------------
+# --- versions and whose it is
+# -----------------------------------------------------------------------------------------
 
 
 def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
@@ -81,12 +92,17 @@ def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
             world.storage.rows(statement)
         asked(postgres_url, "SET search_path = twice", *WORLD_LAYOUT.postgres)
         assert world.find_entities() == there.find_entities() == (ELARA, GRIM)
-    asked(postgres_url, "COMMENT ON SCHEMA twice IS 'world of kgot_lab, version 0'")  # as one that was stopped in between
+    asked(
+        postgres_url, "COMMENT ON SCHEMA twice IS 'world of kgot_lab, version 0'"
+    )  # as one that was stopped in between
     with sqlite3.connect(tmp_path / "town.db") as file:
         file.execute("PRAGMA user_version = 0")
     with open_world(tmp_path / "town.db") as world, at_postgres(postgres_url, "twice") as there:
         for each in (world, there):
-            assert each.find_entities() == (ELARA, GRIM) and each.get_relationships(GRIM.id)[0].standing == "queued"
+            assert (
+                each.find_entities() == (ELARA, GRIM)
+                and each.get_relationships(GRIM.id)[0].standing == "queued"
+            )
 
 
 def test_a_world_that_was_stopped_while_it_was_made_is_made_whole(postgres_url, tmp_path):
@@ -105,7 +121,9 @@ def test_what_is_not_a_world_is_refused_untouched(postgres_url, tmp_path):
     asked(postgres_url, "CREATE SCHEMA foreign_one", "CREATE TABLE foreign_one.entities (id TEXT)")
     with pytest.raises(BadInput, match="holds no world, so it was not touched; give another namespace"):
         at_postgres(postgres_url, "foreign_one")
-    assert asked(postgres_url, "SELECT tablename FROM pg_tables WHERE schemaname = 'foreign_one'") == [("entities",)]
+    assert asked(postgres_url, "SELECT tablename FROM pg_tables WHERE schemaname = 'foreign_one'") == [
+        ("entities",)
+    ]
     file = tmp_path / "foreign.db"
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE entities (id TEXT)")
@@ -148,7 +166,8 @@ def test_what_fits_no_place_is_refused(place, how, message):
         open_world(place, **how)
 
 
-# --- several at once --------------------------------------------------------------------------------------------------
+# --- several at once
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -163,9 +182,15 @@ def test_two_writers_lose_nothing(opened):
     with opened() as one, opened() as other, ThreadPoolExecutor(2) as threads:
         one.add_entity(GRIM)
         for world, name in ((one, "a"), (other, "b")):
-            threads.submit(lambda world=world, name=name: [world.update_entity(GRIM.id, {f"{name}{n}": n}) for n in range(20)])
+            threads.submit(
+                lambda world=world, name=name: [
+                    world.update_entity(GRIM.id, {f"{name}{n}": n}) for n in range(20)
+                ]
+            )
         threads.shutdown()
-        assert one.get_entity(GRIM.id).attributes.keys() - GRIM.attributes.keys() == {f"{name}{n}" for name in "ab" for n in range(20)}
+        assert one.get_entity(GRIM.id).attributes.keys() - GRIM.attributes.keys() == {
+            f"{name}{n}" for name in "ab" for n in range(20)
+        }
         one.delete_entity(GRIM.id)
 
 
@@ -186,18 +211,24 @@ def test_who_is_deleted_and_comes_back_while_others_ask_is_there_or_is_not(opene
             except BadInput as error:
                 assert str(error).startswith(f"there is no entity {GRIM.id}:")
         busy.result()
-        assert all(each == ({"Grimjaw", "Elara"}, 1) for each in seen), "it is seen with what it knows, or not at all"
+        assert all(each == ({"Grimjaw", "Elara"}, 1) for each in seen), (
+            "it is seen with what it knows, or not at all"
+        )
         for entity in (GRIM, ELARA):
             one.delete_entity(entity.id)
 
 
-# --- servers that go away ---------------------------------------------------------------------------------------------
+# --- servers that go away
+# ---------------------------------------------------------------------------------------------
 
 
 def test_a_server_that_goes_away_in_mid_transaction_is_one_error_and_then_found_again(postgres_url):
     with at_postgres(postgres_url, "gone") as world:
         world.add([GRIM, ELARA], [KNOWS])
-        with pytest.raises(StoreUnavailable, match="went away, and nothing was changed; try again") as told, world.storage.changing():
+        with (
+            pytest.raises(StoreUnavailable, match="went away, and nothing was changed; try again") as told,
+            world.storage.changing(),
+        ):
             world.update_entity(GRIM.id, {"mood": "calm"})
             asked(postgres_url, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
             world.delete_entity(ELARA.id)
@@ -235,10 +266,20 @@ def test_no_error_of_the_server_shows_what_a_row_holds(postgres_url):
 def test_what_an_npc_sees_is_one_statement_on_the_server(postgres_url, monkeypatch):
     sent = []
     execute = psycopg.Connection.execute
-    monkeypatch.setattr(psycopg.Connection, "execute", lambda connection, *asked: sent.append(asked[0]) or execute(connection, *asked))
+    monkeypatch.setattr(
+        psycopg.Connection,
+        "execute",
+        lambda connection, *asked: sent.append(asked[0]) or execute(connection, *asked),
+    )
     with at_postgres(postgres_url, "counted") as world:
         world.add([GRIM, ELARA], [KNOWS])
-        for ask in (world.visible_subgraph, world.identity_snapshot, world.neighbours, world.get_relationships, world.get_entity):
+        for ask in (
+            world.visible_subgraph,
+            world.identity_snapshot,
+            world.neighbours,
+            world.get_relationships,
+            world.get_entity,
+        ):
             sent.clear()
             ask(GRIM.id)
             assert len(sent) == 1

@@ -1,4 +1,6 @@
-"""kill -9 of the server while two processes write to one world: what they were told is kept is there, and no change is there by half."""
+"""kill -9 of the server while two processes write to one world: what they were told is kept is there, and no
+change is there by half.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_two_writers_and_a_killed_server_lose_nothing(server, tmp_path):
         assert lost.startswith(("lost: PostgreSQL went away", "lost: PostgreSQL cannot be reached"))
         assert [int(number) for number in kept] == list(range(len(kept)))
         there = {int(each.split()[1]) for type, each in names if type == "npc" and each.startswith(name)}
-        assert set(range(len(kept))) <= there <= set(range(len(kept) + 1)), "at most the change that was under way is there beside"
+        assert set(range(len(kept))) <= there <= set(range(len(kept) + 1)), (
+            "at most the change that was under way is there beside"
+        )
     assert all((other, name) in names for _, name in names for other in ("npc", "location"))
     for each in world.find_entities():
         assert len(world.get_relationships(each.id)) == (each.type == "npc")

@@ -7,7 +7,15 @@ from datetime import datetime
 import pytest
 
 from kgot_lab.domains.npc.fitting import fit_id
-from kgot_lab.domains.npc.things import ENTITY_TYPES, RELATIONSHIP_TYPES, Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
+from kgot_lab.domains.npc.things import (
+    ENTITY_TYPES,
+    RELATIONSHIP_TYPES,
+    Entity,
+    EntityFilter,
+    Provenance,
+    Relationship,
+    RelationshipFilter,
+)
 from kgot_lab.errors import BadInput
 
 HERE, THERE = Entity("npc", "Grimjaw").id, Entity("npc", "Elara").id
@@ -15,7 +23,10 @@ HERE, THERE = Entity("npc", "Grimjaw").id, Entity("npc", "Elara").id
 
 def test_the_known_types_are_eight_and_ten_and_any_other_text_will_do():
     assert len(ENTITY_TYPES) == 8 and len(RELATIONSHIP_TYPES) == 10
-    assert Entity("ship", "The Gull").type == "ship" and Relationship(HERE, THERE, "OWES MONEY TO").type == "OWES MONEY TO"
+    assert (
+        Entity("ship", "The Gull").type == "ship"
+        and Relationship(HERE, THERE, "OWES MONEY TO").type == "OWES MONEY TO"
+    )
 
 
 def test_an_id_is_made_where_none_is_given_and_written_in_one_way():
@@ -31,19 +42,34 @@ def test_an_id_is_made_where_none_is_given_and_written_in_one_way():
         (lambda: Entity("", "Grimjaw"), "the type of an entity is blank"),
         (lambda: Entity("npc", 3), "the name of an entity is a text, not 3"),
         (lambda: Entity("npc", "Grim\0jaw"), "holds a NUL"),
-        (lambda: Entity("npc", "Grimjaw", id="grim"), "the id of an entity is a UUID, such as .* which 'grim' is not"),
+        (
+            lambda: Entity("npc", "Grimjaw", id="grim"),
+            "the id of an entity is a UUID, such as .* which 'grim' is not",
+        ),
         (lambda: Entity("npc", "Grimjaw", id=None), "the id of an entity is a UUID in a text, not None"),
         (lambda: Entity("npc", "Grimjaw", "strong"), "the attributes of an entity are a dictionary"),
         (lambda: Entity("npc", "Grimjaw", {3: "three"}), "the name of an attribute of an entity is a text"),
         (lambda: Entity("npc", "Grimjaw", {"age": float("nan")}), "cannot be kept as JSON"),
         (lambda: Entity("npc", "Grimjaw", {"age": {1, 2}}), "cannot be kept as JSON"),
         (lambda: Entity("npc", "Grimjaw", {"said": ["a\0b"]}), "hold a NUL"),
-        (lambda: Entity("npc", "Grimjaw", {"knowledge_scope": "location"}), "'knowledge_scope' of an entity is a list of texts"),
-        (lambda: Entity("npc", "Grimjaw", {"public": ["mood", 3]}), "'public' of an entity is a list of texts"),
+        (
+            lambda: Entity("npc", "Grimjaw", {"knowledge_scope": "location"}),
+            "'knowledge_scope' of an entity is a list of texts",
+        ),
+        (
+            lambda: Entity("npc", "Grimjaw", {"public": ["mood", 3]}),
+            "'public' of an entity is a list of texts",
+        ),
         (lambda: Relationship(HERE, "there", "KNOWS"), "a UUID"),
         (lambda: Relationship(HERE, THERE, ""), "the type of a relationship is blank"),
-        (lambda: Relationship(HERE, THERE, "KNOWS", {"secret": "yes"}), "'secret' of a relationship is true or false"),
-        (lambda: Relationship(HERE, THERE, "KNOWS", provenance=0.9), "the provenance of a relationship is a Provenance"),
+        (
+            lambda: Relationship(HERE, THERE, "KNOWS", {"secret": "yes"}),
+            "'secret' of a relationship is true or false",
+        ),
+        (
+            lambda: Relationship(HERE, THERE, "KNOWS", provenance=0.9),
+            "the provenance of a relationship is a Provenance",
+        ),
         (lambda: Provenance(confidence=1.1), "a number from 0 to 1, not 1.1"),
         (lambda: Provenance(source="guessed"), 'is "stated" or "inferred", not'),
         (lambda: Provenance(timestamp=datetime(2026, 2, 20)), "without a time zone"),

@@ -1,4 +1,6 @@
-"""Who may know what: planted worlds in which every hidden text is searched for, policies that are wrong, and each rule by itself."""
+"""Who may know what: planted worlds in which every hidden text is searched for, policies that are wrong, and
+each rule by itself.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,17 @@ def test_both_engines_tell_the_same(fields):
         seen = []
         for field in fields.values():
             plant(world, field)
-            seen.append([(npc, field.sight(npc).visible_subgraph(), field.identity_snapshot(npc)) for npc in world.entities])
+            seen.append(
+                [
+                    (npc, field.sight(npc).visible_subgraph(), field.identity_snapshot(npc))
+                    for npc in world.entities
+                ]
+            )
         assert seen[0] == seen[1], f"world {seed}"
 
 
-# --- wrong policies ---------------------------------------------------------------------------------------------------
+# --- wrong policies
+# ---------------------------------------------------------------------------------------------------
 
 
 def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -84,7 +92,10 @@ WRONG = {
         in_python("is_told", lambda relationship: not {"secret", "hidden"} & relationship.attributes.keys()),
         in_sql("r.standing = 'accepted' AND ", ""),
     ),
-    "the scope is overlooked": (in_python("in_scope", lambda entity, me: True), in_sql("me.scope IS NULL", "true")),
+    "the scope is overlooked": (
+        in_python("in_scope", lambda entity, me: True),
+        in_sql("me.scope IS NULL", "true"),
+    ),
     "others are seen whole": (
         in_python("as_seen_by_others", lambda entity, policy: entity),
         in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
@@ -108,16 +119,23 @@ def test_a_policy_that_is_wrong_is_caught(wrong, engine, fields, monkeypatch):
     for seed in range(WORLDS):
         world = planted(seed)
         plant(world, fields[engine])
-        if any(" tells " in each for npc in world.npcs for each in told_too_much(fields[engine], world, npc, used)):
+        if any(
+            " tells " in each
+            for npc in world.npcs
+            for each in told_too_much(fields[engine], world, npc, used)
+        ):
             return
     pytest.fail(f"in {WORLDS} worlds nothing was told that may not be")
 
 
-# --- what the query of the document tells ----------------------------------------------------------------------------
+# --- what the query of the document tells
+# ----------------------------------------------------------------------------
 
 
 def test_the_query_of_the_document_tells_secrets(fields):
-    """Of the planted worlds, the same on both engines: everyone's attributes whole, what acquaintances know, and what is marked."""
+    """Of the planted worlds, the same on both engines: everyone's attributes whole, what acquaintances know,
+    and what is marked.
+    """
     told: dict[str, set[str]] = {"sqlite": set(), "postgres": set()}
     for engine, field in fields.items():
         for seed in range(5):
@@ -139,7 +157,10 @@ def town(world):
         **dict.fromkeys(("guild", "order"), "faction"),
         "sword": "item",
     }
-    town = {name: Entity(type, name, {"secret_knowledge": f"{name} knows", "appearance": f"{name} looks"}) for name, type in names.items()}
+    town = {
+        name: Entity(type, name, {"secret_knowledge": f"{name} knows", "appearance": f"{name} looks"})
+        for name, type in names.items()
+    }
     ties = [
         ("grim", "HOSTILE_TO", "foe", {}),
         ("foe", "LOCATED_AT", "hideout", {}),
@@ -153,8 +174,13 @@ def town(world):
         ("spy", "KNOWS", "grim", {}),
         ("spy", "MEMBER_OF", "guild", {}),
     ]
-    world.add(town.values(), [Relationship(town[one].id, town[other].id, type, how) for one, type, other, how in ties])
-    world.add_relationship(Relationship(town["grim"].id, town["stranger"].id, "KNOWS", {}, Provenance("s1", confidence=0.69)))
+    world.add(
+        town.values(),
+        [Relationship(town[one].id, town[other].id, type, how) for one, type, other, how in ties],
+    )
+    world.add_relationship(
+        Relationship(town["grim"].id, town["stranger"].id, "KNOWS", {}, Provenance("s1", confidence=0.69))
+    )
     return {name: entity.id for name, entity in town.items()}
 
 
@@ -178,10 +204,15 @@ def test_the_query_of_the_document_follows_everything_where_there_is_sql(world, 
 
 def test_of_others_only_what_is_public_is_seen(world, town):
     seen = {entity.name: entity for entity in world.visible_subgraph(town["grim"]).entities}
-    assert seen["grim"].attributes == {"secret_knowledge": "grim knows", "appearance": "grim looks"} and seen["grim"].updated_at
+    assert (
+        seen["grim"].attributes == {"secret_knowledge": "grim knows", "appearance": "grim looks"}
+        and seen["grim"].updated_at
+    )
     assert seen["elara"].attributes == {"appearance": "elara looks"} and seen["elara"].updated_at is None
     assert seen["tower"].attributes == {}
-    world.update_entity(town["tower"], {"public": ["appearance", "secret_knowledge", "knowledge_scope", "public"]})
+    world.update_entity(
+        town["tower"], {"public": ["appearance", "secret_knowledge", "knowledge_scope", "public"]}
+    )
     assert world.sight(town["grim"]).get_entity(town["tower"]).attributes == {"appearance": "tower looks"}
 
 
@@ -209,14 +240,20 @@ def test_a_scope_leaves_types_and_ids(world, town):
 
 
 def test_an_accepted_relationship_is_seen_from_then_on(world, town):
-    world.add_relationship(Relationship(town["grim"], town["stranger"], "KNOWS", {}, Provenance("s2", confidence=0.7)))
+    world.add_relationship(
+        Relationship(town["grim"], town["stranger"], "KNOWS", {}, Provenance("s2", confidence=0.7))
+    )
     assert "stranger" in seen_names(world, town["grim"])
 
 
 def test_a_snapshot_is_of_what_it_knows_and_empty_lists_are_empty(world, town):
     snapshot = world.identity_snapshot(town["grim"])
     assert snapshot.entity.attributes["secret_knowledge"] == "grim knows"
-    assert {(tie.type, tie.target.name) for tie in snapshot.ties} == {("HOSTILE_TO", "foe"), ("KNOWS", "elara"), ("MEMBER_OF", "guild")}
+    assert {(tie.type, tie.target.name) for tie in snapshot.ties} == {
+        ("HOSTILE_TO", "foe"),
+        ("KNOWS", "elara"),
+        ("MEMBER_OF", "guild"),
+    }
     assert all("secret_knowledge" not in tie.target.attributes for tie in snapshot.ties)
     assert world.identity_snapshot(town["stranger"]).ties == ()
 
@@ -242,12 +279,24 @@ def test_what_is_hidden_and_what_is_not_there_are_told_in_the_same_words(world, 
 
 def test_nothing_hidden_is_found_by_asking_for_it(world, town):
     sight = world.sight(town["grim"])
-    assert sight.find_entities(EntityFilter(name="hideout")) == () == sight.find_entities(EntityFilter(contains="secret"))
+    assert (
+        sight.find_entities(EntityFilter(name="hideout"))
+        == ()
+        == sight.find_entities(EntityFilter(contains="secret"))
+    )
     assert sight.find_entities(EntityFilter(attributes={"secret_knowledge": "elara knows"})) == ()
-    assert [each.name for each in sight.find_entities(EntityFilter(attributes={"appearance": "elara looks"}))] == ["elara"]
+    assert [
+        each.name for each in sight.find_entities(EntityFilter(attributes={"appearance": "elara looks"}))
+    ] == ["elara"]
     assert sight.get_relationships(town["elara"], RelationshipFilter(types=("KNOWS",))) == ()
-    assert sight.find_path(town["grim"], town["coast"]) != () and sight.find_path(town["coast"], town["grim"]) == ()
-    assert [(each.entity.name, each.depth) for each in sight.neighbours(town["elara"], 3)] == [("tower", 1), ("coast", 2)]
+    assert (
+        sight.find_path(town["grim"], town["coast"]) != ()
+        and sight.find_path(town["coast"], town["grim"]) == ()
+    )
+    assert [(each.entity.name, each.depth) for each in sight.neighbours(town["elara"], 3)] == [
+        ("tower", 1),
+        ("coast", 2),
+    ]
 
 
 def test_who_is_deleted_while_asked_is_told_of_once(world, town):
@@ -255,7 +304,12 @@ def test_who_is_deleted_while_asked_is_told_of_once(world, town):
     world.delete_entity(town["elara"])
     assert seen_names(world, town["grim"]) == {"grim", "foe", "guild"}
     world.delete_entity(town["grim"])
-    for ask in (sight.visible_subgraph, sight.identity_snapshot, sight.find_entities, lambda: sight.get_entity(town["guild"])):
+    for ask in (
+        sight.visible_subgraph,
+        sight.identity_snapshot,
+        sight.find_entities,
+        lambda: sight.get_entity(town["guild"]),
+    ):
         with pytest.raises(BadInput, match=f"^there is no entity {town['grim']}"):
             ask()
 
@@ -264,10 +318,16 @@ def test_a_policy_that_fits_none_is_refused(world, town):
     for made, message in (
         (lambda: VisibilityPolicy(knows_depth=0), "knows_depth must be 1 or more"),
         (lambda: VisibilityPolicy(knows_depth=10**9), "knows_depth is 100 at most"),
-        (lambda: VisibilityPolicy(public_attributes={"npc": ("secret_knowledge",)}), "'secret_knowledge' is never public"),
+        (
+            lambda: VisibilityPolicy(public_attributes={"npc": ("secret_knowledge",)}),
+            "'secret_knowledge' is never public",
+        ),
         (lambda: VisibilityPolicy(spreading="KNOWS"), "types are texts in a tuple"),
         (lambda: world.visible_subgraph(town["grim"], policy="all"), 'or "document", not'),
-        (lambda: world.sight(town["grim"], policy="document"), "a policy of visibility is a VisibilityPolicy"),
+        (
+            lambda: world.sight(town["grim"], policy="document"),
+            "a policy of visibility is a VisibilityPolicy",
+        ),
     ):
         with pytest.raises(BadInput, match=message):
             made()

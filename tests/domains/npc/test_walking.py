@@ -47,13 +47,22 @@ def test_a_path_is_a_shortest_one_within_its_bound_and_the_same_each_time(world,
         return "".join(each.name for each in world.find_path(ring[one].id, ring[other].id, *args, **how))
 
     assert path("a", "d") == "acd" and path("a", "a") == "a" and path("d", "c") == "dac"
-    assert path("b", "a", 2) == "" and path("b", "a", 3) == "bcda" and path("b", "a", 1, direction="both") == "ba"
+    assert (
+        path("b", "a", 2) == ""
+        and path("b", "a", 3) == "bcda"
+        and path("b", "a", 1, direction="both") == "ba"
+    )
     assert path("a", "b", direction="in") == "adcb"
 
 
 def test_a_circle_is_walked_once_however_many_steps_are_allowed(world, ring):
     everyone = [("b", 1), ("c", 1), ("d", 2)]
-    assert reached(world, ring["a"], 8) == reached(world, ring["a"], 9) == reached(world, ring["a"], 10**9) == everyone
+    assert (
+        reached(world, ring["a"], 8)
+        == reached(world, ring["a"], 9)
+        == reached(world, ring["a"], 10**9)
+        == everyone
+    )
     assert reached(world, ring["a"], 10**9, types=("KNOWS",)) == [("b", 1), ("c", 2), ("d", 3)]
     with pytest.raises(BadInput, match="there is no entity"):
         world.neighbours(Entity("npc", "nobody").id, 10**9)
@@ -77,9 +86,14 @@ def test_walks_are_as_networkx_finds_them(world):
     for start in map(str, range(6)):
         for direction, view in (("out", graph), ("in", graph.reverse()), ("both", graph.to_undirected())):
             far = nx.single_source_shortest_path_length(view, start, cutoff=3)
-            assert dict(reached(world, there[start], 3, direction=direction)) == {name: depth for name, depth in far.items() if depth}
+            assert dict(reached(world, there[start], 3, direction=direction)) == {
+                name: depth for name, depth in far.items() if depth
+            }
             for end in map(str, range(20, 30)):
-                path = [each.name for each in world.find_path(there[start].id, there[end].id, 3, direction=direction)]
+                path = [
+                    each.name
+                    for each in world.find_path(there[start].id, there[end].id, 3, direction=direction)
+                ]
                 assert len(path) == (far[end] + 1 if end in far else 0)
                 assert all(view.has_edge(*step) for step in pairwise(path))
 
@@ -98,7 +112,10 @@ def test_among_forty_who_all_know_each_other_no_walk_is_counted_out(world):
 
 @pytest.mark.parametrize("depth", [0, -1, 1.5, True, None])
 def test_a_depth_is_a_whole_number_from_one(world, ring, depth):
-    for ask in (lambda: world.neighbours(ring["a"].id, depth), lambda: world.sight(ring["a"].id).neighbours(ring["a"].id, depth)):
+    for ask in (
+        lambda: world.neighbours(ring["a"].id, depth),
+        lambda: world.sight(ring["a"].id).neighbours(ring["a"].id, depth),
+    ):
         with pytest.raises(BadInput, match="depth must be 1 or more, a whole number"):
             ask()
     with pytest.raises(BadInput, match="max_depth must be 1 or more"):
@@ -114,7 +131,10 @@ def test_the_index_on_confidence_is_used_by_questions_of_it(postgres_url):
 
     there = named("a", "b")
     with at_postgres(postgres_url, "index") as world:
-        world.add(there.values(), [Relationship(there["a"].id, there["b"].id, "KNOWS", {}, Provenance(confidence=0.9))])
+        world.add(
+            there.values(),
+            [Relationship(there["a"].id, there["b"].id, "KNOWS", {}, Provenance(confidence=0.9))],
+        )
         assert world.get_relationships(there["a"].id, RelationshipFilter(min_confidence=0.9)) != ()
         asked = "EXPLAIN SELECT FROM relationships r WHERE (r.provenance->>'confidence')::float8 < 0.5"
         with world.storage.reading():

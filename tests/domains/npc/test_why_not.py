@@ -1,4 +1,6 @@
-"""Why someone does not know: in planted worlds what is said to be missing is missing, and with it the thing is known."""
+"""Why someone does not know: in planted worlds what is said to be missing is missing, and with it the thing
+is known.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 
 WORLDS = 12
-POLICIES = [VisibilityPolicy(), VisibilityPolicy(knows_depth=2), VisibilityPolicy(spreading=("KNOWS", "OWNS"))]
+POLICIES = [
+    VisibilityPolicy(),
+    VisibilityPolicy(knows_depth=2),
+    VisibilityPolicy(spreading=("KNOWS", "OWNS")),
+]
 
 
 class Undone(Exception):
@@ -29,7 +35,9 @@ def is_known(world: NpcWorld, npc: str, thing: str, policy: VisibilityPolicy) ->
     return thing in {each.id for each in world.visible_subgraph(npc, policy=policy).entities}
 
 
-def is_known_with(world: NpcWorld, added: Relationship, npc: str, thing: str, policy: VisibilityPolicy) -> bool:
+def is_known_with(
+    world: NpcWorld, added: Relationship, npc: str, thing: str, policy: VisibilityPolicy
+) -> bool:
     """Whether a thing would be known with one more relationship, which is taken back again."""
     known = False
     with pytest.raises(Undone), world.storage.changing():
@@ -68,7 +76,9 @@ def test_who_is_said_to_know_is_who_the_oracle_lets_know_and_the_way_is_a_way():
                 assert {id for id, each in found.items() if each.knows} == may_see(there, npc)[0]
                 for id, each in found.items():
                     ends = [npc, *(step.target_id for step in each.way)]
-                    assert [step.source_id for step in each.way] == ends[:-1] and {step.key for step in each.way} <= told
+                    assert [step.source_id for step in each.way] == ends[:-1] and {
+                        step.key for step in each.way
+                    } <= told
                     assert not each.knows or ends[-1] == id
 
 
@@ -80,7 +90,10 @@ def test_what_nobody_adds_alone_makes_a_thing_known_where_it_lies_outside_of_sco
         assert not found.knows and not found.scope and found.missing == ()
         world.add_relationship(Relationship(me.id, thing.id, "KNOWS"))
         assert not why_not(world, me.id, thing.id).knows
-        assert repr(why_not(world, me.id, thing.id)) == "Ada does not know of key: it lies outside of knowledge_scope."
+        assert (
+            repr(why_not(world, me.id, thing.id))
+            == "Ada does not know of key: it lies outside of knowledge_scope."
+        )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +105,9 @@ def test_what_nobody_adds_alone_makes_a_thing_known_where_it_lies_outside_of_sco
         ({}, 0.5, True, "rejected"),
     ],
 )
-def test_what_is_there_and_not_told_is_named_and_would_do_if_it_were_told(attributes, confidence, rejected, reason):
+def test_what_is_there_and_not_told_is_named_and_would_do_if_it_were_told(
+    attributes, confidence, rejected, reason
+):
     me, thing = Entity("npc", "Ada"), Entity("npc", "Bob")
     tie = Relationship(me.id, thing.id, "KNOWS", attributes, Provenance("monday", confidence=confidence))
     with open_world() as world:

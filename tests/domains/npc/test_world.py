@@ -15,7 +15,11 @@ ANY_WAY = RelationshipFilter(direction="both")
 @pytest.fixture
 def three(world):
     """Three entities of a world, added."""
-    entities = [Entity("npc", "Grimjaw", {"occupation": "blacksmith"}), Entity("npc", "Elara"), Entity("location", "Ironhold")]
+    entities = [
+        Entity("npc", "Grimjaw", {"occupation": "blacksmith"}),
+        Entity("npc", "Elara"),
+        Entity("location", "Ironhold"),
+    ]
     world.add(entities)
     return entities
 
@@ -25,20 +29,39 @@ def tied(one, other, type="KNOWS", attributes=None, **provenance):
 
 
 def test_an_entity_is_found_again_as_it_was_added(world):
-    attributes = {"age": 40, "height": 1.5e300, "mad": False, "titles": ["smith", {"of": "Ironhold"}], "🗡": -0.0}
+    attributes = {
+        "age": 40,
+        "height": 1.5e300,
+        "mad": False,
+        "titles": ["smith", {"of": "Ironhold"}],
+        "🗡": -0.0,
+    }
     grim = Entity("npc", "Grímjaw 🗡", attributes)
     world.add_entity(grim)
     found = world.get_entity(grim.id)
-    assert found == grim and sorted(map(repr, found.attributes.items())) == sorted(map(repr, attributes.items())), "also -0.0 and 1e300"
+    assert found == grim and sorted(map(repr, found.attributes.items())) == sorted(
+        map(repr, attributes.items())
+    ), "also -0.0 and 1e300"
     assert world.get_entity(grim.id.upper()).created_at == world.get_entity(grim.id).updated_at
 
 
 def test_an_entity_added_again_takes_on_what_comes_and_says_when(world, three):
     grim = three[0]
     before = world.get_entity(grim.id)
-    world.add_entity(Entity("player", "Grim", {"mood": {"now": "calm", "then": None}, "occupation": None, "none": None}, grim.id))
+    world.add_entity(
+        Entity(
+            "player",
+            "Grim",
+            {"mood": {"now": "calm", "then": None}, "occupation": None, "none": None},
+            grim.id,
+        )
+    )
     after = world.get_entity(grim.id)
-    assert (after.type, after.name, after.attributes) == ("player", "Grim", {"mood": {"now": "calm", "then": None}})
+    assert (after.type, after.name, after.attributes) == (
+        "player",
+        "Grim",
+        {"mood": {"now": "calm", "then": None}},
+    )
     assert after.created_at == before.created_at and after.updated_at > before.updated_at
 
 
@@ -74,12 +97,20 @@ def test_a_relationship_is_found_from_both_ends(world, three):
     world.add([], [knows, lives])
     (found,) = world.get_relationships(grim.id)
     assert (found.key, found.attributes, found.standing) == (knows.key, {"since": "May"}, "accepted")
-    assert (found.provenance.session_id, found.provenance.confidence, found.provenance.source) == ("s1", 0.85, "inferred")
+    assert (found.provenance.session_id, found.provenance.confidence, found.provenance.source) == (
+        "s1",
+        0.85,
+        "inferred",
+    )
     assert found.provenance.timestamp is not None and found.created_at == found.updated_at
     assert [each.key for each in world.get_relationships(elara.id, ANY_WAY)] == sorted([knows.key, lives.key])
-    assert [each.key for each in world.get_relationships(elara.id, RelationshipFilter(direction="in"))] == [knows.key]
+    assert [each.key for each in world.get_relationships(elara.id, RelationshipFilter(direction="in"))] == [
+        knows.key
+    ]
     assert world.get_relationships(elara.id, RelationshipFilter(types=("KNOWS",))) == ()
-    assert [each.key for each in world.get_relationships(grim.id, RelationshipFilter(min_confidence=0.85))] == [knows.key]
+    assert [
+        each.key for each in world.get_relationships(grim.id, RelationshipFilter(min_confidence=0.85))
+    ] == [knows.key]
     assert world.get_relationships(grim.id, RelationshipFilter(min_confidence=0.86)) == ()
 
 
@@ -106,24 +137,40 @@ def test_each_session_supports_a_relationship_for_itself_and_the_best_is_its_sum
     grim, elara, _ = three
     world.add_relationship(tied(grim, elara, session_id="s1", confidence=0.5, source="inferred"))
     (found,) = world.get_relationships(grim.id)
-    assert found.standing == "queued" and world.get_relationships(grim.id, RelationshipFilter(standing="accepted")) == ()
+    assert (
+        found.standing == "queued"
+        and world.get_relationships(grim.id, RelationshipFilter(standing="accepted")) == ()
+    )
     world.add_relationship(tied(grim, elara, session_id="s2", confidence=0.7))
     world.add_relationship(tied(grim, elara, session_id="s3", confidence=0.2))
     (found,) = world.get_relationships(grim.id)
-    assert (found.standing, found.provenance.session_id, found.provenance.confidence) == ("accepted", "s2", 0.7)
-    told = [(said.session_id, said.confidence, standing) for said, standing in world.support(grim.id, elara.id, "KNOWS")]
+    assert (found.standing, found.provenance.session_id, found.provenance.confidence) == (
+        "accepted",
+        "s2",
+        0.7,
+    )
+    told = [
+        (said.session_id, said.confidence, standing)
+        for said, standing in world.support(grim.id, elara.id, "KNOWS")
+    ]
     assert told == [("s1", 0.5, "queued"), ("s2", 0.7, "accepted"), ("s3", 0.2, "queued")]
     world.add_relationship(tied(grim, elara, session_id="s2", confidence=0.6))
-    assert world.get_relationships(grim.id)[0].standing == "queued", "a session that takes back how sure it was"
+    assert world.get_relationships(grim.id)[0].standing == "queued", (
+        "a session that takes back how sure it was"
+    )
     world.add_relationship(tied(grim, elara, session_id="s3", confidence=0.1, dm_confirmed=True))
     assert world.get_relationships(grim.id)[0].provenance.dm_confirmed
     world.add_relationship(tied(grim, elara, session_id="s3", confidence=0.1))
-    assert world.get_relationships(grim.id)[0].standing == "accepted", "what was confirmed stays so when it is heard again"
+    assert world.get_relationships(grim.id)[0].standing == "accepted", (
+        "what was confirmed stays so when it is heard again"
+    )
 
 
 def test_deleting_an_entity_takes_its_relationships_and_their_support_along(world, three):
     grim, elara, ironhold = three
-    world.add([], [tied(grim, elara), tied(elara, ironhold, "LOCATED_AT"), tied(grim, ironhold, "LOCATED_AT")])
+    world.add(
+        [], [tied(grim, elara), tied(elara, ironhold, "LOCATED_AT"), tied(grim, ironhold, "LOCATED_AT")]
+    )
     world.delete_entity(elara.id)
     assert world.find_entities() == (grim, ironhold)
     assert [each.target_id for each in world.get_relationships(grim.id, ANY_WAY)] == [ironhold.id]
@@ -167,9 +214,15 @@ def test_many_are_added_all_or_none(world, three):
         world.add([Entity("npc", "New"), "Newer"])
     assert len(world.find_entities()) == 3 and world.get_relationships(grim.id) == ()
     once = [Entity("npc", "One", {"a": 1}, grim.id), Entity("npc", "Two", {"b": 2}, grim.id)]
-    world.add(once, [tied(grim, elara, attributes={"a": 1}), tied(grim, elara, attributes={"b": 2}, session_id="s2")])
+    world.add(
+        once,
+        [tied(grim, elara, attributes={"a": 1}), tied(grim, elara, attributes={"b": 2}, session_id="s2")],
+    )
     assert world.get_entity(grim.id).attributes == {"occupation": "blacksmith", "a": 1, "b": 2}
-    assert world.get_relationships(grim.id)[0].attributes == {"a": 1, "b": 2} and len(world.support(grim.id, elara.id, "KNOWS")) == 2
+    assert (
+        world.get_relationships(grim.id)[0].attributes == {"a": 1, "b": 2}
+        and len(world.support(grim.id, elara.id, "KNOWS")) == 2
+    )
 
 
 def test_a_change_that_is_given_up_has_changed_nothing(world, three):
@@ -189,6 +242,9 @@ def test_what_is_put_is_seen_within_the_same_change(world, three):
 
 
 def test_the_protocol_has_twelve_methods_in_parts_of_five_at_most(world):
-    parts = [{name for name in vars(part) if not name.startswith("_")} for part in (EntityReads, EntityWrites, EntityViews)]
+    parts = [
+        {name for name in vars(part) if not name.startswith("_")}
+        for part in (EntityReads, EntityWrites, EntityViews)
+    ]
     assert [len(part) for part in parts] == [5, 5, 2]
     assert all(callable(getattr(world, name)) for name in set().union(*parts))

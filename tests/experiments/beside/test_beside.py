@@ -1,4 +1,6 @@
-"""The methods beside graph libraries: the same answers on small graphs, by all libraries that are there, and what the report says."""
+"""The methods beside graph libraries: the same answers on small graphs, by all libraries that are there, and
+what the report says.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import networkx as nx
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.experiments.beside.kgos_graph import ACROSS, CURATED_PART, EXTRACTED_PART, AskedNodes, asked_of, kgos_graph, write_file
+from kgot_lab.experiments.beside.kgos_graph import (
+    ACROSS,
+    CURATED_PART,
+    EXTRACTED_PART,
+    AskedNodes,
+    asked_of,
+    kgos_graph,
+    write_file,
+)
 from kgot_lab.experiments.beside.libraries import LIBRARIES, libraries_there
 from kgot_lab.experiments.beside.paired import AnswersDiffer, PutToAll, in_turn, same_answer
 from kgot_lab.experiments.beside.questions import kgos_questions, loading
@@ -26,11 +36,16 @@ ASKED = AskedNodes(PART.ids[0], PART.ids[-1], list(PART.ids[::42]))
 
 def test_the_graph_has_the_parts_that_the_document_counts():
     assert (len(WHOLE), len(WHOLE.edges)) == (2_057, 284_178)
-    assert CURATED_PART[1] + EXTRACTED_PART[1] + ACROSS == 284_178 and CURATED_PART[0] + EXTRACTED_PART[0] == 2_057
+    assert (
+        CURATED_PART[1] + EXTRACTED_PART[1] + ACROSS == 284_178
+        and CURATED_PART[0] + EXTRACTED_PART[0] == 2_057
+    )
     assert (WHOLE.sources == WHOLE.targets).any(), "some edges are loops"
     triples = set(zip(WHOLE.sources.tolist(), WHOLE.targets.tolist(), WHOLE.type_codes.tolist(), strict=True))
     assert len(triples) < len(WHOLE.edges), "some edges run in parallel"
-    assert (WHOLE.sources == kgos_graph().sources).all() and (WHOLE.sources != kgos_graph(seed=1).sources).any()
+    assert (WHOLE.sources == kgos_graph().sources).all() and (
+        WHOLE.sources != kgos_graph(seed=1).sources
+    ).any()
     assert asked_of(WHOLE).start in WHOLE.ids[: CURATED_PART[0]]
 
 
@@ -63,12 +78,15 @@ def test_a_file_is_read_to_the_same_graph_by_all(tmp_path):
     read = read_foreign(path)
     assert read.unread == () and read.profile.name == "unified"
     assert [node.properties for node in read.graph.nodes] == [node.properties for node in PART.nodes]
-    assert [(e.source, e.type, e.target) for e in read.graph.edges] == [(e.source, e.type, e.target) for e in PART.edges]
+    assert [(e.source, e.type, e.target) for e in read.graph.edges] == [
+        (e.source, e.type, e.target) for e in PART.edges
+    ]
     contest = loading(path, libraries_there())
     assert contest.target == 2_000 and in_turn(contest, 1)["ms"]["ours"] > 0
 
 
-# --- pairs --------------------------------------------------------------------------------------------------------------
+# --- pairs
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_that_is_not_the_same_is_never_timed():
@@ -97,7 +115,8 @@ def test_answers_are_the_same_but_for_the_last_bits_of_numbers(one, other, same)
     assert same_answer(one, other) is same
 
 
-# --- the suite ----------------------------------------------------------------------------------------------------------
+# --- the suite
+# ----------------------------------------------------------------------------------------------------------
 
 GIVEN = replace(social(), seeds=social().seeds[:9], pairs=social().pairs[:5], projects=social().projects[:20])
 
@@ -109,7 +128,9 @@ def test_the_suites_graph_has_its_numbers_of_nodes_no_loops_and_nothing_twice():
         assert len(set(ends)) == len(ends) and all(a != b for a, b in ends), type
     known = {frozenset((row["source"], row["target"])) for row in GIVEN.edges[KNOWS]}
     assert len(known) == len(GIVEN.edges[KNOWS]), "who knows somebody is known, and told once"
-    assert nx.is_directed_acyclic_graph(nx.DiGraph([(row["source"], row["target"]) for row in GIVEN.edges[DEPENDS]]))
+    assert nx.is_directed_acyclic_graph(
+        nx.DiGraph([(row["source"], row["target"]) for row in GIVEN.edges[DEPENDS]])
+    )
 
 
 def test_every_library_that_is_there_loads_and_walks_as_we_do():
@@ -121,23 +142,58 @@ def test_every_library_that_is_there_loads_and_walks_as_we_do():
         in_turn(contest, 1)
 
 
-# --- the report ---------------------------------------------------------------------------------------------------------
+# --- the report
+# ---------------------------------------------------------------------------------------------------------
 
 
 def size(times: int, ours: float) -> dict[str, object]:
-    row = {"name": "trace_path", "target_ms": 10, "ms": {"ours": 50.0, "igraph": 2.0}, "times_ours": {"igraph": 0.5}}
-    about = {"date": "2026-01-01", "python": "3.11", "cores": 2, "system": "Linux", "packages": {}, "rounds": 3, "load_before": 1}
+    row = {
+        "name": "trace_path",
+        "target_ms": 10,
+        "ms": {"ours": 50.0, "igraph": 2.0},
+        "times_ours": {"igraph": 0.5},
+    }
+    about = {
+        "date": "2026-01-01",
+        "python": "3.11",
+        "cores": 2,
+        "system": "Linux",
+        "packages": {},
+        "rounds": 3,
+        "load_before": 1,
+    }
     row["processor_ms"] = {"ours": ours * times, "igraph": 2.0}
-    return {"machine": about | {"note": "It was busy."}, "times": times, "nodes": 10, "edges": 100 * times, "index_s": 0.1, "rows": [row]}
+    return {
+        "machine": about | {"note": "It was busy."},
+        "times": times,
+        "nodes": 10,
+        "edges": 100 * times,
+        "index_s": 0.1,
+        "rows": [row],
+    }
 
 
-@pytest.mark.parametrize(("ours", "told", "met"), [(4.0, "4.000", "yes"), (10.0, "10.0", "no"), (12.5, "12.5", "no")])
+@pytest.mark.parametrize(
+    ("ours", "told", "met"), [(4.0, "4.000", "yes"), (10.0, "10.0", "no"), (12.5, "12.5", "no")]
+)
 def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(tmp_path, ours, told, met):
-    for found in (size(10, ours), size(1, 99.0), size(1, ours)):  # what is measured again takes the place of what was there
+    for found in (
+        size(10, ours),
+        size(1, 99.0),
+        size(1, ours),
+    ):  # what is measured again takes the place of what was there
         write_size(tmp_path / "scale.json", found)
     said = written_report(tmp_path)
-    assert f"| trace\\_path | 10 | 50.0 | no | {told} | {met} |" in said and "It was busy." in said and "99.0" not in said
-    assert f"2.000 ({2 / ours:.2g})" in said and "on 10 times as many edges" in said and "| trace\\_path | 10 | 1 |" in said
+    assert (
+        f"| trace\\_path | 10 | 50.0 | no | {told} | {met} |" in said
+        and "It was busy." in said
+        and "99.0" not in said
+    )
+    assert (
+        f"2.000 ({2 / ours:.2g})" in said
+        and "on 10 times as many edges" in said
+        and "| trace\\_path | 10 | 1 |" in said
+    )
     assert "published suite" not in said
 
 

@@ -1,4 +1,6 @@
-"""What a reader took from news is compared with gold edge by edge, in the month and in the example of the document."""
+"""What a reader took from news is compared with gold edge by edge, in the month and in the example of the
+document.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,19 @@ def careful():
 def test_a_reader_without_mistakes_reads_nearly_all_edges_and_hardly_any_other(careful):
     all = added_edges(careful.values())
     assert sum(all.gold.values()) > 50 and sum(all.both.values()) >= sum(all.gold.values()) - 2
-    assert {type for _, type, _ in all.missed} == {"derived_from"}, "evidence of an earlier item is found by its words, or not at all"
-    assert {type for _, type, _ in all.beyond} <= {"mentions"}, "an item that tells of a thing mentions it, whatever gold lists"
+    assert {type for _, type, _ in all.missed} == {"derived_from"}, (
+        "evidence of an earlier item is found by its words, or not at all"
+    )
+    assert {type for _, type, _ in all.beyond} <= {"mentions"}, (
+        "an item that tells of a thing mentions it, whatever gold lists"
+    )
 
 
 def test_what_is_missed_and_what_is_made_up_is_told_apart(careful):
-    missed, invented = added_edges(read(ReadingErrors(missed=0.5)).values()), added_edges(read(ReadingErrors(invented=0.5)).values())
+    missed, invented = (
+        added_edges(read(ReadingErrors(missed=0.5)).values()),
+        added_edges(read(ReadingErrors(invented=0.5)).values()),
+    )
     usual = added_edges(careful.values())
     assert sum(missed.missed.values()) > 10 > sum(missed.beyond.values())
     assert sum(invented.beyond.values()) > 10 and invented.missed == usual.missed
@@ -58,10 +67,14 @@ def test_an_edge_of_one_item_does_not_make_up_for_one_that_another_lacks(careful
 
 def test_the_example_is_read_edge_by_edge_and_again_from_its_tape(tmp_path):
     less = {**MULTI_LEVEL_REPLY, "links": MULTI_LEVEL_REPLY["links"][1:]}
-    whole = COMMAND["read_example"](Recorder(Scripted(lambda _: json.dumps(MULTI_LEVEL_REPLY)), tmp_path / "tape.jsonl"))
+    whole = COMMAND["read_example"](
+        Recorder(Scripted(lambda _: json.dumps(MULTI_LEVEL_REPLY)), tmp_path / "tape.jsonl")
+    )
     assert len(whole["both"]) == 11 and whole["missed"] == whole["refused"] == []
     assert COMMAND["read_example"](Recorded(tmp_path / "tape.jsonl")) == whole
-    assert COMMAND["read_example"](Scripted(lambda _: json.dumps(less)))["missed"] == [["Asset:AAPL", "issued_by", "Company:apple inc."]]
+    assert COMMAND["read_example"](Scripted(lambda _: json.dumps(less)))["missed"] == [
+        ["Asset:AAPL", "issued_by", "Company:apple inc."]
+    ]
 
 
 def test_a_reply_in_no_shape_is_an_item_that_was_not_read():

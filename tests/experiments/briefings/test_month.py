@@ -1,4 +1,6 @@
-"""The invented month hangs together: its gold names only what is there, keeps to the vocabulary, and says what the items say."""
+"""The invented month hangs together: its gold names only what is there, keeps to the vocabulary, and says
+what the items say.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,15 @@ USERS = {row["user"] for row in MONTH.users}
 def test_items_are_of_one_month_in_order_and_each_is_another():
     times = [item.published_at for item in MONTH.items]
     assert times == sorted(times) and {(time.year, time.month) for time in times} == {(2026, 3)}
-    assert len({item.headline for item in MONTH.items}) == len({item.text for item in MONTH.items}) == len(ITEMS) == 62
-    assert not any(a.text in b.text for a in MONTH.items for b in MONTH.items if a is not b), "a prompt shows one item and not two"
+    assert (
+        len({item.headline for item in MONTH.items})
+        == len({item.text for item in MONTH.items})
+        == len(ITEMS)
+        == 62
+    )
+    assert not any(a.text in b.text for a in MONTH.items for b in MONTH.items if a is not b), (
+        "a prompt shows one item and not two"
+    )
 
 
 def test_gold_briefings_and_silences_are_of_users_and_items_that_there_are_and_never_of_the_same_call():
@@ -40,10 +49,14 @@ def test_gold_briefings_and_silences_are_of_users_and_items_that_there_are_and_n
 def test_what_gold_says_of_an_item_fits_the_vocabulary_and_stands_in_its_text(item):
     facts = MONTH.facts[item.id]
     nodes = {ref: facts.node(ref) for ref in facts.things}
-    edges = [Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties) for edge in facts.edges]
+    edges = [
+        Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties) for edge in facts.edges
+    ]
     assert faults(INVESTMENT_WITH_COMPANIES, nodes.values(), edges) == ()
     calls = [facts.things[ref] for ref in facts.said if facts.things[ref].get("type") == "signal"]
-    assert all(f"{call['strength']:g}" in item.text for call in calls), "a confidence is one that the item states"
+    assert all(f"{call['strength']:g}" in item.text for call in calls), (
+        "a confidence is one that the item states"
+    )
     assert len({call["action"] for call in calls}) == len(calls), "an item and an action are one call"
 
 
@@ -52,7 +65,9 @@ def test_every_call_that_gold_has_someone_hear_of_is_one_that_its_item_makes():
         facts = MONTH.facts[each.item]
         assert each.action in {facts.things[ref].get("action") for ref in facts.said}
         about = {edge.target for edge in facts.edges if edge.type == "about"}
-        starts = {path.removeprefix("-about-> ").split(" <-")[0].split(" -")[0] for path in each.paths.values()}
+        starts = {
+            path.removeprefix("-about-> ").split(" <-")[0].split(" -")[0] for path in each.paths.values()
+        }
         assert starts <= {"MarketEvent" if ref.endswith("/event") else ref for ref in about}
 
 

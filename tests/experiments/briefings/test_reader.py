@@ -1,4 +1,6 @@
-"""The simulated reader: it answers from the item that stands in a prompt, errs as often as it is told to, and says that it is simulated."""
+"""The simulated reader: it answers from the item that stands in a prompt, errs as often as it is told to, and
+says that it is simulated.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def changed(errors: ReadingErrors) -> set[str]:
 
 def test_without_errors_it_says_what_gold_says():
     assert read(ReadingErrors()) == MONTH.facts
-    assert SimulatedReader(MONTH).name == "simulated:missed=0,invented=0,wrong_type=0,wrong_name=0,wrong_date=0,seed=0"
+    assert (
+        SimulatedReader(MONTH).name
+        == "simulated:missed=0,invented=0,wrong_type=0,wrong_name=0,wrong_date=0,seed=0"
+    )
 
 
 def test_it_depends_on_the_text_of_the_item_alone():
@@ -47,7 +52,11 @@ def test_it_depends_on_the_text_of_the_item_alone():
 
     def elsewhere(item):
         said = f"<<<\n{item.text.replace(' ', '  ')}\n>>>"
-        return Prompt((Message("system", "Note what it states."), Message("user", said)), {"type": "object"}, max_tokens=9)
+        return Prompt(
+            (Message("system", "Note what it states."), Message("user", said)),
+            {"type": "object"},
+            max_tokens=9,
+        )
 
     assert replies(errors) == replies(errors, elsewhere) != replies(ReadingErrors())
 
@@ -76,28 +85,50 @@ def test_seeds_draw_other_errors_and_a_warm_prompt_draws_by_its_own():
 
 def test_each_kind_of_error_is_what_it_is_called():
     everything = {kind: read(ReadingErrors(**{kind: 1.0})) for kind in READING_ERRORS}
-    assert all(not facts.edges and not facts.ends and not facts.expires for facts in everything["missed"].values())
-    assert all(len(facts.said) == len(MONTH.facts[id].said) + 1 for id, facts in everything["invented"].items())
+    assert all(
+        not facts.edges and not facts.ends and not facts.expires for facts in everything["missed"].values()
+    )
+    assert all(
+        len(facts.said) == len(MONTH.facts[id].said) + 1 for id, facts in everything["invented"].items()
+    )
     swapped = everything["wrong_type"]
-    assert swapped["n02"].things["n02/signal"]["type"] == "observation" and "action" not in swapped["n02"].things["n02/signal"]
+    assert (
+        swapped["n02"].things["n02/signal"]["type"] == "observation"
+        and "action" not in swapped["n02"].things["n02/signal"]
+    )
     for id, ref in (("n01", "n01/event"), ("n09", "n09/rumour"), ("n58", "n58/pattern")):
-        assert swapped[id].things[ref]["is"] == "Insight" and swapped[id].things[ref]["action"] in ("buy", "sell", "hold")
+        assert swapped[id].things[ref]["is"] == "Insight" and swapped[id].things[ref]["action"] in (
+            "buy",
+            "sell",
+            "hold",
+        )
         assert {edge.type for edge in swapped[id].edges} == {"about"}
     named = everything["wrong_name"]
-    assert [edge.target for edge in named["n02"].edges] == ["Asset:LNFD-31", "n01/event"], "the bond has the same letters"
-    assert named["n13"].edges[0].target == "Company:Saltmarch Lithium", "and the other company the same ticker"
+    assert [edge.target for edge in named["n02"].edges] == ["Asset:LNFD-31", "n01/event"], (
+        "the bond has the same letters"
+    )
+    assert named["n13"].edges[0].target == "Company:Saltmarch Lithium", (
+        "and the other company the same ticker"
+    )
     dated, of_gold = everything["wrong_date"], MONTH.facts["n10"]
     assert dated["n10"].expires["n10/signal"][11:] == of_gold.expires["n10/signal"][11:] != ""
-    assert dated["n10"].expires != of_gold.expires and dated["n01"].things["n01/event"]["date"] != "2026-03-02"
+    assert (
+        dated["n10"].expires != of_gold.expires and dated["n01"].things["n01/event"]["date"] != "2026-03-02"
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_it_misreads_is_still_in_the_vocabulary(seed):
     for facts in read(ReadingErrors(**dict.fromkeys(READING_ERRORS, 0.5), seed=seed)).values():
         nodes = {ref: facts.node(ref) for ref in facts.things}
-        edges = [Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties) for edge in facts.edges]
+        edges = [
+            Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties)
+            for edge in facts.edges
+        ]
         edges = [in_order(edge) for edge in edges]
-        assert [each for each in faults(INVESTMENT_WITH_COMPANIES, nodes.values(), edges) if each.level == "error"] == []
+        assert [
+            each for each in faults(INVESTMENT_WITH_COMPANIES, nodes.values(), edges) if each.level == "error"
+        ] == []
 
 
 def in_order(edge: Edge) -> Edge:

@@ -1,4 +1,6 @@
-"""The month told: what gold calls for is told and nothing else, and errors, late rounds and other walks show as what they are."""
+"""The month told: what gold calls for is told and nothing else, and errors, late rounds and other walks show
+as what they are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from kgot_lab.experiments.briefings.curves import BriefingCurve, briefing_curve,
 from kgot_lab.experiments.briefings.month import load_month
 from kgot_lab.experiments.briefings.reader import ReadingErrors, SimulatedReader
 from kgot_lab.experiments.briefings.said import SaidFacts
-from kgot_lab.experiments.briefings.scoring import TOLD_RIGHT, JudgedBriefing, MonthScore, briefing_point, score_month
+from kgot_lab.experiments.briefings.scoring import (
+    TOLD_RIGHT,
+    JudgedBriefing,
+    MonthScore,
+    briefing_point,
+    score_month,
+)
 from kgot_lab.experiments.briefings.stated import stated_reply
 from kgot_lab.experiments.briefings.telling import MonthPlay, ToldBriefing, tell_month
 
@@ -26,7 +34,9 @@ MONTH = load_month()
 def part(*ids: str):
     """The month with a few of its items, and the gold of these."""
     briefings = tuple(each for each in MONTH.briefings if each.item in ids)
-    return replace(MONTH, items=tuple(item for item in MONTH.items if item.id in ids), changes=(), briefings=briefings)
+    return replace(
+        MONTH, items=tuple(item for item in MONTH.items if item.id in ids), changes=(), briefings=briefings
+    )
 
 
 def kinds(month, llm=None, **options):
@@ -35,7 +45,9 @@ def kinds(month, llm=None, **options):
 
 def told(user="teo", item="n02", action="buy", **more):
     (gold,) = [each for each in MONTH.briefings if (each.user, each.item) == ("teo", "n02")]
-    return ToldBriefing(user, frozenset({item}), action, more.get("paths", gold.paths), more.get("at", gold.since))
+    return ToldBriefing(
+        user, frozenset({item}), action, more.get("paths", gold.paths), more.get("at", gold.since)
+    )
 
 
 def test_with_a_reader_without_errors_all_that_gold_calls_for_is_told_and_nothing_else():
@@ -53,23 +65,36 @@ def test_what_an_item_takes_back_ends_whether_it_is_a_call_an_event_or_a_link():
             if isinstance(event, ItemWritten) and event.facts.item == "n26":
                 assert owned(play) == ["Company:gridhollow networks"]
         assert rates(play) == ["Bank of Meridia lifts its rate to 3.5 percent"] and owned(play) == []
-        calls = [each.node.properties["summary"] for each in play.places.graph.view(at=month.items[1].published_at).nodes("Insight")]
+        calls = [
+            each.node.properties["summary"]
+            for each in play.places.graph.view(at=month.items[1].published_at).nodes("Insight")
+        ]
         assert calls == ["Alder & Finch: sell Oatmere Foods shares"]
 
 
 def rates(play):
     events = play.places.graph.view().nodes("MarketEvent")
-    return sorted({each.node.properties["summary"] for each in events if each.node.properties["type"] == "rate_decision"})
+    return sorted(
+        {
+            each.node.properties["summary"]
+            for each in events
+            if each.node.properties["type"] == "rate_decision"
+        }
+    )
 
 
 def owned(play):
-    return [each.edge.target for each in play.places.graph.view().edges_from(["Company:velloro power"], ["owns"])]
+    return [
+        each.edge.target for each in play.places.graph.view().edges_from(["Company:velloro power"], ["owns"])
+    ]
 
 
 def test_a_call_on_an_event_of_an_earlier_item_is_joined_to_that_event():
     month = part("n04", "n29", "n30", "n40", "n41")
     with MonthPlay(month, SimulatedReader(month)) as play:
-        refused = [line for event in play.events() if isinstance(event, ItemWritten) for line in event.facts.refused]
+        refused = [
+            line for event in play.events() if isinstance(event, ItemWritten) for line in event.facts.refused
+        ]
         view, about = play.places.graph.view(), {}
         for call in view.nodes("Insight"):
             (edge,) = view.edges_from([call.node.id], ["about"])
@@ -84,11 +109,23 @@ def test_the_month_runs_through_the_monitor_that_users_run():
     month = part("n01", "n02", "n07")
     with MonthPlay(month, SimulatedReader(month)) as play:
         events = list(play.events())
-        assert [type(each) for each in events[:5]] == [TickBegun, NewsGathered, ItemWritten, TickEnded, TickBegun]
-        assert [facts.item for facts in play.places.journal.facts()] == ["n01", "n02", "n07"] and play.places.journal.asked().replied == 3
+        assert [type(each) for each in events[:5]] == [
+            TickBegun,
+            NewsGathered,
+            ItemWritten,
+            TickEnded,
+            TickBegun,
+        ]
+        assert [facts.item for facts in play.places.journal.facts()] == [
+            "n01",
+            "n02",
+            "n07",
+        ] and play.places.journal.asked().replied == 3
         (entry,) = play.places.accounts.outbox()
         assert (entry.user, entry.sent_at) == ("teo", play.told[0].at) and play.told[0].items == {"n02"}
-        supplies = [each.edge.target for each in play.places.graph.view().edges() if each.edge.type == "supplier"]
+        supplies = [
+            each.edge.target for each in play.places.graph.view().edges() if each.edge.type == "supplier"
+        ]
         assert "Company:wexholm glass" in supplies, "what news says between companies is kept"
 
 
@@ -108,7 +145,9 @@ def test_to_walk_across_companies_tells_who_holds_the_supplier_or_a_competitor()
 
 def test_what_the_vocabulary_refuses_is_left_out_and_said():
     month = part("n26")
-    reader = SimulatedReader(month, spelled=lambda facts, item: stated_reply(facts, item).replace('"owns"', '"by"'))
+    reader = SimulatedReader(
+        month, spelled=lambda facts, item: stated_reply(facts, item).replace('"owns"', '"by"')
+    )
     found = tell_month(month, reader)
     assert [id for id, _ in found.refused] == ["n26"] and "no edge type" in found.refused[0][1]
 
@@ -129,7 +168,10 @@ def test_each_way_to_be_wrong_has_its_name():
 
     assert kind(told()) == TOLD_RIGHT
     assert kind(told(), told()) == "told again"
-    assert kind(told(paths={"LNFD": "-about-> Company:Lanternfold Devices <-issued_by- Asset:LNFD"})) == "other paths"
+    assert (
+        kind(told(paths={"LNFD": "-about-> Company:Lanternfold Devices <-issued_by- Asset:LNFD"}))
+        == "other paths"
+    )
     assert kind(told(at=told().at + timedelta(days=2))) == "too late"
     assert kind(told(at=told().at - timedelta(hours=1))) == "too early"
     assert kind(told(action="sell")) == "another action"
@@ -144,10 +186,15 @@ def test_a_point_joins_seeds_and_counts_a_month():
     good, none = score_month(MONTH, [told()]), score_month(MONTH, [])
     point = briefing_point(0.1, [good, none])
     assert point.kinds == {"not told": 39.5, TOLD_RIGHT: 0.5}
-    assert point.recall.mean == pytest.approx(1 / 80) and point.recall.low < point.recall.mean < point.recall.high
+    assert (
+        point.recall.mean == pytest.approx(1 / 80)
+        and point.recall.low < point.recall.mean < point.recall.high
+    )
     assert point.precision.mean == 1 and point.precision.n == 1
     twice = [JudgedBriefing("teo", item, "buy", TOLD_RIGHT) for item in ("n02", "n10", "n10")]
-    assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == share(2, 2), "the same month again makes an interval no narrower"
+    assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == share(2, 2), (
+        "the same month again makes an interval no narrower"
+    )
 
 
 def test_the_facts_of_the_month_are_read_and_not_looked_up():

@@ -1,4 +1,6 @@
-"""The trial of certificates: which cases there are, that a simulated model goes through it and on after a stop, and what the tables say."""
+"""The trial of certificates: which cases there are, that a simulated model goes through it and on after a
+stop, and what the tables say.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,23 @@ from dataclasses import replace
 import pytest
 
 from kgot_lab.errors import BadInput, TooLittle
-from kgot_lab.experiments.certificates.cases import MADE, CertificateCase, TriedSet, certificate_cases, contradicting, tried_sets
+from kgot_lab.experiments.certificates.cases import (
+    MADE,
+    CertificateCase,
+    TriedSet,
+    certificate_cases,
+    contradicting,
+    tried_sets,
+)
 from kgot_lab.experiments.certificates.expected import expected_cases_grid
 from kgot_lab.experiments.certificates.results import alarm_rows, certificate_figures, certificate_grids
-from kgot_lab.experiments.certificates.trial import CertificateTrial, CertifiedCase, certified_cases, hiding, trial_plan
+from kgot_lab.experiments.certificates.trial import (
+    CertificateTrial,
+    CertifiedCase,
+    certified_cases,
+    hiding,
+    trial_plan,
+)
 from kgot_lab.experiments.competence.gold import GoldStep
 from kgot_lab.experiments.competence.simulated import Competence, Simulated
 from kgot_lab.experiments.competence.worlds import chain_world
@@ -28,10 +43,13 @@ CASES = certificate_cases(SETS, without=2, contradicted=1)
 
 
 def trial(folder, cases=CASES, competence=None) -> CertificateTrial:
-    return CertificateTrial(SETS, cases, folder, Simulated(WORLD.gold, competence or Competence()), retriever=bm25)
+    return CertificateTrial(
+        SETS, cases, folder, Simulated(WORLD.gold, competence or Competence()), retriever=bm25
+    )
 
 
-# --- cases ------------------------------------------------------------------------------------------------------------
+# --- cases
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_each_question_is_asked_whole_and_changed_one_after_the_other():
@@ -46,7 +64,10 @@ def test_each_question_is_asked_whole_and_changed_one_after_the_other():
 
 def test_a_contradiction_is_the_sentence_with_another_object_of_the_same_kind():
     step = GoldStep(Triple("Jo", "born", "1901"), "Jo was born in 1901 in Cork.", "Jo")
-    others = [GoldStep(Triple("Al", "born", object), "…") for object in ("Cork", "1901", "1950s", "12 May 1960", "1877")]
+    others = [
+        GoldStep(Triple("Al", "born", object), "…")
+        for object in ("Cork", "1901", "1950s", "12 May 1960", "1877")
+    ]
     made = contradicting(step, Question("q", "When was Jo born?", "1901"), others, random.Random(0))
     assert (made.id, made.title, made.text) == ("made:q", "Jo", "Jo was born in 1877 in Cork.")
     assert contradicting(step, Question("q", "When?", "1901"), others[:2], random.Random(0)) is None
@@ -62,15 +83,27 @@ def test_too_few_questions_are_told():
 def test_the_real_sets_give_a_hundred_questions_with_a_contradiction_for_fifty():
     sets = tried_sets()
     cases = certificate_cases(sets)
-    by_change = {change: [case for case in cases if case.change == change] for change in ("whole", "without", "contradicted")}
-    assert {change: len(some) for change, some in by_change.items()} == {"whole": 100, "without": 100, "contradicted": 50}
-    assert {case.set for case in cases} == {"2wiki", "musique-498"} and len({case.key for case in cases}) == 250
+    by_change = {
+        change: [case for case in cases if case.change == change]
+        for change in ("whole", "without", "contradicted")
+    }
+    assert {change: len(some) for change, some in by_change.items()} == {
+        "whole": 100,
+        "without": 100,
+        "contradicted": 50,
+    }
+    assert {case.set for case in cases} == {"2wiki", "musique-498"} and len(
+        {case.key for case in cases}
+    ) == 250
     assert all(case.hidden in case.question.gold for case in by_change["without"])
     texts = {document.text for tried in sets.values() for document in tried.questions.documents}
-    assert not any(case.made.text in texts or case.about.object in case.made.text for case in by_change["contradicted"])
+    assert not any(
+        case.made.text in texts or case.about.object in case.made.text for case in by_change["contradicted"]
+    )
 
 
-# --- answering --------------------------------------------------------------------------------------------------------
+# --- answering
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_hidden_document_is_not_found():
@@ -87,7 +120,9 @@ def folder(tmp_path_factory):
     first = trial(place).answers()
     assert next(first).change == "whole"
     first.close()
-    assert len(certified_cases(place)) == 1 and [case.key for case in trial(place).missing()] == [case.key for case in CASES[1:]]
+    assert len(certified_cases(place)) == 1 and [case.key for case in trial(place).missing()] == [
+        case.key for case in CASES[1:]
+    ]
     assert [row.change for row in trial(place).answers()] == [case.change for case in CASES[1:]]
     assert list(trial(place).answers()) == []
     return place
@@ -105,7 +140,10 @@ def test_what_is_left_is_reckoned_from_its_own_answers_or_else_from_those_of_the
     def told(place, comparison):
         return [[cell.text for cell in row] for row in expected_cases_grid(trial(place), comparison).rows]
 
-    assert told(folder, tmp_path)[0][:2] == ["made-up", "0"] and told(folder, tmp_path)[0][3] == "mean of 5 of these cases"
+    assert (
+        told(folder, tmp_path)[0][:2] == ["made-up", "0"]
+        and told(folder, tmp_path)[0][3] == "mean of 5 of these cases"
+    )
     assert told(tmp_path / "new", tmp_path) == [["made-up", "5", "not known", ""], ["all", "5", "", ""]]
     comparison = tmp_path / "comparison" / "made-up" / "paths"
     shutil.copytree(folder / "made-up" / "without", comparison)
@@ -128,7 +166,12 @@ def test_the_tables_say_that_they_are_of_a_simulation_and_count_pairs(folder):
     assert titles and all(title.startswith("Simulated model: ") for title in titles)
     alarms = {(row.change, row.alarm, row.questions): row for row in alarm_rows(rows)}
     missing = alarms["without", "certificate: a fact is missing", "all"]
-    assert (missing.recall.mean, missing.recall.n, missing.untouched.mean, missing.precision.mean) == (1.0, 2, 0.0, 1.0)
+    assert (missing.recall.mean, missing.recall.n, missing.untouched.mean, missing.precision.mean) == (
+        1.0,
+        2,
+        0.0,
+        1.0,
+    )
     assert missing.recall.low < 1
     figures = certificate_figures(rows, model)
     assert json.loads(json.dumps(figures)) == figures and figures["cases"] == 5
@@ -149,11 +192,16 @@ def test_no_case_is_begun_once_the_minutes_are_over(tmp_path):
     assert list(replace(trial(tmp_path), clock=lambda: next(times)).answers(minutes=1)) == []
 
 
-# --- measures ---------------------------------------------------------------------------------------------------------
+# --- measures
+# ---------------------------------------------------------------------------------------------------------
 
 
-def answered(id: str, change: str, ruling: str, state: str, *, right: bool, likelihood: float) -> CertifiedCase:
-    return CertifiedCase("s", change, id, "a", float(right), float(right), likelihood, ruling, (("a", "b", "c", state),))
+def answered(
+    id: str, change: str, ruling: str, state: str, *, right: bool, likelihood: float
+) -> CertifiedCase:
+    return CertifiedCase(
+        "s", change, id, "a", float(right), float(right), likelihood, ruling, (("a", "b", "c", state),)
+    )
 
 
 def test_recall_precision_and_what_the_likelihood_says_are_counted_by_hand():
@@ -162,7 +210,9 @@ def test_recall_precision_and_what_the_likelihood_says_are_counted_by_hand():
         answered("2", "whole", "withheld", "missing", right=False, likelihood=0.9),
         answered("1", "without", "withheld", "missing", right=False, likelihood=0.9),
         answered("2", "without", "passes", "one source", right=False, likelihood=0.2),
-        answered("3", "without", "withheld", "missing", right=False, likelihood=0.2),  # not asked untouched: counts nowhere
+        answered(
+            "3", "without", "withheld", "missing", right=False, likelihood=0.2
+        ),  # not asked untouched: counts nowhere
     ]
     by = {(row.alarm, row.questions): row for row in alarm_rows(rows)}
     missing, likely = by["certificate: a fact is missing", "all"], by["likelihood below 0.6", "all"]

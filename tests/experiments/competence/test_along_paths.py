@@ -1,4 +1,6 @@
-"""The simulated model in the mode `paths`: it reads what its texts hold, its curves follow the formulas, and it says how likely it is."""
+"""The simulated model in the mode `paths`: it reads what its texts hold, its curves follow the formulas, and
+it says how likely it is.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,22 @@ from kgot_lab.bundled import bundled
 from kgot_lab.errors import LLMError
 from kgot_lab.evaluation.significance import share
 from kgot_lab.experiments.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
-from kgot_lab.experiments.competence.exact import solved_despite_hop_misreadings, solved_despite_misreadings, solved_despite_splits
+from kgot_lab.experiments.competence.exact import (
+    solved_despite_hop_misreadings,
+    solved_despite_misreadings,
+    solved_despite_splits,
+)
 from kgot_lab.experiments.competence.gold import GoldSet
 from kgot_lab.experiments.competence.plain_facts import PlainFacts
 from kgot_lab.experiments.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Competence, Simulated
 from kgot_lab.experiments.competence.texts import misread_names, told_answer
-from kgot_lab.experiments.competence.worlds import World, chain_world, comparing_world, world_of_triples, world_on_file
+from kgot_lab.experiments.competence.worlds import (
+    World,
+    chain_world,
+    comparing_world,
+    world_of_triples,
+    world_on_file,
+)
 from kgot_lab.loop.events import Asked, Parsed, Refused
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits
 from kgot_lab.loop.walk import think
@@ -29,14 +41,18 @@ from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 
 ONE, TWO = chain_world(60, 1), chain_world(60, 2)
-ONCE = PATHS.but(wide_tokens=0, steps=1)  # a question is asked of its best path, and hop by hop, of nothing else
+ONCE = PATHS.but(
+    wide_tokens=0, steps=1
+)  # a question is asked of its best path, and hop by hop, of nothing else
 
 
 def tools(world: World, found: int = 2) -> list[Tool]:
     return [search(world.documents, bm25(world.documents), k=found)]
 
 
-def ends(world: World, competence: Competence, limits: Limits = PATHS, found: int = 2) -> tuple[SimulatedEnd, ...]:
+def ends(
+    world: World, competence: Competence, limits: Limits = PATHS, found: int = 2
+) -> tuple[SimulatedEnd, ...]:
     return simulated_ends(world.gold, tools(world, found), competence, limits)
 
 
@@ -44,7 +60,8 @@ def right(*given) -> int:
     return sum(end.right for end in ends(*given))
 
 
-# --- without errors ---------------------------------------------------------------------------------------------------
+# --- without errors
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 4])
@@ -67,7 +84,12 @@ def test_without_splitting_it_does_not_come_further_than_its_paths_reach():
     ("world", "number", "answer"),
     [
         pytest.param(lambda: world_on_file(bundled("musique-498")), 52, "Annapolis", id="musique-498"),
-        pytest.param(lambda: world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")), 0, "20 March 851", id="2wiki"),
+        pytest.param(
+            lambda: world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")),
+            0,
+            "20 March 851",
+            id="2wiki",
+        ),
     ],
 )
 def test_a_question_on_file_is_solved_hop_by_hop(world, number, answer):
@@ -76,11 +98,14 @@ def test_a_question_on_file_is_solved_hop_by_hop(world, number, answer):
     titles = {step.title for step in chain.steps}
     documents = [page for page in known.documents if page.title in titles]
     few = World((*documents, *known.documents[:10]), GoldSet((chain,)))
-    (end,) = ends(World(tuple({page.id: page for page in few.documents}.values()), few.gold), Competence(), PATHS, 8)
+    (end,) = ends(
+        World(tuple({page.id: page for page in few.documents}.values()), few.gold), Competence(), PATHS, 8
+    )
     assert end.right and end.answer == answer
 
 
-# --- with errors, against formulas ------------------------------------------------------------------------------------
+# --- with errors, against formulas
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -94,11 +119,23 @@ def test_a_question_on_file_is_solved_hop_by_hop(world, number, answer):
         ("read", TWO, ONCE, 1, 1.0, partial(solved_despite_hop_misreadings, 2, assured=1.0)),
         ("split", TWO, ONCE, 1, 0.0, solved_despite_splits),
     ],
-    ids=["read once", "read three times", "half look sure", "all look sure", "two hops", "two hops, all look sure", "split"],
+    ids=[
+        "read once",
+        "read three times",
+        "half look sure",
+        "all look sure",
+        "two hops",
+        "two hops, all look sure",
+        "split",
+    ],
 )
-def test_a_model_that_errs_at_a_rate_leaves_as_many_solved_as_the_formula_says(rate, world, limits, found, assured, exact):
+def test_a_model_that_errs_at_a_rate_leaves_as_many_solved_as_the_formula_says(
+    rate, world, limits, found, assured, exact
+):
     setting = LoopSetting("paths", limits, exact)
-    curve = competence_curve(world.gold, tools(world, found), rate, setting, [0.3], competence=Competence(assured=assured))
+    curve = competence_curve(
+        world.gold, tools(world, found), rate, setting, [0.3], competence=Competence(assured=assured)
+    )
     (point,) = curve.points
     measured = share(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
     assert measured.low <= point.exact <= measured.high
@@ -128,7 +165,9 @@ def test_what_is_missed_or_made_up_of_facts_changes_no_answer_that_was_read():
 
 def test_a_split_that_lacks_its_last_hop_ends_a_hop_too_early():
     world = chain_world(6, 3)
-    assert [end.answer for end in ends(world, Competence(split=1))] == [chain.steps[1].fact.object for chain in world.gold.chains]
+    assert [end.answer for end in ends(world, Competence(split=1))] == [
+        chain.steps[1].fact.object for chain in world.gold.chains
+    ]
 
 
 def test_formulas_of_readings_at_their_ends():
@@ -138,7 +177,8 @@ def test_formulas_of_readings_at_their_ends():
     assert solved_despite_hop_misreadings(2, 0.5, assured=1) == pytest.approx(0.125)
 
 
-# --- what it replies --------------------------------------------------------------------------------------------------
+# --- what it replies
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_text_is_read_rightly_exactly_where_it_holds_the_fact_that_is_asked():
@@ -148,7 +188,9 @@ def test_a_text_is_read_rightly_exactly_where_it_holds_the_fact_that_is_asked():
     assert told_answer(TWO.gold, chain.question, last) == ""
     assert told_answer(TWO.gold, chain.resolved[1], last) == chain.answer
     assert told_answer(TWO.gold, chain.resolved[1], first) == ""
-    assert told_answer(TWO.gold, chain.steps[1].of("Nobody Known"), f"{first}\n{last}") == "", "a hop about a name that gold does not know"
+    assert told_answer(TWO.gold, chain.steps[1].of("Nobody Known"), f"{first}\n{last}") == "", (
+        "a hop about a name that gold does not know"
+    )
 
 
 def test_a_misreading_stands_in_the_text_and_is_wrong():
@@ -176,7 +218,9 @@ def test_how_likely_an_answer_is_tells_right_from_wrong_as_far_as_it_is_set_to()
     assert likelihood(asked, read=1) == pytest.approx(UNLIKELY)
     assert likelihood(asked, read=1, assured=1) == pytest.approx(LIKELY)
     unknown = replace(few_prompt(chain.question, ""), likelihood=True)
-    assert likelihood(unknown, read=1, assured=1) == pytest.approx(UNLIKELY), "what it does not know it does not assert"
+    assert likelihood(unknown, read=1, assured=1) == pytest.approx(UNLIKELY), (
+        "what it does not know it does not assert"
+    )
     assert Simulated(ONE.gold)(unknown).text == UNANSWERED
     assert Simulated(ONE.gold)(replace(asked, likelihood=False)).logprob is None
 
@@ -184,8 +228,14 @@ def test_how_likely_an_answer_is_tells_right_from_wrong_as_far_as_it_is_set_to()
 def test_hops_and_questions_of_each_are_those_of_the_gold():
     chain, pair = TWO.gold.chains[0], comparing_world(2, 2).gold
     assert hops_in(Simulated(TWO.gold)(hops_asked(chain.question)).text) == list(chain.hops)
-    assert Simulated(pair)(asked_of_each(pair.chains[0].question)).text == "Who is the teacher of X?\nWhen was #1 born?"
-    assert Simulated(pair, Competence(split=1))(asked_of_each(pair.chains[0].question)).text == "Who is the teacher of X?"
+    assert (
+        Simulated(pair)(asked_of_each(pair.chains[0].question)).text
+        == "Who is the teacher of X?\nWhen was #1 born?"
+    )
+    assert (
+        Simulated(pair, Competence(split=1))(asked_of_each(pair.chains[0].question)).text
+        == "Who is the teacher of X?"
+    )
 
 
 def test_its_facts_are_those_of_every_sentence_that_it_is_shown():
@@ -193,7 +243,9 @@ def test_its_facts_are_those_of_every_sentence_that_it_is_shown():
     events = list(think(chain.question, Simulated(TWO.gold), PlainFacts(), tools(TWO), PATHS))
     (asked,) = [event for event in events if isinstance(event, Asked) and event.role == "facts"]
     assert len(asked.reply.splitlines()) == len(asked.prompt.messages[-1].text.splitlines())
-    assert all(not event.problem for event in events if isinstance(event, Parsed) and event.text != UNANSWERED)
+    assert all(
+        not event.problem for event in events if isinstance(event, Parsed) and event.text != UNANSWERED
+    )
 
 
 def test_a_question_without_gold_is_an_error_in_mode_paths_too():

@@ -22,7 +22,10 @@ from kgot_lab.types import Prompt
 GRAPH = '2 nodes, 1 edges (born in 1)\nAda {"x": 1} --[born in]--> London'
 SITUATION = prompts.situation("Where was Ada born?\nSay it.", ("a.txt",), GRAPH)
 CALLS = [ToolCall("search", {"query": "Ada (poet)"}), ToolCall("look", {})]
-TOOLS = [TextTool("search", "Finds. All of it: quickly.", {"query": "what"}, Result, finds="query"), TextTool("look", "Looks.", {}, Result)]
+TOOLS = [
+    TextTool("search", "Finds. All of it: quickly.", {"query": "what"}, Result, finds="query"),
+    TextTool("look", "Looks.", {}, Result),
+]
 READER = PromptReader(DIALECTS)
 
 
@@ -35,8 +38,14 @@ def test_what_is_asked_in_a_language_is_known_again(dialect):
     vote = told(prompts.vote(SITUATION, CALLS, dialect), shapes.Vote)
     assert (vote.what, vote.dialect, vote.texts["situation"]) == ("vote", dialect, SITUATION)
     assert vote.texts["calls"].split("\n- ") == ["search(query='Ada (poet)')", "look()"]
-    write = told(prompts.write(SITUATION, "search(query='x')", "Ada >>> was\n\nhere.", dialect), shapes.Statements)
-    assert (write.what, write.texts["source"], write.texts["text"]) == ("write", "search(query='x')", "Ada >>> was\n\nhere.")
+    write = told(
+        prompts.write(SITUATION, "search(query='x')", "Ada >>> was\n\nhere.", dialect), shapes.Statements
+    )
+    assert (write.what, write.texts["source"], write.texts["text"]) == (
+        "write",
+        "search(query='x')",
+        "Ada >>> was\n\nhere.",
+    )
     for what in ("read_in", "forced_read"):
         found = told(getattr(prompts, what)(SITUATION, dialect), shapes.Statement)
         assert (found.what, found.dialect) == (what, dialect)
@@ -62,11 +71,17 @@ def test_what_is_asked_in_no_language_is_known_again():
         assert told(prompts.answer("Who?", "a\n\nb", format), shapes.Answer).texts["facts"] == "a\n\nb"
 
 
-@pytest.mark.parametrize("question", ["Where was Ada born?", "Who is older, Ada or Bob?", "Are Ada and Bob both poets?"])
+@pytest.mark.parametrize(
+    "question", ["Where was Ada born?", "Who is older, Ada or Bob?", "Are Ada and Bob both poets?"]
+)
 def test_what_the_mode_paths_asks_is_known_again_in_every_form(question):
     facts = "[Ada] Ada was a poet.\n[Bob] Bob asked:\n\nWho?"
-    assert told(few_prompt(question, facts).messages) == Asking("few_prompt", {"question": question, "facts": facts})
-    assert told(few_prompt(question, "").messages) == Asking("few_prompt", {"question": question, "facts": ""})
+    assert told(few_prompt(question, facts).messages) == Asking(
+        "few_prompt", {"question": question, "facts": facts}
+    )
+    assert told(few_prompt(question, "").messages) == Asking(
+        "few_prompt", {"question": question, "facts": ""}
+    )
     assert told(hops_asked(question).messages) == Asking("hops_asked", {"question": question})
     assert told(asked_of_each(question).messages) == Asking("asked_of_each", {"question": question})
 
@@ -78,7 +93,11 @@ def test_a_text_with_other_examples_before_it_is_no_prompt_of_the_mode_paths():
 
 
 def test_every_prompt_of_the_loop_is_known_but_those_that_follow_a_yes_to_arithmetic():
-    made = {name for name, each in vars(prompts).items() if inspect.isfunction(each) and each.__module__ == prompts.__name__}
+    made = {
+        name
+        for name, each in vars(prompts).items()
+        if inspect.isfunction(each) and each.__module__ == prompts.__name__
+    }
     public = {name for name in made if not name.startswith("_")} - {"situation"}
     known = {form.what for forms in READER._forms.values() for form in forms} | {"extract"}
     assert public - known == {"arithmetic", "mend_arithmetic"}
@@ -87,7 +106,10 @@ def test_every_prompt_of_the_loop_is_known_but_those_that_follow_a_yes_to_arithm
 @pytest.mark.parametrize("files", [(), ("a.txt", "b.txt")])
 @pytest.mark.parametrize("graph", [GRAPH, ""])
 def test_the_question_and_the_graph_are_found_with_and_without_files(files, graph):
-    assert situation_of(prompts.situation("Who, and why?", files, graph)) == ("Who, and why?", graph or "empty")
+    assert situation_of(prompts.situation("Who, and why?", files, graph)) == (
+        "Who, and why?",
+        graph or "empty",
+    )
 
 
 def test_another_text_is_an_error():

@@ -1,4 +1,6 @@
-"""The curves of a simulated model against exact formulas, each point within an interval that one in a thousand misses; seeds are fixed."""
+"""The curves of a simulated model against exact formulas, each point within an interval that one in a
+thousand misses; seeds are fixed.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
         reply = model(Prompt(start, schema_of(Vote), 0.7, seed)).text
         return parse(reply, Vote).choice == "RETRIEVE"
 
-    wrong = sum(sum(errs(turn * votes + number) for number in range(votes)) > votes / 2 for turn in range(turns))
+    wrong = sum(
+        sum(errs(turn * votes + number) for number in range(votes)) > votes / 2 for turn in range(turns)
+    )
     measured = share(wrong, turns, confidence=0.999)
     assert measured.low <= majority_errs(votes, rate) <= measured.high
 
@@ -71,7 +75,10 @@ def test_the_loop_solves_as_many_as_the_formula_says(rate, limits, exact):
 
 def test_only_made_up_facts_give_wrong_answers_and_none_where_they_are_looked_at():
     small = chain_world(20, 2)
-    points = [competence_curve(small.gold, [_tool(20)], "invented", LoopSetting(x.preset, x), [0.5]).points[0] for x in (REFERENCE, LOCAL)]
+    points = [
+        competence_curve(small.gold, [_tool(20)], "invented", LoopSetting(x.preset, x), [0.5]).points[0]
+        for x in (REFERENCE, LOCAL)
+    ]
     reference, local = points
     assert reference.wrong.mean > 0.1
     assert local.wrong.mean == 0 and local.solved.mean < 1, "what is refused is missing"

@@ -31,6 +31,16 @@ WORLD = chain_world(4, 2)
 def test_the_first_gap_says_how_far_a_fact_came(competence, limits, documents, gap):
     chain = WORLD.gold.chains[0]
     if gap.startswith("found"):  # what else the page says is as near to the question and stands before it
-        documents = [Document("d", f"{chain.question.removesuffix('?')}. {chain.steps[0].sentence}", chain.steps[0].title)]
-    events = think(chain.question, Simulated(WORLD.gold, competence), PlainFacts(), [search(documents, bm25(documents), k=2)], limits)
+        documents = [
+            Document(
+                "d", f"{chain.question.removesuffix('?')}. {chain.steps[0].sentence}", chain.steps[0].title
+            )
+        ]
+    events = think(
+        chain.question,
+        Simulated(WORLD.gold, competence),
+        PlainFacts(),
+        [search(documents, bm25(documents), k=2)],
+        limits,
+    )
     assert first_gap(events, chain) == gap

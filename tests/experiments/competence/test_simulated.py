@@ -1,4 +1,6 @@
-"""The simulated model: without errors it solves every question in every language, and each rate at 1 breaks what it is the rate of."""
+"""The simulated model: without errors it solves every question in every language, and each rate at 1 breaks
+what it is the rate of.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,19 @@ def of(kind: type, events: list[Event]) -> list:
 
 
 def graph_of(events: list[Event]) -> set[Triple]:
-    return {Triple(edge.source, edge.type, edge.target) for wrote in of(Wrote, events) for edge in wrote.diff.added_edges}
+    return {
+        Triple(edge.source, edge.type, edge.target)
+        for wrote in of(Wrote, events)
+        for edge in wrote.diff.added_edges
+    }
 
 
 def right(competence: Competence, limits: Limits, world: World = WORLD) -> int:
     return sum(end.right for end in simulated_ends(world.gold, tools(world), competence, limits))
 
 
-# --- without errors ---------------------------------------------------------------------------------------------------
+# --- without errors
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "cypher_embedded", "sparql_embedded", "fused"])
@@ -78,21 +85,28 @@ def test_plain_facts_and_python_come_to_the_same_ends_with_the_same_errors():
     world = World(WORLD.documents, replace(WORLD.gold, chains=WORLD.gold.chains[:4]))
     plain = simulated_ends(world.gold, tools(), competence, LOCAL)
     python = simulated_ends(world.gold, tools(), competence, LOCAL, store=lambda: open_store("in_memory"))
-    assert plain == python, "in operations mode no statement is the model's own, so not even the broken ones differ"
+    assert plain == python, (
+        "in operations mode no statement is the model's own, so not even the broken ones differ"
+    )
 
 
 def test_a_question_with_spaces_around_it_is_the_same_question():
-    spaced = replace(WORLD.gold, chains=(replace(WORLD.gold.chains[0], question=f"  {WORLD.gold.chains[0].question} "),))
+    spaced = replace(
+        WORLD.gold, chains=(replace(WORLD.gold.chains[0], question=f"  {WORLD.gold.chains[0].question} "),)
+    )
     assert [end.right for end in simulated_ends(spaced, tools(), Competence(), REFERENCE)] == [True]
 
 
-# --- one rate at 1 ----------------------------------------------------------------------------------------------------
+# --- one rate at 1
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_wrong_votes_end_a_run_after_its_first_fact():
     events = run(Competence(vote=1), REFERENCE)
     assert graph_of(events) == {WORLD.gold.chains[0].steps[0].fact}
-    assert [voted.choice for voted in of(Voted, events)] == ["INSERT", "RETRIEVE"], "an empty graph has nothing to read"
+    assert [voted.choice for voted in of(Voted, events)] == ["INSERT", "RETRIEVE"], (
+        "an empty graph has nothing to read"
+    )
     assert events[-1].text == UNANSWERED
     assert right(Competence(vote=1), REFERENCE) == 0
 
@@ -151,7 +165,8 @@ def test_wrong_names_do_no_harm_where_the_loop_reads_about_all_that_was_looked_u
     assert right(Competence(read=1), LOCAL) == len(WORLD.gold.chains)
 
 
-# --- what it is ---------------------------------------------------------------------------------------------------------
+# --- what it is
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_its_name_says_in_every_trace_that_it_is_simulated_and_at_which_rates(tmp_path):
@@ -196,7 +211,8 @@ def test_more_ballots_are_more_often_right():
     assert solved == sorted(solved) and solved[0] < solved[-1]
 
 
-# --- what it cannot do --------------------------------------------------------------------------------------------------
+# --- what it cannot do
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_question_without_gold_is_an_error_that_names_it():

@@ -8,13 +8,20 @@ from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
 from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS, PlainFacts
-from kgot_lab.experiments.competence.worlds import chain_world, comparing_world, first_of, world_of_triples, world_on_file
+from kgot_lab.experiments.competence.worlds import (
+    chain_world,
+    comparing_world,
+    first_of,
+    world_of_triples,
+    world_on_file,
+)
 from kgot_lab.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Triple
 
-# --- made up ----------------------------------------------------------------------------------------------------------
+# --- made up
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_same_numbers_give_the_same_world_and_another_seed_another():
@@ -27,7 +34,9 @@ def test_every_step_stands_on_the_page_of_its_subject_and_on_no_other():
     for chain in world.gold.chains:
         assert chain.answer == chain.steps[-1].fact.object
         for step in chain.steps:
-            assert [page.title for page in world.documents if step.sentence in page.text] == [step.fact.subject]
+            assert [page.title for page in world.documents if step.sentence in page.text] == [
+                step.fact.subject
+            ]
 
 
 def test_no_page_of_a_chain_names_another_name_of_it_but_the_next():
@@ -55,8 +64,14 @@ def test_a_question_that_compares_names_the_earlier_year_and_says_what_is_asked_
     for chain in world.gold.chains:
         years = [int(chain.steps[leaf].fact.object) for leaf in chain.leaves]
         assert chain.answer == chain.steps[years.index(min(years))].fact.subject
-        assert chain.of_each == (("When was X born?",), ("Who is the teacher of X?", "When was #1 born?"))[hops - 1]
-        assert all(any(step.sentence in page.text and page.title == step.title for page in world.documents) for step in chain.steps)
+        assert (
+            chain.of_each
+            == (("When was X born?",), ("Who is the teacher of X?", "When was #1 born?"))[hops - 1]
+        )
+        assert all(
+            any(step.sentence in page.text and page.title == step.title for page in world.documents)
+            for step in chain.steps
+        )
 
 
 def test_a_comparison_has_one_hop_or_two():
@@ -64,12 +79,15 @@ def test_a_comparison_has_one_hop_or_two():
         comparing_world(3, 3)
 
 
-# --- on file ------------------------------------------------------------------------------------------------------------
+# --- on file
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passages():
     world = world_on_file(bundled("musique-train-100"))
-    assert len(world.gold.chains) == 97, "of 100: three have a part whose answer no sentence of its passage holds, or is its own subject"
+    assert len(world.gold.chains) == 97, (
+        "of 100: three have a part whose answer no sentence of its passage holds, or is its own subject"
+    )
     pages = {(page.title, " ".join(page.text.split())) for page in world.documents}
     for chain in world.gold.chains:
         assert chain.steps[-1].fact.object == chain.answer
@@ -80,8 +98,14 @@ def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passa
         "What company published Journal of Psychotherapy Integration?",
         "Who was the first president of #1?",
     )
-    assert world.gold.chains[0].resolved[1] == "Who was the first president of American Psychological Association?"
-    assert first[1].after == (0,) and first[1].fact.subject == first[0].fact.object == "American Psychological Association"
+    assert (
+        world.gold.chains[0].resolved[1]
+        == "Who was the first president of American Psychological Association?"
+    )
+    assert (
+        first[1].after == (0,)
+        and first[1].fact.subject == first[0].fact.object == "American Psychological Association"
+    )
 
 
 def test_triples_become_chains_that_rest_on_whoever_gave_their_subject():
@@ -123,7 +147,8 @@ def test_gold_that_contradicts_itself_is_refused():
         GoldSet((GoldChain("Who?", (step,), "b"), GoldChain("Who?", (step,), "c")))
 
 
-# --- plain facts --------------------------------------------------------------------------------------------------------
+# --- plain facts
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_plain_facts_read_the_same_paths_as_python():
@@ -148,7 +173,9 @@ def test_plain_facts_are_written_read_and_cleared():
     facts = [(Triple("Ada", "knows", "Charles"), {"year": 1833}), (Triple("Charles", "built", "Engine"), {})]
     with PlainFacts() as store:
         assert len(store.write(PLAIN_FACTS.add(facts)).added_edges) == 2
-        assert store.read(PLAIN_FACTS.about(["ada"], 1)) == ({"year": 1833, "subject": "Ada", "relation": "knows", "object": "Charles"},)
+        assert store.read(PLAIN_FACTS.about(["ada"], 1)) == (
+            {"year": 1833, "subject": "Ada", "relation": "knows", "object": "Charles"},
+        )
         assert [row["object"] for row in store.read(PLAIN_FACTS.about(["Ada"], 2))] == ["Charles", "Engine"]
         assert not store.write(PLAIN_FACTS.add(facts)), "said again, it changes nothing"
         assert not store.read(PLAIN_FACTS.about(["Nobody"], 2))
@@ -157,8 +184,21 @@ def test_plain_facts_are_written_read_and_cleared():
 @pytest.mark.parametrize(
     "statement",
     [
-        *("{", '{"add": [["a", "b"]]}', '{"about": 3, "hops": 1}', "[]", "3", '{"add": [["a", "is", "b", {}]]} )'),
-        *('{"paths": 3}', '{"paths": [3, {}, 1]}', '{"paths": [["a"], [], 1]}', '{"paths": [[], {}, 0]}', '{"paths": [[]]}'),
+        *(
+            "{",
+            '{"add": [["a", "b"]]}',
+            '{"about": 3, "hops": 1}',
+            "[]",
+            "3",
+            '{"add": [["a", "is", "b", {}]]} )',
+        ),
+        *(
+            '{"paths": 3}',
+            '{"paths": [3, {}, 1]}',
+            '{"paths": [["a"], [], 1]}',
+            '{"paths": [[], {}, 0]}',
+            '{"paths": [[]]}',
+        ),
     ],
 )
 def test_what_is_no_statement_of_plain_facts_fails_and_changes_nothing(statement):

@@ -1,4 +1,6 @@
-"""The questions to the expert, what is measured of a reply, and how replies are kept: hand-made cases, and a scripted model."""
+"""The questions to the expert, what is measured of a reply, and how replies are kept: hand-made cases, and a
+scripted model.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.experiments.experts.answers_table import answers_report, citations_grid, measured_answers, words_grid
+from kgot_lab.experiments.experts.answers_table import (
+    answers_report,
+    citations_grid,
+    measured_answers,
+    words_grid,
+)
 from kgot_lab.experiments.experts.asking import ExpertAnswers, plain_prompt
 from kgot_lab.experiments.experts.gold import ExpertQuestion, NodeWords, expert_questions, telling_stems
 from kgot_lab.experiments.experts.measuring import answer_measures, covered, own_words, says_not_known
@@ -27,15 +34,30 @@ ALL = (*expert_questions("locked"), *expert_questions("develop"))
 KINDS = {"goal": 12, "can": 12, "compare": 9, "compose": 8, "why": 9, "none": 10}
 GRAPH = PropertyGraph.of(
     [
-        Node("t:prompt_caching", ("t",), {"name": "Prompt caching", "description": "Reusing the state of a shared prefix."}),
+        Node(
+            "t:prompt_caching",
+            ("t",),
+            {"name": "Prompt caching", "description": "Reusing the state of a shared prefix."},
+        ),
         Node("t:batching", ("t",), {"name": "Batching", "description": "Sending work at night."}),
-        Node("l:prefix", ("l",), {"name": "Prefix sensitivity", "description": "One early change spoils the rest."}),
+        Node(
+            "l:prefix",
+            ("l",),
+            {"name": "Prefix sensitivity", "description": "One early change spoils the rest."},
+        ),
         Node("t:other", ("t",), {"name": "Other", "description": "Nothing."}),
     ],
     [],
 )
 WORDS = NodeWords(GRAPH)
-ASKED = ExpertQuestion("one", "How do I pay less for work at night?", ("t:prompt_caching", "t:batching"), ("l:prefix",), True, "goal")
+ASKED = ExpertQuestion(
+    "one",
+    "How do I pay less for work at night?",
+    ("t:prompt_caching", "t:batching"),
+    ("l:prefix",),
+    True,
+    "goal",
+)
 NOTHING = ExpertQuestion("none", "Who sells it?", (), (), False, "none")
 REPLY = KeptReply("one", "graph", ASKED.question, "scripted", "")
 
@@ -56,7 +78,8 @@ class Scripted:
         return Reply(self.text, Usage(10, 5, 0.5))
 
 
-# --- the questions ----------------------------------------------------------------------------------------------------
+# --- the questions
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_sixty_questions_are_locked_and_twelve_are_to_develop_on():
@@ -76,7 +99,9 @@ def test_gold_is_in_the_graph_and_a_limitation_belongs_to_a_gold_node():
         assert each.answerable == bool(each.gold_nodes) == (each.kind != "none"), each.id
         assert not each.answerable or 2 <= len(set(each.gold_nodes)) == len(each.gold_nodes) <= 5, each.id
         for limitation in each.gold_limitations:
-            assert limitation in each.gold_nodes or any((node, limitation) in has for node in each.gold_nodes), (each.id, limitation)
+            assert limitation in each.gold_nodes or any(
+                (node, limitation) in has for node in each.gold_nodes
+            ), (each.id, limitation)
 
 
 def test_no_question_says_the_name_of_its_gold_or_four_words_of_a_description_in_a_row():
@@ -86,10 +111,13 @@ def test_no_question_says_the_name_of_its_gold_or_four_words_of_a_description_in
             known = graph.node_properties[graph.row(id)]
             assert not stands_in(str(known["name"]), each.question), (each.id, id)
             words = str(known["description"]).split()
-            assert not any(stands_in(" ".join(words[at : at + 4]), each.question) for at in range(len(words) - 3)), (each.id, id)
+            assert not any(
+                stands_in(" ".join(words[at : at + 4]), each.question) for at in range(len(words) - 3)
+            ), (each.id, id)
 
 
-# --- what is measured -------------------------------------------------------------------------------------------------
+# --- what is measured
+# -------------------------------------------------------------------------------------------------
 
 
 def test_citations_are_counted_against_gold_nodes_and_gold_limitations():
@@ -120,7 +148,13 @@ def test_an_answer_whose_only_citation_is_false_has_no_precision_and_a_false_sha
 
 def test_the_arm_without_the_graph_has_no_measures_of_citations():
     found = answer_measures(ASKED, replace(REPLY, arm="plain"), WORDS)
-    assert set(found) == {"words said", "refuses without need", "words of names", "words of descriptions", "limitations named"}
+    assert set(found) == {
+        "words said",
+        "refuses without need",
+        "words of names",
+        "words of descriptions",
+        "limitations named",
+    }
 
 
 def test_words_of_the_question_and_of_citations_do_not_count_as_said():
@@ -187,7 +221,10 @@ def test_what_says_that_something_else_cannot_is_none(text):
 
 
 def test_a_question_that_the_graph_does_not_answer_is_measured_by_its_refusal_alone():
-    assert set(answer_measures(NOTHING, replace(REPLY, cited=("t:other",)), WORDS)) == {"words said", "says it does not know"}
+    assert set(answer_measures(NOTHING, replace(REPLY, cited=("t:other",)), WORDS)) == {
+        "words said",
+        "says it does not know",
+    }
 
 
 def test_a_node_that_is_not_in_the_graph_is_told():
@@ -195,18 +232,30 @@ def test_a_node_that_is_not_in_the_graph_is_told():
         WORDS.of_names(["t:gone"])
 
 
-# --- the table --------------------------------------------------------------------------------------------------------
+# --- the table
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_the_tables_pair_the_arms_and_leave_out_who_has_no_partner():
     questions = [replace(ASKED, id=id) for id in ("a", "b", "c")]
-    replies = [replace(REPLY, id=id, text="Cache prompts in batches.", cited=("t:batching",)) for id in ("a", "b", "c")]
-    replies += [replace(REPLY, id=id, arm="plain", text="Hm.") for id in ("a", "b")] + [replace(REPLY, id="gone", text="Who?")]
+    replies = [
+        replace(REPLY, id=id, text="Cache prompts in batches.", cited=("t:batching",))
+        for id in ("a", "b", "c")
+    ]
+    replies += [replace(REPLY, id=id, arm="plain", text="Hm.") for id in ("a", "b")] + [
+        replace(REPLY, id="gone", text="Who?")
+    ]
     measured = measured_answers(questions, replies, WORDS)
     cited = {row[0].text: [cell.text for cell in row[1:]] for row in citations_grid(measured).rows}
-    assert cited["citation precision"] == ["3", "1.000 [1.000, 1.000]"] and cited["false citations"][1].startswith(".000")
+    assert cited["citation precision"] == ["3", "1.000 [1.000, 1.000]"] and cited["false citations"][
+        1
+    ].startswith(".000")
     said = {row[0].text: [cell.text for cell in row[1:]] for row in words_grid(measured).rows}
-    assert said["words of names"][0] == "2" and said["words of names"][3].startswith("+1.000") and said["words of names"][4] == "2/0/0"
+    assert (
+        said["words of names"][0] == "2"
+        and said["words of names"][3].startswith("+1.000")
+        and said["words of names"][4] == "2/0/0"
+    )
     assert said["says it does not know"][:2] == ["0", "–"]
 
 
@@ -217,10 +266,14 @@ def test_one_reply_has_a_mean_and_no_interval():
 
 def test_the_report_says_whose_replies_they_are():
     told = answers_report("develop", [ASKED], [REPLY], WORDS)
-    assert "1 questions, 1 replies with the graph and 0 without; model scripted" in told and "citation recall" in told
+    assert (
+        "1 questions, 1 replies with the graph and 0 without; model scripted" in told
+        and "citation recall" in told
+    )
 
 
-# --- asking and keeping -----------------------------------------------------------------------------------------------
+# --- asking and keeping
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +286,9 @@ def test_each_question_is_asked_with_the_graph_and_without_and_never_twice(tmp_p
     llm = Scripted("Take Job queue [Source: cookbook:Job queue] and magic [Source: cookbook:Magic].")
     path = tmp_path / "replies.jsonl"
     first = list(ExpertAnswers(two, llm, path).replies())
-    assert [(each.id, each.arm) for each in first] == [(each.id, arm) for each in two for arm in ("graph", "plain")]
+    assert [(each.id, each.arm) for each in first] == [
+        (each.id, arm) for each in two for arm in ("graph", "plain")
+    ]
     assert kept_replies(path) == first and len(llm.prompts) == 4
     assert list(ExpertAnswers(two, llm, path).replies()) == [] and len(llm.prompts) == 4
     assert first[0].false and first[0].told and first[0].tokens == (10, 5) and first[0].seconds == 0.5
@@ -249,12 +304,19 @@ def test_both_arms_have_the_same_persona_and_playbooks_and_only_one_the_graph(tm
     assert graph.split("\n\n")[:2] == plain.split("\n\n")[:2] and replies[0].playbooks == replies[1].playbooks
     assert "[Knowledge Graph Context]" in graph and "[Source:" in graph
     assert not any(word in plain.casefold() for word in ("graph", "cite", "[source"))
-    assert llm.prompts[0].max_tokens == llm.prompts[1].max_tokens and llm.prompts[1].messages[-1].text == two[0].question
+    assert (
+        llm.prompts[0].max_tokens == llm.prompts[1].max_tokens
+        and llm.prompts[1].messages[-1].text == two[0].question
+    )
 
 
 def test_the_prompt_without_a_graph_keeps_the_playbooks(tmp_path, two):
     answers = ExpertAnswers(two, Scripted(""), tmp_path / "none.jsonl")
-    told = plain_prompt(answers.config, [PlaybookSection("cost-control", "Send less", "Cut it.")], "Why?").messages[0].text
+    told = (
+        plain_prompt(answers.config, [PlaybookSection("cost-control", "Send less", "Cut it.")], "Why?")
+        .messages[0]
+        .text
+    )
     assert "cost-control: Send less\nCut it." in told and "limitation" in told and "holds nothing" not in told
 
 
@@ -283,7 +345,9 @@ def test_a_line_that_a_kill_cut_off_is_left_out_and_written_over(tmp_path):
     assert kept_replies(path)[0].text == "eins\nzwei" and kept_replies(path)[0].cited == ("t:other",)
 
 
-@pytest.mark.parametrize("line", ["no JSON", "[]", '{"id": "a"}', json.dumps({**REPLY.__dict__, "arm": "third"})])
+@pytest.mark.parametrize(
+    "line", ["no JSON", "[]", '{"id": "a"}', json.dumps({**REPLY.__dict__, "arm": "third"})]
+)
 def test_a_file_that_holds_something_else_is_told_by_name(tmp_path, line):
     (tmp_path / "other.jsonl").write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"other\.jsonl does not hold replies"):
@@ -300,7 +364,11 @@ def test_a_file_that_holds_something_else_is_told_by_name(tmp_path, line):
 )
 def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two, change, why):
     path = tmp_path / "replies.jsonl"
-    (first,) = list(ExpertAnswers(two, Scripted("Yes.", 1), tmp_path / "first.jsonl", clock=iter((0.0, 0.0, 9e9)).__next__).replies(1))
+    (first,) = list(
+        ExpertAnswers(
+            two, Scripted("Yes.", 1), tmp_path / "first.jsonl", clock=iter((0.0, 0.0, 9e9)).__next__
+        ).replies(1)
+    )
     keep_reply(path, replace(first, **change))
     with pytest.raises(BadInput, match=why):
         list(ExpertAnswers(two, Scripted("Yes."), path).replies())
@@ -312,5 +380,8 @@ def test_the_command_derives_its_table_from_the_replies_on_file_and_says_what_ma
     assert none.returncode == 2 and "--model local --split develop makes it" in none.stderr
     list(ExpertAnswers(two, Scripted("Yes."), tmp_path / "develop_local.jsonl").replies())
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
-    assert done.returncode == 0 and "12 questions, 2 replies with the graph and 2 without; model scripted" in done.stdout, done.stderr
+    assert (
+        done.returncode == 0
+        and "12 questions, 2 replies with the graph and 2 without; model scripted" in done.stdout
+    ), done.stderr
     assert (tmp_path / "develop_local.md").read_text(encoding="utf-8").strip() == done.stdout.strip()

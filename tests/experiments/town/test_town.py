@@ -1,4 +1,6 @@
-"""The invented town: its author and the program agree on who knows of what, and an evening of play is heard into it once."""
+"""The invented town: its author and the program agree on who knows of what, and an evening of play is heard
+into it once.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def world(request, tmp_path):
     if request.param == "sqlite":
         opened = open_world(tmp_path / "town.db", now=lambda: begins)
     else:
-        opened = at_postgres(request.getfixturevalue("postgres_url"), f"town {tmp_path.name}", now=lambda: begins)
+        opened = at_postgres(
+            request.getfixturevalue("postgres_url"), f"town {tmp_path.name}", now=lambda: begins
+        )
     with opened as world:
         yield settled(TOWN, world)
 
@@ -59,21 +63,31 @@ def test_author_and_program_agree_on_every_question_and_on_the_reason(world):
         if gold.knows:
             assert found.way[-1].key == gold.edge, asked
         elif gold.edge:
-            assert (gold.edge, gold.why_not) in {(each.relationship.key, each.reason) for each in found.breaks}, asked
+            assert (gold.edge, gold.why_not) in {
+                (each.relationship.key, each.reason) for each in found.breaks
+            }, asked
         else:
             assert (found.breaks, found.scope) == ((), gold.why_not == "nothing"), asked
 
 
 def test_another_policy_does_not_agree_with_the_author():
     looser, world = VisibilityPolicy(knows_depth=2), settled(TOWN)
-    assert [NAMES[gold.thing] for gold in TOWN.gold if why_not(world, gold.npc, gold.thing, policy=looser).knows != gold.knows]
+    assert [
+        NAMES[gold.thing]
+        for gold in TOWN.gold
+        if why_not(world, gold.npc, gold.thing, policy=looser).knows != gold.knows
+    ]
 
 
 def test_the_author_is_right_on_every_moment_of_the_evening_where_nothing_is_misheard():
     assert len(EVENING.lines) > 40 and len({each.knows for each in EVENING.asked}) == 2
     worlds = {at: world_at(TOWN, EVENING, FLAWLESS, at) for at in {each.at for each in EVENING.asked}}
     for asked in EVENING.asked:
-        assert sees(worlds[asked.at], asked.npc, asked.thing) == asked.knows, (NAMES[asked.npc], NAMES[asked.thing], asked.at)
+        assert sees(worlds[asked.at], asked.npc, asked.thing) == asked.knows, (
+            NAMES[asked.npc],
+            NAMES[asked.thing],
+            asked.at,
+        )
 
 
 def test_the_moment_at_which_a_secret_is_told_is_that_of_the_line():
@@ -109,14 +123,21 @@ def test_what_is_sure_is_accepted_without_the_game_master_also_a_lie_and_the_res
         ("true", "accepted at once"), ("false", "accepted at once"), ("true", "waited, accepted"), ("false", "waited, rejected"),
         ("later", "waited, left"), ("true", "nobody of that name"),
     }  # fmt: skip
-    assert {each.provenance.session_id for each in WorldReview(world).queue()} == {"before the evening", "evening, line 40"}
+    assert {each.provenance.session_id for each in WorldReview(world).queue()} == {
+        "before the evening",
+        "evening, line 40",
+    }
 
 
 def test_each_kind_of_error_shows_and_what_a_line_does_not_say_is_refused():
     world = settled(TOWN)
     found = fact_outcomes(world, replay_evening(world, EVENING, extractor(FLAWED)))
     kinds = Counter((each.author, each.outcome) for each in found)
-    assert kinds["true", "missed"] and kinds["not said", "waited, rejected"] and kinds["not said", "accepted at once"]
+    assert (
+        kinds["true", "missed"]
+        and kinds["not said", "waited, rejected"]
+        and kinds["not said", "accepted at once"]
+    )
     assert kinds["not said", "refused: the line does not say it"]
     always = Extractor(extractor(Competence(invented=1)))
     read = [always.extracted(line.told) for line in EVENING.lines if line.facts]

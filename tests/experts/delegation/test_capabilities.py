@@ -7,15 +7,32 @@ from support.federation import acting_server, peer_server, send
 from support.loopback import free_port
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.delegation.capabilities import Advertised, AdvertisedExpert, AdvertisedGraph, best_peer, capabilities_of
+from kgot_lab.experts.delegation.capabilities import (
+    Advertised,
+    AdvertisedExpert,
+    AdvertisedGraph,
+    best_peer,
+    capabilities_of,
+)
 from kgot_lab.experts.delegation.keys import new_instance_key
 from kgot_lab.experts.delegation.peers import Peer
 
 ASKER = new_instance_key()
 HERBS = AdvertisedExpert(
-    "herbs", "Herbalist", "Plants that ease pain.", ("medicine",), (AdvertisedGraph("plants", 120, 300),), scores={"recall@5": 0.8}
+    "herbs",
+    "Herbalist",
+    "Plants that ease pain.",
+    ("medicine",),
+    (AdvertisedGraph("plants", 120, 300),),
+    scores={"recall@5": 0.8},
 )
-SHIPS = AdvertisedExpert("ships", "Harbour master", "Ships, cargo and tides.", ("trade_routes",), (AdvertisedGraph("ports", 40, 90),))
+SHIPS = AdvertisedExpert(
+    "ships",
+    "Harbour master",
+    "Ships, cargo and tides.",
+    ("trade_routes",),
+    (AdvertisedGraph("ports", 40, 90),),
+)
 
 
 def offers(*experts):
@@ -25,15 +42,26 @@ def offers(*experts):
 def test_what_a_peer_offers_arrives_as_it_was_signed():
     with peer_server(ASKER, experts=(HERBS, SHIPS)) as remote:
         (came,) = capabilities_of([remote.peer], ASKER)
-    assert came.experts == (HERBS, SHIPS) and came.peer == remote.peer and came.signed_at and len(came.digest) == 64 and came.reason == ""
+    assert (
+        came.experts == (HERBS, SHIPS)
+        and came.peer == remote.peer
+        and came.signed_at
+        and len(came.digest) == 64
+        and came.reason == ""
+    )
 
 
 def test_strangers_are_not_told_what_is_offered_and_dead_peers_hold_up_none():
     dead = Peer("dead", f"http://127.0.0.1:{free_port()}", new_instance_key().public)
     with peer_server(ASKER, experts=(HERBS,)) as remote:
-        assert capabilities_of([remote.peer], new_instance_key())[0].reason == "it refused what was asked: unknown sender"
+        assert (
+            capabilities_of([remote.peer], new_instance_key())[0].reason
+            == "it refused what was asked: unknown sender"
+        )
         first, second = capabilities_of([dead, remote.peer], ASKER)
-    assert first.experts == () and first.reason.startswith("it cannot be reached") and second.experts == (HERBS,)
+    assert (
+        first.experts == () and first.reason.startswith("it cannot be reached") and second.experts == (HERBS,)
+    )
 
 
 def test_what_is_not_signed_offers_nothing():

@@ -26,7 +26,9 @@ def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
 
 def test_processes_that_make_a_key_at_once_have_one(tmp_path):
     program = f"from kgot_lab.experts.delegation.keys import *; print(kept_instance_key({str(tmp_path / 'key.pem')!r}).public)"
-    running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
     assert len({process.communicate()[0] for process in running}) == 1
     assert [process.returncode for process in running] == [0, 0, 0]
 
@@ -38,7 +40,9 @@ def test_a_key_that_others_can_reach_is_refused_and_the_error_shows_neither_key_
     path.chmod(mode)
     with pytest.raises(BadInput, match="chmod 600") as caught:
         kept_instance_key(path)
-    assert str(tmp_path) not in str(caught.value) and path.read_text().splitlines()[1] not in str(caught.value)
+    assert str(tmp_path) not in str(caught.value) and path.read_text().splitlines()[1] not in str(
+        caught.value
+    )
 
 
 def test_a_link_a_folder_a_pipe_and_a_file_that_is_no_key_are_refused(tmp_path):
@@ -68,7 +72,15 @@ def test_a_signature_is_of_one_key_and_of_these_bytes_and_has_one_spelling():
     assert is_signed_by(key.public, signature, b"words")
     assert not is_signed_by(other.public, signature, b"words")
     assert not is_signed_by(key.public, signature, b"wordz")
-    for wrong in ("", "é", signature + "=", signature + "A", signature[:-1], signature[:-1] + chr(ord(signature[-1]) + 1), " " + signature):
+    for wrong in (
+        "",
+        "é",
+        signature + "=",
+        signature + "A",
+        signature[:-1],
+        signature[:-1] + chr(ord(signature[-1]) + 1),
+        " " + signature,
+    ):
         assert not is_signed_by(key.public, wrong, b"words")
         with pytest.raises(ValueError, match="base64url"):
             bytes_of_text(wrong, 64)
@@ -76,9 +88,15 @@ def test_a_signature_is_of_one_key_and_of_these_bytes_and_has_one_spelling():
 
 def test_peers_are_read_from_a_file_and_found_by_name_and_by_key(tmp_path):
     key = new_instance_key().public
-    (tmp_path / "peers.json").write_text(json.dumps({"peers": [{"name": "north", "url": "https://north.example/kg/", "public_key": key}]}))
+    (tmp_path / "peers.json").write_text(
+        json.dumps({"peers": [{"name": "north", "url": "https://north.example/kg/", "public_key": key}]})
+    )
     peers = read_peers(tmp_path / "peers.json")
-    assert list(peers) == [peers.named("north")] and peers.with_key(key) is peers.named("north") and peers.with_key("other") is None
+    assert (
+        list(peers) == [peers.named("north")]
+        and peers.with_key(key) is peers.named("north")
+        and peers.with_key("other") is None
+    )
     assert peers.named("north").at("/ask") == "https://north.example/kg/ask"
     with pytest.raises(UnknownName, match="north"):
         peers.named("nort")
@@ -105,12 +123,17 @@ def test_an_address_that_cannot_be_asked_or_would_be_read_on_the_way_is_refused(
 
 def test_plain_http_is_for_this_computer_or_where_it_is_allowed():
     key = new_instance_key().public
-    assert Peer("here", "http://127.0.0.1:8000", key) and Peer("near", "http://node2:8000", key, plain_http=True)
+    assert Peer("here", "http://127.0.0.1:8000", key) and Peer(
+        "near", "http://node2:8000", key, plain_http=True
+    )
 
 
 def test_two_peers_of_one_name_or_key_and_files_that_are_no_peers_are_refused(tmp_path):
     one, two = new_instance_key().public, new_instance_key().public
-    for pair in ((Peer("a", "https://a", one), Peer("a", "https://b", two)), (Peer("a", "https://a", one), Peer("b", "https://b", one))):
+    for pair in (
+        (Peer("a", "https://a", one), Peer("a", "https://b", two)),
+        (Peer("a", "https://a", one), Peer("b", "https://b", one)),
+    ):
         with pytest.raises(BadInput, match="two peers"):
             Peers(*pair)
     path = tmp_path / "peers.json"

@@ -1,4 +1,6 @@
-"""Experts are published in a folder and fetched from it, or from an address, only as the index describes them."""
+"""Experts are published in a folder and fetched from it, or from an address, only as the index describes
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from support.federation import acting_server, send
 from support.loopback import free_port, serving
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
-from kgot_lab.experts.delegation.marketplace import HASH_MISMATCH, fetched_expert, listed_experts, published_expert
+from kgot_lab.experts.delegation.marketplace import (
+    HASH_MISMATCH,
+    fetched_expert,
+    listed_experts,
+    published_expert,
+)
 
 HERBS = json.dumps({"name": "Herbalist é", "description": "Plants.", "persona": {"name": "Hilde"}})
 
@@ -112,7 +119,16 @@ def test_a_link_out_of_the_folder_is_refused(market):
 
 
 @pytest.mark.parametrize(
-    "fields", [{"sha256": "x"}, {"more": 1}, {"scores": {"a": "b"}}, {"scores": 5}, {"name": ""}, {"name": "a\nb"}, {"description": 5}]
+    "fields",
+    [
+        {"sha256": "x"},
+        {"more": 1},
+        {"scores": {"a": "b"}},
+        {"scores": 5},
+        {"name": ""},
+        {"name": "a\nb"},
+        {"description": 5},
+    ],
 )
 def test_an_index_of_another_shape_is_refused(market, fields):
     changed_entry(market, **fields)
@@ -146,7 +162,10 @@ def test_a_place_that_is_dead_redirects_or_is_none_says_so():
         pytest.raises(StoreUnavailable, match="redirects"),
     ):
         listed_experts(address)
-    with acting_server(lambda handler, _: handler.rfile.read(1)) as address, pytest.raises(StoreUnavailable, match="in time"):
+    with (
+        acting_server(lambda handler, _: handler.rfile.read(1)) as address,
+        pytest.raises(StoreUnavailable, match="in time"),
+    ):
         listed_experts(address, timeout=0.3)
     for place in ("ftp://host", "http://u:p@host", "http://", "http://host?x=1"):
         with pytest.raises(BadInput, match="a marketplace is"):
@@ -175,6 +194,8 @@ from kgot_lab.experts.delegation.marketplace import published_expert
 for number in range(5):
     published_expert(sys.argv[1], json.dumps({"name": f"{sys.argv[2]} {number}"}))
 """
-    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "market"), name]) for name in "abc"]
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "market"), name]) for name in "abc"
+    ]
     assert [process.wait() for process in running] == [0, 0, 0]
     assert len(listed_experts(tmp_path / "market")) == 15

@@ -1,4 +1,6 @@
-"""An envelope is opened once, by the one it is for, while it is valid; anything else is refused with its reason."""
+"""An envelope is opened once, by the one it is for, while it is valid; anything else is refused with its
+reason.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ QUESTION = signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
 
 def opened(data, *, me=REMOTE.public, peers=None, now=noon, seen=None, **more):
     peers = known(ASKER) if peers is None else peers
-    return opened_envelope(data, peers, me, **{"kind": "question"} | more, now=now, seen=seen or open_nonces())
+    return opened_envelope(
+        data, peers, me, **{"kind": "question"} | more, now=now, seen=seen or open_nonces()
+    )
 
 
 def code_of(data, **more):
@@ -42,7 +46,9 @@ def changed(wire, key=None, **fields):
     """An envelope with other fields, signed anew where a key is given."""
     told = json.loads(wire) | fields
     if key is not None:
-        told["signature"] = key.sign(signed_part({name: value for name, value in told.items() if name != "signature"}))
+        told["signature"] = key.sign(
+            signed_part({name: value for name, value in told.items() if name != "signature"})
+        )
     return canonical_json(told)
 
 
@@ -55,7 +61,11 @@ def test_a_signed_question_is_opened_as_it_was_signed():
 def test_the_bytes_have_one_spelling():
     assert QUESTION.wire == canonical_json(json.loads(QUESTION.wire))
     assert canonical_json({"b": "é", "a": [1, {}]}) == '{"a":[1,{}],"b":"é"}'.encode()
-    for spelt in (QUESTION.wire + b"\n", json.dumps(json.loads(QUESTION.wire)).encode(), QUESTION.wire.replace(b"{", b'{"body":{},', 1)):
+    for spelt in (
+        QUESTION.wire + b"\n",
+        json.dumps(json.loads(QUESTION.wire)).encode(),
+        QUESTION.wire.replace(b"{", b'{"body":{},', 1),
+    ):
         assert code_of(spelt) == "malformed"
 
 
@@ -67,12 +77,21 @@ def test_what_json_cannot_say_is_not_signed(body):
 
 def test_an_unsigned_envelope_is_refused():
     told = json.loads(QUESTION.wire)
-    assert code_of(changed(QUESTION.wire, signature="")) == code_of(changed(QUESTION.wire, signature=None)) == "unsigned"
-    assert code_of(canonical_json({name: value for name, value in told.items() if name != "signature"})) == "unsigned"
+    assert (
+        code_of(changed(QUESTION.wire, signature=""))
+        == code_of(changed(QUESTION.wire, signature=None))
+        == "unsigned"
+    )
+    assert (
+        code_of(canonical_json({name: value for name, value in told.items() if name != "signature"}))
+        == "unsigned"
+    )
 
 
 def test_an_unknown_sender_is_refused_however_well_it_signs():
-    assert code_of(signed_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire) == "unknown sender"
+    assert (
+        code_of(signed_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire) == "unknown sender"
+    )
     assert code_of(QUESTION.wire, peers=Peers()) == "unknown sender"
 
 
@@ -111,7 +130,9 @@ def test_an_envelope_is_valid_until_it_expires_and_from_thirty_seconds_before_it
 def test_a_replay_is_refused_and_a_new_envelope_of_the_same_words_is_not():
     seen = open_nonces()
     opened(QUESTION.wire, seen=seen)
-    assert code_of(QUESTION.wire, seen=seen) == code_of(QUESTION.wire, seen=seen, now=after(200)) == "replayed"
+    assert (
+        code_of(QUESTION.wire, seen=seen) == code_of(QUESTION.wire, seen=seen, now=after(200)) == "replayed"
+    )
     assert opened(signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon).wire, seen=seen)
 
 
@@ -119,10 +140,15 @@ def test_an_answer_is_opened_for_its_question_only_and_never_as_a_question():
     other = signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
     answer = signed_envelope("answer", {}, REMOTE, ASKER.public, in_reply_to=QUESTION.digest, now=noon)
     whose = {"me": ASKER.public, "peers": known(REMOTE, "remote")}
-    assert opened(answer.wire, **whose, kind="answer", in_reply_to=QUESTION.digest).in_reply_to == QUESTION.digest
+    assert (
+        opened(answer.wire, **whose, kind="answer", in_reply_to=QUESTION.digest).in_reply_to
+        == QUESTION.digest
+    )
     assert code_of(answer.wire, **whose, kind="answer", in_reply_to=other.digest) == "another question"
     assert (
-        code_of(answer.wire, **whose) == code_of(answer.wire, **whose, kind="capabilities", in_reply_to=QUESTION.digest) == "another kind"
+        code_of(answer.wire, **whose)
+        == code_of(answer.wire, **whose, kind="capabilities", in_reply_to=QUESTION.digest)
+        == "another kind"
     )
 
 
@@ -140,7 +166,12 @@ def test_what_is_too_large_is_refused_unread_and_not_signed():
 def test_a_life_that_would_fill_the_memory_of_nonces_is_neither_signed_nor_opened():
     with pytest.raises(BadInput, match="lives"):
         signed_envelope("question", BODY, ASKER, REMOTE.public, life=timedelta(minutes=16))
-    assert code_of(changed(QUESTION.wire, ASKER, expires_at=json.loads(QUESTION.wire)["issued_at"] + 16 * 60 * 10**6)) == "malformed"
+    assert (
+        code_of(
+            changed(QUESTION.wire, ASKER, expires_at=json.loads(QUESTION.wire)["issued_at"] + 16 * 60 * 10**6)
+        )
+        == "malformed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +198,10 @@ def test_an_envelope_of_another_shape_is_refused_even_if_it_is_signed(fields):
     assert code_of(changed(QUESTION.wire, None if "signature" in fields else ASKER, **fields)) == "malformed"
 
 
-@pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{}", b"\xff", b"[" * 100_000, b"1" * 10_000, b'{"a":NaN}', b'{"a":"\\ud800"}'])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"null", b"[]", b"{}", b"\xff", b"[" * 100_000, b"1" * 10_000, b'{"a":NaN}', b'{"a":"\\ud800"}'],
+)
 def test_bytes_that_are_no_envelope_are_refused(data):
     assert code_of(data) in ("malformed", "unsigned")
 
@@ -221,7 +255,10 @@ except RefusedEnvelope as error:
     path = os.pathsep.join(sys.path)
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": path}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         for _ in range(3)
     ]
@@ -248,6 +285,8 @@ def test_a_sender_that_fills_its_memory_waits_and_holds_up_nobody_else():
     for _ in range(2):
         opened(signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon).wire, seen=seen, peers=peers)
     assert code_of(QUESTION.wire, seen=seen, peers=peers) == "too many"
-    assert opened(signed_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire, seen=seen, peers=peers)
+    assert opened(
+        signed_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire, seen=seen, peers=peers
+    )
     later = signed_envelope("question", BODY, ASKER, REMOTE.public, now=after(400))
     assert opened(later.wire, seen=seen, peers=peers, now=after(400))

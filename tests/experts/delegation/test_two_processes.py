@@ -20,7 +20,9 @@ from kgot_lab.experts.delegation.signing import signed_envelope
 def other_process(folder, asker):
     """An instance in another process: the process, and the peer it is."""
     command = [sys.executable, "-m", "support.federation_script", str(folder), asker.public]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    )
     try:
         address, public = running.stdout.readline().split()
         yield running, Peer("remote", address, public)
@@ -35,9 +37,14 @@ def test_a_question_goes_to_another_process_and_what_is_not_right_is_refused_the
     with other_process(tmp_path / "there", asker) as (running, peer):
         came = delegate("What eases pain?", peer, asker, expert="trade")
         assert came.provenance.public_key == peer.public_key != asker.public
-        assert came.provenance.sources == ("trade:aspirin", "trade:willow") and "What eases pain?" in came.answer
+        assert (
+            came.provenance.sources == ("trade:aspirin", "trade:willow") and "What eases pain?" in came.answer
+        )
         sent = signed_envelope("question", {"expert": "trade", "question": "Who?"}, asker, peer.public_key)
-        unsigned = json.dumps({name: value for name, value in json.loads(sent.wire).items() if name != "signature"}, separators=(",", ":"))
+        unsigned = json.dumps(
+            {name: value for name, value in json.loads(sent.wire).items() if name != "signature"},
+            separators=(",", ":"),
+        )
         said = [
             exchanged(peer.at(ASK_PATH), 30, 100_000, sent=data).status
             for data in (unsigned.encode(), sent.wire.replace(b"Who?", b"Why?"), sent.wire, sent.wire)
@@ -45,7 +52,11 @@ def test_a_question_goes_to_another_process_and_what_is_not_right_is_refused_the
         assert said == [401, 403, 200, 409]
         running.kill()
         running.wait()
-        assert delegate("What eases pain?", peer, asker, expert="trade").reason.startswith("it cannot be reached")
+        assert delegate("What eases pain?", peer, asker, expert="trade").reason.startswith(
+            "it cannot be reached"
+        )
     with other_process(tmp_path / "there", asker) as (_, again):
         assert again.public_key == peer.public_key, "its key is kept"
-        assert exchanged(again.at(ASK_PATH), 30, 100_000, sent=sent.wire).status == 409, "and so is what it has received"
+        assert exchanged(again.at(ASK_PATH), 30, 100_000, sent=sent.wire).status == 409, (
+            "and so is what it has received"
+        )

@@ -1,4 +1,6 @@
-"""The whole OpenAPI of the server, fuzzed by schemathesis: no 5xx, no status that is not documented, no answer of another shape."""
+"""The whole OpenAPI of the server, fuzzed by schemathesis: no 5xx, no status that is not documented, no
+answer of another shape.
+"""
 
 from __future__ import annotations
 
@@ -54,15 +56,26 @@ MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 
 
 def linked(told: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI with links: an expert that is made can be read, changed, asked, copied and deleted, and so can its conversations."""
+    """The OpenAPI with links: an expert that is made can be read, changed, asked, copied and deleted, and so
+    can its conversations.
+    """
     paths = told["paths"]
     operations = {each["operationId"]: path for path, methods in paths.items() for each in methods.values()}
-    ends = ("{id}", "/chat", "/conversations", "/duplicate")  # with more, rows seldom come to the end of a chain
-    about = [id for id, path in operations.items() if path.startswith("/api/experts/{id}") and path.endswith(ends)]
+    ends = (
+        "{id}",
+        "/chat",
+        "/conversations",
+        "/duplicate",
+    )  # with more, rows seldom come to the end of a chain
+    about = [
+        id for id, path in operations.items() if path.startswith("/api/experts/{id}") and path.endswith(ends)
+    ]
     of_made = {id: {"operationId": id, "parameters": {"path.id": "$response.body#/id"}} for id in about}
     for path in ("/api/experts", "/api/experts/{id}/duplicate"):
         paths[path]["post"]["responses"]["201"]["links"] = of_made
-    talked = [id for id in about if operations[id].endswith(("/chat", "/conversations"))]  # the first of the list was talked to
+    talked = [
+        id for id in about if operations[id].endswith(("/chat", "/conversations"))
+    ]  # the first of the list was talked to
     paths["/api/experts"]["get"]["responses"]["200"]["links"] = {
         id: {"operationId": id, "parameters": {"path.id": "$response.body#/0/id"}} for id in talked
     }
@@ -71,7 +84,11 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
     listed = paths["/api/experts/{id}/conversations"]["get"]["responses"]["200"]
     listed["links"] = {id: {"operationId": id, "parameters": first} for id in within}
     rated = [id for id, path in operations.items() if path.endswith("/opinion")]
-    answer = {"path.id": "$request.path.id", "path.cid": "$request.path.cid", "path.mid": "$response.body#/messages/1/id"}
+    answer = {
+        "path.id": "$request.path.id",
+        "path.cid": "$request.path.cid",
+        "path.mid": "$response.body#/messages/1/id",
+    }
     paths["/api/experts/{id}/conversations/{cid}"]["get"]["responses"]["200"]["links"] = {
         id: {"operationId": id, "parameters": answer} for id in rated
     }
@@ -79,7 +96,9 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def begun_anew(office: ExpertOffice) -> None:
-    """Let an office hold one expert that was talked to, and nothing else: rows are drawn by what came before, which must be the same."""
+    """Let an office hold one expert that was talked to, and nothing else: rows are drawn by what came before,
+    which must be the same.
+    """
     office.tables = open_experts(now=lambda: NOON)
     office.create(dict(COOK))
     for question in ("prompt caching", "agents"):
@@ -101,7 +120,9 @@ def made_schema() -> tuple[Any, ExpertOffice]:
 
 
 def _without_lifespan(app: Any) -> Any:
-    """The application for a client that starts it anew for each call, which the tools of assistants, not asked here, do not take."""
+    """The application for a client that starts it anew for each call, which the tools of assistants, not
+    asked here, do not take.
+    """
 
     async def asked(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":
@@ -118,7 +139,9 @@ SCHEMA, _ = made_schema()
 OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # of that client
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # of that client
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +153,9 @@ def no_chat_is_left() -> Iterator[None]:
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_an_operation_answers_as_it_is_documented(label, mode):
-    if mode is GenerationMode.NEGATIVE and not (OPERATIONS[label].body or OPERATIONS[label].query or OPERATIONS[label].path_parameters):
+    if mode is GenerationMode.NEGATIVE and not (
+        OPERATIONS[label].body or OPERATIONS[label].query or OPERATIONS[label].path_parameters
+    ):
         pytest.skip("it takes nothing that could be wrong")
 
     @FIXED
@@ -154,7 +179,9 @@ def test_operations_in_a_row_answer_as_they_are_documented(monkeypatch):
             numbers = count()
             begun_anew(office)
 
-        def validate_response(self, response: Any, case: schemathesis.Case, additional_checks: Any = None, **kwargs: Any) -> None:
+        def validate_response(
+            self, response: Any, case: schemathesis.Case, additional_checks: Any = None, **kwargs: Any
+        ) -> None:
             case.validate_response(response, checks=CHECKED)
             came.add((case.operation.label, response.status_code))
 

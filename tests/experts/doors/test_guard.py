@@ -1,4 +1,6 @@
-"""What stands before every door: from where one may ask, what, how much, how often; and what neither answers nor logs may hold."""
+"""What stands before every door: from where one may ask, what, how much, how often; and what neither answers
+nor logs may hold.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
-from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, ServedExperts, bearer, echoing, expert_office, served
+from support.expert_server import (
+    COOK,
+    COOK_ID,
+    FailingModel,
+    HeldModel,
+    ServedExperts,
+    bearer,
+    echoing,
+    expert_office,
+    served,
+)
 from support.waiting import AMPLE, until
 from typer.testing import CliRunner
 
@@ -23,7 +35,12 @@ from kgot_lab.experts.doors.server import expert_app
 from kgot_lab.experts.keeping import open_experts
 
 CHAT = f"/api/experts/{COOK_ID}/chat"
-HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-resource-policy")
+HEADERS = (
+    "content-security-policy",
+    "x-content-type-options",
+    "referrer-policy",
+    "cross-origin-resource-policy",
+)
 JSON = {"content-type": "application/json"}
 
 
@@ -52,7 +69,8 @@ def raw(server: ServedExperts, *parts: bytes) -> bytes:
     return told
 
 
-# --- from where -------------------------------------------------------------------------------------------------------
+# --- from where
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -72,11 +90,16 @@ def raw(server: ServedExperts, *parts: bytes) -> bytes:
     ],
 )
 def test_a_foreign_host_is_refused(server, host):
-    told = raw(server, b"GET /api/experts HTTP/1.1\r\nConnection: close\r\nHost: " + host.encode("latin-1") + b"\r\n\r\n")
+    told = raw(
+        server,
+        b"GET /api/experts HTTP/1.1\r\nConnection: close\r\nHost: " + host.encode("latin-1") + b"\r\n\r\n",
+    )
     assert told.split()[1] in (b"421", b"400"), told  # 400: the server below took it for no host at all
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:81", "127.0.0.1:1", "127.1.2.3", "[::1]:9", "localhost."])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:81", "127.0.0.1:1", "127.1.2.3", "[::1]:9", "localhost."]
+)
 def test_this_computer_may_be_called_by_each_of_its_names(server, host):
     assert server.client.get("/api/experts", headers={"host": host}).status_code == 200
 
@@ -86,31 +109,63 @@ def test_names_of_a_proxy_are_told_by_its_owner():
     assert rules.may_be_called("experts.example:443") and not rules.may_be_called("other.example")
 
 
-@pytest.mark.parametrize("path", ["/api/experts", "/v1/models", "/health", "/mcp", "/openapi.json", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/api/experts", "/v1/models", "/health", "/mcp", "/openapi.json", "/nothing"]
+)
 def test_a_foreign_origin_is_refused_at_every_door(server, path):
-    for origin in ("https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "file://", server.url.replace("http://", "")):
+    for origin in (
+        "https://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        "http://localhost",
+        "file://",
+        server.url.replace("http://", ""),
+    ):
         assert refusal(server.client.get(path, headers={"origin": origin})) == (403, "foreign_origin")
     assert server.client.get("/api/experts", headers={"origin": server.url}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp"]
+    "kind",
+    [
+        None,
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+    ],
 )
 def test_a_body_of_another_kind_is_refused_at_every_door(server, kind):
     for path in (CHAT, "/v1/chat/completions", "/mcp", "/api/experts"):
         headers = {} if kind is None else {"content-type": kind}
-        assert refusal(server.client.post(path, content=json.dumps({"query": "x"}).encode(), headers=headers)) == (415, "not_json")
+        assert refusal(
+            server.client.post(path, content=json.dumps({"query": "x"}).encode(), headers=headers)
+        ) == (415, "not_json")
     assert (
-        server.client.post(CHAT, content=b'{"query": "x"}', headers={"content-type": "Application/JSON; charset=utf-8"}).status_code == 200
+        server.client.post(
+            CHAT, content=b'{"query": "x"}', headers={"content-type": "Application/JSON; charset=utf-8"}
+        ).status_code
+        == 200
     )
 
 
 def test_a_request_that_holds_nothing_needs_no_kind(server):
-    assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn")) == (404, "not_there")
+    assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn")) == (
+        404,
+        "not_there",
+    )
     assert refusal(server.client.put(f"/api/experts/{COOK_ID}/proposals/none/accepted")) == (404, "not_there")
     for headers in ({"content-type": "text/plain"}, {"content-type": "application/x-www-form-urlencoded"}):
-        assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers=headers)) == (415, "not_json")
-    assert refusal(server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers={"origin": "null"}))[0] == 403
+        assert refusal(
+            server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers=headers)
+        ) == (415, "not_json")
+    assert (
+        refusal(
+            server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers={"origin": "null"})
+        )[0]
+        == 403
+    )
 
 
 def test_every_answer_has_the_headers_of_a_careful_server_and_none_of_cors(server):
@@ -121,11 +176,16 @@ def test_every_answer_has_the_headers_of_a_careful_server_and_none_of_cors(serve
         server.client.post(CHAT, json={}),
         server.client.get("/health"),
         server.client.get("/openapi.json"),
-        server.client.post("/v1/chat/completions", json={"model": COOK_ID, "messages": [{"role": "user", "content": "x"}]}),
+        server.client.post(
+            "/v1/chat/completions", json={"model": COOK_ID, "messages": [{"role": "user", "content": "x"}]}
+        ),
         server.client.post("/mcp", json={}),
     ):
         assert not [name for name in HEADERS if len(answer.headers.get_list(name)) != 1], answer.headers
-        assert not [name for name in answer.headers if name.startswith("access-control-")] and "server" not in answer.headers
+        assert (
+            not [name for name in answer.headers if name.startswith("access-control-")]
+            and "server" not in answer.headers
+        )
 
 
 def test_a_browser_that_asks_whether_it_may_is_not_told_yes(server):
@@ -134,12 +194,14 @@ def test_a_browser_that_asks_whether_it_may_is_not_told_yes(server):
     assert refusal(server.client.options(f"/api/experts/{COOK_ID}")) == (405, "wrong_method")
 
 
-# --- how much ---------------------------------------------------------------------------------------------------------
+# --- how much
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(server):
     told = raw(
-        server, f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10001\r\n\r\n".encode()
+        server,
+        f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10001\r\n\r\n".encode(),
     )
     assert told.split()[1] == b"413"
 
@@ -220,7 +282,8 @@ def test_a_client_that_leaves_before_its_body_is_there_costs_nothing(server):
     assert server.client.get("/health").json() == {"up": True, "chats": 0}
 
 
-# --- how often --------------------------------------------------------------------------------------------------------
+# --- how often
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
@@ -234,7 +297,12 @@ def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
     from kgot_lab.experts.doors.tokens import new_token
 
     ada, bob = new_token(office.tables, "ada"), new_token(office.tables, "bob")
-    guard = DoorGuard(app, GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=3)), office.tables, clock=lambda: now[0])
+    guard = DoorGuard(
+        app,
+        GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=3)),
+        office.tables,
+        clock=lambda: now[0],
+    )
 
     def ask(token: str) -> int:
         async def once() -> None:
@@ -246,7 +314,9 @@ def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
                     statuses.append((message["status"], dict(message["headers"]).get(b"retry-after")))
 
             headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]
-            await guard({"type": "http", "method": "GET", "path": "/api/experts", "headers": headers}, receive, send)
+            await guard(
+                {"type": "http", "method": "GET", "path": "/api/experts", "headers": headers}, receive, send
+            )
 
         asyncio.run(once())
         return statuses[-1][0]
@@ -281,7 +351,8 @@ def test_more_chats_than_there_are_places_are_told_to_come_again_at_every_door()
         assert server.client.post(CHAT, json={"query": "x"}).status_code == 200
 
 
-# --- tokens -----------------------------------------------------------------------------------------------------------
+# --- tokens
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_off_loopback_nobody_is_served_without_a_token():
@@ -293,7 +364,10 @@ def test_off_loopback_nobody_is_served_without_a_token():
 
 def test_a_server_that_demands_tokens_and_has_none_does_not_start(tmp_path):
     for arguments in (["--host", "0.0.0.0"], ["--tokens"]):
-        ran = CliRunner().invoke(commands, ["serve", "--store", str(tmp_path / "e.db"), "--model", "local", "--port", "0", *arguments])
+        ran = CliRunner().invoke(
+            commands,
+            ["serve", "--store", str(tmp_path / "e.db"), "--model", "local", "--port", "0", *arguments],
+        )
         assert ran.exit_code != 0 and "--new-token" in (ran.output + str(ran.exception))
 
 
@@ -307,20 +381,35 @@ def test_where_tokens_are_demanded_only_the_health_and_the_pages_are_open():
             bearer("kgx_wrong"),
             {"authorization": good["authorization"][7:]},
         ):
-            for path in ("/api/experts", "/v1/models", "/mcp", "/openapi.json", "/nothing", "/API/experts", "//api/experts", "/health/"):
+            for path in (
+                "/api/experts",
+                "/v1/models",
+                "/mcp",
+                "/openapi.json",
+                "/nothing",
+                "/API/experts",
+                "//api/experts",
+                "/health/",
+            ):
                 answer = server.client.get(path, headers=headers)
                 assert refusal(answer) == (401, "no_token") and answer.headers["www-authenticate"] == "Bearer"
             for path in ("/", "/pages/x", CHAT):
-                assert refusal(server.client.post(path, json={"query": "x"}, headers=headers)) == (401, "no_token")
+                assert refusal(server.client.post(path, json={"query": "x"}, headers=headers)) == (
+                    401,
+                    "no_token",
+                )
             assert server.client.get("/health", headers=headers).status_code == 200
         assert server.client.get("/api/experts", headers=good).status_code == 200
         assert (
-            server.client.get("/api/experts", headers={"authorization": good["authorization"].replace("Bearer", "bearer")}).status_code
+            server.client.get(
+                "/api/experts", headers={"authorization": good["authorization"].replace("Bearer", "bearer")}
+            ).status_code
             == 200
         )
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- what is told
+# -----------------------------------------------------------------------------------------------------
 
 
 class _Away:
@@ -345,11 +434,17 @@ def test_a_store_that_is_away_is_told_as_such_whether_the_guard_or_a_door_asks_i
         office = expert_office()
         with served(office, GuardRules(tokens=tokens)) as server, away(office):
             answer = server.client.get("/api/experts", headers=bearer("kgx_x"))
-            assert refusal(answer) == (503, "store_away") and "/home" not in answer.text and answer.headers["retry-after"] == "5"
+            assert (
+                refusal(answer) == (503, "store_away")
+                and "/home" not in answer.text
+                and answer.headers["retry-after"] == "5"
+            )
     assert "StoreUnavailable" in caplog.text and "/home" not in caplog.text
 
 
-def test_an_error_that_nobody_foresaw_has_the_shape_and_the_headers_of_any_other_and_tells_nothing(caplog, monkeypatch):
+def test_an_error_that_nobody_foresaw_has_the_shape_and_the_headers_of_any_other_and_tells_nothing(
+    caplog, monkeypatch
+):
     caplog.set_level(logging.DEBUG)
     office = expert_office()
     monkeypatch.setattr(office, "experts", lambda owner: {}[f"/home/ada {owner} canary"])
@@ -367,7 +462,11 @@ def test_no_log_holds_a_question_an_answer_a_token_a_key_or_a_path(caplog, tmp_p
         caplog.set_level(logging.DEBUG, name)
     question, key, path = "Xylophone canary question?", "sk-canarykey1234567890abcdef", str(tmp_path)
     nasty = LLMError(f"the model at {path}/model.gguf with {key[:3]} said no to {question!r}")
-    models = echoing(), FailingModel(nasty, name="nasty"), FailingModel(ValueError(f"{question} {key}"), name="wrong")
+    models = (
+        echoing(),
+        FailingModel(nasty, name="nasty"),
+        FailingModel(ValueError(f"{question} {key}"), name="wrong"),
+    )
     with served(expert_office(*models, place=tmp_path / "experts.db"), GuardRules(tokens=True)) as server:
         token = server.token("ada", "admin")
         headers = bearer(token)
@@ -381,10 +480,25 @@ def test_no_log_holds_a_question_an_answer_a_token_a_key_or_a_path(caplog, tmp_p
             assert server.client.post(CHAT, json=body, headers=headers).status_code in (404, 422)
         completion = {"model": COOK_ID, "messages": [{"role": "user", "content": question}]}
         for stream in (True, False):
-            assert server.client.post("/v1/chat/completions", json={**completion, "stream": stream}, headers=headers).status_code == 200
-        assert server.client.post("/api/experts", json={**COOK, "models": {"chat": question}}, headers=headers).status_code == 422
+            assert (
+                server.client.post(
+                    "/v1/chat/completions", json={**completion, "stream": stream}, headers=headers
+                ).status_code
+                == 200
+            )
+        assert (
+            server.client.post(
+                "/api/experts", json={**COOK, "models": {"chat": question}}, headers=headers
+            ).status_code
+            == 422
+        )
         assert server.client.get("/api/experts", headers=bearer(token + "x")).status_code == 401
-        assert server.client.post(CHAT, content=b"{" + question.encode(), headers={**headers, **JSON}).status_code == 422
+        assert (
+            server.client.post(
+                CHAT, content=b"{" + question.encode(), headers={**headers, **JSON}
+            ).status_code
+            == 422
+        )
         call = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -405,7 +519,9 @@ def test_no_log_holds_a_question_an_answer_a_token_a_key_or_a_path(caplog, tmp_p
 
 def test_the_application_can_be_asked_without_a_socket_too():
     async def ask() -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(expert_app(expert_office())), base_url="http://localhost") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(expert_app(expert_office())), base_url="http://localhost"
+        ) as client:
             return await client.get("/api/experts")
 
     assert asyncio.run(ask()).json()[0]["id"] == COOK_ID

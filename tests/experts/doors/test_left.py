@@ -1,4 +1,6 @@
-"""A client that leaves in the middle of an answer: the model stops, the place is free, and what was said is kept as stopped."""
+"""A client that leaves in the middle of an answer: the model stops, the place is free, and what was said is
+kept as stopped.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from support.expert_server import COOK_ID, HeldModel, ServedExperts, echoing, expert_office, served, streamed_events
+from support.expert_server import (
+    COOK_ID,
+    HeldModel,
+    ServedExperts,
+    echoing,
+    expert_office,
+    served,
+    streamed_events,
+)
 from support.waiting import until
 
 from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
 
-AHEAD = 34  # words that may be made before somebody reads them, and the one at which it is seen that nobody does
+AHEAD = (
+    34  # words that may be made before somebody reads them, and the one at which it is seen that nobody does
+)
 
 
 @contextmanager
@@ -59,7 +71,9 @@ def test_a_reader_who_leaves_while_the_whole_answer_is_waited_for_stops_the_mode
     with holding() as (server, model):
         body = json.dumps({"model": COOK_ID, "messages": [{"role": "user", "content": "Go on"}]}).encode()
         with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as line:
-            head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            head = (
+                "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            )
             line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             until(lambda: model.asked == 1, "the model is asked")
             model.may_write(2)
@@ -107,11 +121,16 @@ def test_a_place_that_was_left_is_taken_by_the_next():
 
 def test_a_question_that_is_refused_gives_its_place_back():
     with holding(streams=1) as (server, _):
-        for body in ({"query": " "}, {"query": "x", "conversation_id": "none"}, {"query": "x", "model": "none"}):
+        for body in (
+            {"query": " "},
+            {"query": "x", "conversation_id": "none"},
+            {"query": "x", "model": "none"},
+        ):
             assert server.client.post(f"/api/experts/{COOK_ID}/chat", json=body).status_code in (404, 422)
             assert (
                 server.client.post(
-                    "/v1/chat/completions", json={"model": "none", "messages": [{"role": "user", "content": "x"}]}
+                    "/v1/chat/completions",
+                    json={"model": "none", "messages": [{"role": "user", "content": "x"}]},
                 ).status_code
                 == 404
             )
@@ -121,7 +140,9 @@ def test_a_question_that_is_refused_gives_its_place_back():
 def test_a_conversation_that_is_deleted_while_its_answer_is_written_frees_the_place_however_it_ends():
     with holding(streams=1) as (server, model):
         for leaves in (True, False):
-            with server.client.stream("POST", f"/api/experts/{COOK_ID}/chat", json={"query": "Go on"}) as answer:
+            with server.client.stream(
+                "POST", f"/api/experts/{COOK_ID}/chat", json={"query": "Go on"}
+            ) as answer:
                 events = streamed_events(answer)
                 id = next(events)["conversation_id"]
                 assert server.client.delete(f"/api/experts/{COOK_ID}/conversations/{id}").status_code == 200
@@ -136,7 +157,9 @@ def test_an_answer_that_takes_too_long_is_ended_and_kept_as_stopped():
     with holding(answer_seconds=0.5) as (server, model):
         model.may_write(2)
         events = server.ask("Go on")
-        assert [each["type"] for each in events][-2:] == ["error", "done"] and "0.5 s" in events[-2]["content"]
+        assert [each["type"] for each in events][-2:] == ["error", "done"] and "0.5 s" in events[-2][
+            "content"
+        ]
         model.may_write(100)
         until(lambda: server.chats == 0, "the place is free")
         assert answers(server)[0]["metadata"]["stopped"] is True

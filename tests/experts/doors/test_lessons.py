@@ -1,4 +1,6 @@
-"""Learning over the real server: what somebody says is queued, changes nothing until an admin accepts it, and is taken back exactly."""
+"""Learning over the real server: what somebody says is queued, changes nothing until an admin accepts it, and
+is taken back exactly.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,17 @@ import json
 from datetime import timedelta
 
 import pytest
-from support.expert_server import COOK, COOK_ID, ServedExperts, bearer, echoing, expert_office, served, text_of, the_cookbook
+from support.expert_server import (
+    COOK,
+    COOK_ID,
+    ServedExperts,
+    bearer,
+    echoing,
+    expert_office,
+    served,
+    text_of,
+    the_cookbook,
+)
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.doors.guard import GuardRules
@@ -22,7 +34,9 @@ NEW = "technique:prompt_weaving"
 
 
 class AnswersAndReads:
-    """A model of tests: it echoes, and reads changes as the simulated learner does where it is asked for JSON."""
+    """A model of tests: it echoes, and reads changes as the simulated learner does where it is asked for
+    JSON.
+    """
 
     name = "both"
 
@@ -61,17 +75,32 @@ def test_what_somebody_says_waits_is_accepted_found_and_taken_back(server, ada, 
     conversation = server.ask(SAYS, headers=ada)[0]["conversation_id"]
     talk = f"/api/experts/{COOK_ID}/conversations/{conversation}"
     (mine,) = server.client.post(f"{talk}/learn", json={}, headers=ada).json()
-    assert mine["standing"] == "queued" and mine["quotes"] and server.office.graphs.graph("cookbook").digest == before
+    assert (
+        mine["standing"] == "queued"
+        and mine["quotes"]
+        and server.office.graphs.graph("cookbook").digest == before
+    )
     path = f"/api/experts/{COOK_ID}"
-    assert server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=ada).status_code == 403
+    assert (
+        server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=ada).status_code == 403
+    )
     (waits,) = server.client.get(f"{path}/proposals", headers=grace).json()
     assert waits["id"] == mine["id"] and waits["quotes"] == []  # the words of another are not told
     accepted = server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=grace)
     assert accepted.status_code == 200 and NEW in found(server, "prompt weaving", ada)
-    assert server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=grace).status_code == 422
+    assert (
+        server.client.put(f"{path}/proposals/{mine['id']}/accepted", json={}, headers=grace).status_code
+        == 422
+    )
     undone = server.client.delete(f"{path}/decisions/{accepted.json()['number']}", headers=grace)
-    assert undone.json()["undoes"] == accepted.json()["number"] and server.office.graphs.graph("cookbook").digest == before
-    assert [each["action"] for each in server.client.get(f"{path}/decisions", headers=grace).json()] == ["undo", "accept"]
+    assert (
+        undone.json()["undoes"] == accepted.json()["number"]
+        and server.office.graphs.graph("cookbook").digest == before
+    )
+    assert [each["action"] for each in server.client.get(f"{path}/decisions", headers=grace).json()] == [
+        "undo",
+        "accept",
+    ]
 
 
 def test_a_conversation_of_another_teaches_nothing_and_one_that_is_deleted_is_forgotten(server, ada, grace):
@@ -84,11 +113,18 @@ def test_a_conversation_of_another_teaches_nothing_and_one_that_is_deleted_is_fo
 
 
 def test_what_is_deleted_with_its_expert_is_forgotten_too(server, ada, grace):
-    copy = server.client.post(f"/api/experts/{COOK_ID}/duplicate", json={"new_name": "Twin"}, headers=grace).json()["id"]
+    copy = server.client.post(
+        f"/api/experts/{COOK_ID}/duplicate", json={"new_name": "Twin"}, headers=grace
+    ).json()["id"]
     conversation = server.ask(SAYS, expert=copy, headers=ada)[0]["conversation_id"]
-    assert len(server.client.post(f"/api/experts/{copy}/conversations/{conversation}/learn", headers=ada).json()) == 1
+    assert (
+        len(server.client.post(f"/api/experts/{copy}/conversations/{conversation}/learn", headers=ada).json())
+        == 1
+    )
     assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() != []
-    gone = server.client.delete(f"/api/experts/{copy}", params={"delete_conversations": True}, headers=grace).json()
+    gone = server.client.delete(
+        f"/api/experts/{copy}", params={"delete_conversations": True}, headers=grace
+    ).json()
     assert gone["conversations_deleted"] == 1
     assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
 
@@ -98,8 +134,12 @@ def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada
     talk = f"/api/experts/{COOK_ID}/conversations/{events[0]['conversation_id']}/messages/{events[-1]['message_id']}/opinion"
     assert server.client.put(talk, json={"thumb": -1}, headers=ada).status_code == 200
     mine = server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=ada).json()
-    assert (mine["asked"], mine["failed"]) == (1, 1) and any("weaving" in line for line in mine["gaps"] + mine["regions"])
-    assert not [line for line in mine["gaps"] + mine["regions"] if "(asked=" in line]  # sentences, and nothing of the inside
+    assert (mine["asked"], mine["failed"]) == (1, 1) and any(
+        "weaving" in line for line in mine["gaps"] + mine["regions"]
+    )
+    assert not [
+        line for line in mine["gaps"] + mine["regions"] if "(asked=" in line
+    ]  # sentences, and nothing of the inside
     assert server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=grace).json()["asked"] == 0
 
 
@@ -108,7 +148,9 @@ def test_a_model_that_cannot_read_changes_is_said_and_gives_its_place_back():
     with served(office, desk=LearningDesk(office, open_proposals())) as found:
         conversation = found.ask(SAYS)[0]["conversation_id"]
         answer = found.client.post(f"/api/experts/{COOK_ID}/conversations/{conversation}/learn", json={})
-        assert answer.status_code == 503 and answer.json()["error"]["code"] == "model_away" and found.chats == 0
+        assert (
+            answer.status_code == 503 and answer.json()["error"]["code"] == "model_away" and found.chats == 0
+        )
 
 
 DEAR = {"graph": "cookbook", "node": "tool:language_model_api", "dimension": "pricing_tier"}
@@ -119,7 +161,9 @@ def drift(server, headers, **more):
     return server.client.get(f"/api/experts/{COOK_ID}/drift", headers=headers, params=more).json()
 
 
-def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_and_own_words_alone(server, ada, grace):
+def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_and_own_words_alone(
+    server, ada, grace
+):
     value = server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]]
     for _ in range(3):
         server.ask(CHEAP, headers=ada)
@@ -158,18 +202,33 @@ def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_con
         server.ask(CHEAP, headers=bearer(server.token(name)))
     path = f"/api/experts/{COOK_ID}"
     assert server.client.post(f"{path}/drift", json={**DEAR, "value": 0.9}, headers=grace).status_code == 422
-    assert server.client.post(f"{path}/drift", json={**DEAR, "node": NEW, "value": 0.1}, headers=grace).status_code == 404
+    assert (
+        server.client.post(
+            f"{path}/drift", json={**DEAR, "node": NEW, "value": 0.1}, headers=grace
+        ).status_code
+        == 404
+    )
     made = server.client.post(f"{path}/drift", json={**DEAR, "value": 0.1}, headers=grace)
-    assert made.status_code == 201 and made.json()["standing"] == "queued" and "3 of 3 people" in made.json()["quotes"][0]
+    assert (
+        made.status_code == 201
+        and made.json()["standing"] == "queued"
+        and "3 of 3 people" in made.json()["quotes"][0]
+    )
     assert server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] != 0.1
-    assert server.client.put(f"{path}/proposals/{made.json()['id']}/accepted", json={}, headers=grace).status_code == 200
+    assert (
+        server.client.put(
+            f"{path}/proposals/{made.json()['id']}/accepted", json={}, headers=grace
+        ).status_code
+        == 200
+    )
     assert server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] == 0.1
     assert drift(server, grace)["drifted"] == []
 
 
 def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decision(tmp_path, caplog):
     lines = [
-        json.dumps({"type": "node", "id": each.id, "labels": each.labels, "properties": each.properties}) for each in the_cookbook().nodes
+        json.dumps({"type": "node", "id": each.id, "labels": each.labels, "properties": each.properties})
+        for each in the_cookbook().nodes
     ]
     file = tmp_path / "own.json"
     file.write_text("\n".join(lines))
@@ -193,7 +252,10 @@ def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decis
         file.write_text("\n".join([*lines, *map(json.dumps, own)]))  # somebody takes it over into the file
         assert text_of(found.ask("What is prompt sewing?")).startswith("You asked")
         graph = office.graphs.graph("own")
-        assert "technique:prompt_sewing" in graph and "curated" not in graph.node("technique:prompt_weaving").properties
+        assert (
+            "technique:prompt_sewing" in graph
+            and "curated" not in graph.node("technique:prompt_weaving").properties
+        )
         assert f"decisions {first}" in caplog.text and f"decisions {first}, " not in caplog.text
         assert found.client.delete(f"{place}/decisions/{second}").status_code == 200
         assert "technique:prompt_sewing" not in office.graphs.graph("own")

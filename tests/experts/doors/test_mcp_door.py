@@ -15,7 +15,16 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from support.expert_server import COOK_ID, FailingModel, HeldModel, ServedExperts, bearer, echoing, expert_office, served
+from support.expert_server import (
+    COOK_ID,
+    FailingModel,
+    HeldModel,
+    ServedExperts,
+    bearer,
+    echoing,
+    expert_office,
+    served,
+)
 from support.openai_server import openai_server, says_on
 from support.waiting import AMPLE, until
 
@@ -68,7 +77,11 @@ async def called(session: ClientSession, tool: str, **arguments: str) -> Any:
 
 async def everything(session: ClientSession, expert: str) -> None:
     tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-    assert set(tools) == TOOLS and tools["why"].annotations.read_only_hint and not tools["ask_expert"].annotations.read_only_hint
+    assert (
+        set(tools) == TOOLS
+        and tools["why"].annotations.read_only_hint
+        and not tools["ask_expert"].annotations.read_only_hint
+    )
     assert expert in {each["id"] for each in await called(session, "list_experts")}
     found = await called(session, "search_expert", expert=expert, query="prompt caching")
     assert found.startswith("<<<") and "Prompt caching" in found
@@ -76,7 +89,9 @@ async def everything(session: ClientSession, expert: str) -> None:
 
 async def a_talk(session: ClientSession, expert: str) -> dict[str, Any]:
     first = await called(session, "ask_expert", expert=expert, question="How do I use prompt caching?")
-    second = await called(session, "ask_expert", expert=expert, question="And then?", conversation=first["conversation"])
+    second = await called(
+        session, "ask_expert", expert=expert, question="And then?", conversation=first["conversation"]
+    )
     assert second["conversation"] == first["conversation"] and second["message"] != first["message"]
     return first
 
@@ -87,7 +102,9 @@ def test_an_assistant_asks_searches_and_hears_why(server):
         first = await a_talk(session, COOK_ID)
         assert first["answer"] == "You asked: How do I use prompt caching?"
         assert "cookbook:technique:prompt_caching" in first["sources"]
-        why = await called(session, "why", expert=COOK_ID, conversation=first["conversation"], message=first["message"])
+        why = await called(
+            session, "why", expert=COOK_ID, conversation=first["conversation"], message=first["message"]
+        )
         assert why["trace"]["steps"] and [f"cookbook:{id}" for id in why["kg_nodes_used"]] == first["sources"]
         last = await called(session, "why", expert=COOK_ID, conversation=first["conversation"])
         assert last["answers"] != why["answers"]
@@ -102,7 +119,11 @@ def test_two_tenants_never_meet(server):
     async def pry(session: ClientSession) -> None:
         words = []
         for conversation in (theirs["conversation"], "conv_none"):
-            for tool, more in (("why", {}), ("why", {"message": theirs["message"]}), ("ask_expert", {"question": "What is the word?"})):
+            for tool, more in (
+                ("why", {}),
+                ("why", {"message": theirs["message"]}),
+                ("ask_expert", {"question": "What is the word?"}),
+            ):
                 with pytest.raises(ValueError) as refused:
                     await called(session, tool, expert=COOK_ID, conversation=conversation, **more)
                 words.append(str(refused.value))
@@ -118,7 +139,10 @@ def test_two_tenants_never_meet(server):
 def test_tenants_that_ask_at_once_are_not_taken_for_each_other(server):
     async def talk(tenant: str) -> list[str]:
         async with session_with(server.url, server.token(tenant)) as session:
-            answers = [await called(session, "ask_expert", expert=COOK_ID, question=f"{tenant} asks {number}") for number in range(4)]
+            answers = [
+                await called(session, "ask_expert", expert=COOK_ID, question=f"{tenant} asks {number}")
+                for number in range(4)
+            ]
             return [each["conversation"] for each in answers]
 
     async def both() -> list[list[str]]:
@@ -126,7 +150,11 @@ def test_tenants_that_ask_at_once_are_not_taken_for_each_other(server):
 
     for tenant, ids in zip(("carol", "dave"), asyncio.run(both()), strict=True):
         kept, total = server.office.conversations(COOK_ID, tenant)
-        assert total == 4 and {each.id for each in kept} == set(ids) and all(each.preview.startswith(tenant) for each in kept)
+        assert (
+            total == 4
+            and {each.id for each in kept} == set(ids)
+            and all(each.preview.startswith(tenant) for each in kept)
+        )
 
 
 def test_a_stranger_gets_no_session(server):
@@ -143,7 +171,11 @@ def test_what_goes_wrong_is_told_as_an_error_of_the_tool_with_nothing_of_the_ins
                 ("ask_expert", {"expert": COOK_ID, "question": "x"}, "no answer"),
                 ("ask_expert", {"expert": "nobody", "question": "x"}, "no such expert"),
                 ("ask_expert", {"expert": COOK_ID, "question": " "}, "blank"),
-                ("ask_expert", {"expert": COOK_ID, "question": "x", "conversation": "none"}, "no such conversation"),
+                (
+                    "ask_expert",
+                    {"expert": COOK_ID, "question": "x", "conversation": "none"},
+                    "no such conversation",
+                ),
                 ("search_expert", {"expert": COOK_ID, "query": " "}, "blank"),
                 ("search_expert", {"expert": "nobody", "query": "x"}, "no such expert"),
                 ("why", {"expert": COOK_ID, "conversation": "none"}, "no such conversation"),
@@ -159,8 +191,16 @@ def test_what_goes_wrong_is_told_as_an_error_of_the_tool_with_nothing_of_the_ins
 def test_an_odd_letter_is_an_error_that_tells_nothing_of_the_inside():
     accept = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
     with served(expert_office()) as server:
-        for arguments in ({"expert": "\ud800", "question": "x"}, {"expert": COOK_ID, "question": "x", "conversation": "\ud800"}):
-            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask_expert", "arguments": arguments}}
+        for arguments in (
+            {"expert": "\ud800", "question": "x"},
+            {"expert": COOK_ID, "question": "x", "conversation": "\ud800"},
+        ):
+            call = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/call",
+                "params": {"name": "ask_expert", "arguments": arguments},
+            }
             answer = server.client.post("/mcp", content=json.dumps(call), headers=accept)
             assert answer.status_code in (200, 400) and "rror" in answer.text
             assert not [word for word in ("codec", "utf-8", "UnicodeEncodeError") if word in answer.text]
@@ -188,24 +228,41 @@ def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
     graphs = tmp_path / "graphs"
     graphs.mkdir()
     ledger = open_proposals(tmp_path / "experts.proposals.db")
-    weaving = GraphProposal("cookbook", (NodeToAdd("technique:prompt_weaving", "technique", "Prompt weaving"),))
+    weaving = GraphProposal(
+        "cookbook", (NodeToAdd("technique:prompt_weaving", "technique", "Prompt weaving"),)
+    )
     kept = ledger.propose(weaving, ProposalSaid("msg", "conv", "ada", "Prompt weaving is a technique"))
     GraphReviewer(ledger, HeldGraph(cookbook()), "cookbook", "Grace").accept(kept.proposal.id)
     ledger.close()
-    command = ["-m", "kgot_lab", "serve", str(graphs), "--store", str(tmp_path / "experts.db"), "--stdio", "--model"]
+    command = [
+        "-m",
+        "kgot_lab",
+        "serve",
+        str(graphs),
+        "--store",
+        str(tmp_path / "experts.db"),
+        "--stdio",
+        "--model",
+    ]
 
     async def act(model: str) -> None:
         parameters = StdioServerParameters(
-            command=sys.executable, args=[*command, model], env={"PYTHONPATH": str(Path(kgot_lab.__file__).parents[1])}
+            command=sys.executable,
+            args=[*command, model],
+            env={"PYTHONPATH": str(Path(kgot_lab.__file__).parents[1])},
         )
         async with stdio_client(parameters) as (reads, writes), ClientSession(reads, writes) as session:
             await session.initialize()
             await everything(session, "expert_cookbook")
             with pytest.raises(ValueError, match="no such conversation"):
                 await called(session, "why", expert="expert_cookbook", conversation="none")
-            told = await called(session, "ask_expert", expert="expert_cookbook", question="How do I use prompt caching?")
+            told = await called(
+                session, "ask_expert", expert="expert_cookbook", question="How do I use prompt caching?"
+            )
             assert told["answer"] == "Use it." and told["sources"]
-            assert "prompt_weaving" in str(await called(session, "search_expert", expert="expert_cookbook", query="Prompt weaving"))
+            assert "prompt_weaving" in str(
+                await called(session, "search_expert", expert="expert_cookbook", query="Prompt weaving")
+            )
             why = await called(session, "why", expert="expert_cookbook", conversation=told["conversation"])
             assert why["model"] and why["trace"]["nodes"]
 

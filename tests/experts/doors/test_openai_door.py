@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import openai
 import pytest
-from support.expert_server import COOK_ID, FailingModel, HeldModel, ServedExperts, bearer, echoing, expert_office, served
+from support.expert_server import (
+    COOK_ID,
+    FailingModel,
+    HeldModel,
+    ServedExperts,
+    bearer,
+    echoing,
+    expert_office,
+    served,
+)
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import LLMError
@@ -25,9 +34,15 @@ def model() -> Scripted:
 
 @pytest.fixture(scope="module")
 def server(model: Scripted) -> Iterator[ServedExperts]:
-    office = expert_office(model, Scripted(lambda prompt: CITING, "citing"), FailingModel(LLMError("/home/ada sk-key"), "It ", "broken"))
+    office = expert_office(
+        model,
+        Scripted(lambda prompt: CITING, "citing"),
+        FailingModel(LLMError("/home/ada sk-key"), "It ", "broken"),
+    )
     for name in ("citing", "broken"):
-        office.create({"name": name, "kg_db_id": "cookbook", "persona": {"name": name}, "models": {"chat": name}})
+        office.create(
+            {"name": name, "kg_db_id": "cookbook", "persona": {"name": name}, "models": {"chat": name}}
+        )
     with served(office) as running:
         yield running
 
@@ -53,29 +68,48 @@ def test_experts_are_models(client):
 
 
 def test_an_answer_comes_whole_with_annotations_and_usage(client):
-    answer = client.chat.completions.create(model="expert_citing", messages=[user("How do I use prompt caching?")])
+    answer = client.chat.completions.create(
+        model="expert_citing", messages=[user("How do I use prompt caching?")]
+    )
     (choice,) = answer.choices
-    assert choice.finish_reason == "stop" and answer.object == "chat.completion" and answer.model == "expert_citing"
+    assert (
+        choice.finish_reason == "stop"
+        and answer.object == "chat.completion"
+        and answer.model == "expert_citing"
+    )
     assert "[Source: cookbook:Prayer wheel (not in the context)]" in choice.message.content
     (annotation,) = choice.message.annotations
     cited = annotation.url_citation
     assert choice.message.content[cited.start_index : cited.end_index] == "[Source: cookbook:Prompt caching]"
-    assert cited.title == "Prompt caching" and cited.url.endswith("pages/node.html#cookbook/technique%3Aprompt_caching")
+    assert cited.title == "Prompt caching" and cited.url.endswith(
+        "pages/node.html#cookbook/technique%3Aprompt_caching"
+    )
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     assert answer.usage.completion_tokens == len(CITING.split())
 
 
 def test_an_answer_comes_in_pieces_that_make_the_whole(client):
-    whole = client.chat.completions.create(model="expert_citing", messages=[user("Again, prompt caching?")]).choices[0].message
+    whole = (
+        client.chat.completions.create(model="expert_citing", messages=[user("Again, prompt caching?")])
+        .choices[0]
+        .message
+    )
     options = {"include_usage": True}
     chunks = list(
-        client.chat.completions.create(model="expert_citing", messages=[user("Prompt caching!")], stream=True, stream_options=options)
+        client.chat.completions.create(
+            model="expert_citing", messages=[user("Prompt caching!")], stream=True, stream_options=options
+        )
     )
-    assert len({chunk.id for chunk in chunks}) == 1 and {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
+    assert len({chunk.id for chunk in chunks}) == 1 and {chunk.object for chunk in chunks} == {
+        "chat.completion.chunk"
+    }
     assert chunks[0].choices[0].delta.role == "assistant"
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == whole.content
     *_, ended, used = chunks
-    assert ended.choices[0].finish_reason == "stop" and ended.choices[0].delta.annotations[0]["url_citation"]["title"] == "Prompt caching"
+    assert (
+        ended.choices[0].finish_reason == "stop"
+        and ended.choices[0].delta.annotations[0]["url_citation"]["title"] == "Prompt caching"
+    )
     assert ended.sources and used.choices == [] and used.usage.completion_tokens == len(CITING.split())
     plain = list(client.chat.completions.create(model=COOK_ID, messages=[user("No count")], stream=True))
     assert all(chunk.usage is None for chunk in plain)
@@ -85,7 +119,9 @@ def test_the_asynchronous_client_gets_the_same(server):
     async def ask() -> tuple[str, str]:
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
             whole = await client.chat.completions.create(model=COOK_ID, messages=[user("Hello")])
-            stream = await client.chat.completions.create(model=COOK_ID, messages=[user("Hello")], stream=True)
+            stream = await client.chat.completions.create(
+                model=COOK_ID, messages=[user("Hello")], stream=True
+            )
             parts = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
             return whole.choices[0].message.content, "".join(parts)
 
@@ -98,7 +134,11 @@ def test_the_helper_of_the_client_for_streams_understands_the_events(client):
 
 
 def test_system_messages_are_wishes_and_not_the_instructions(client, model):
-    told = [{"role": "system", "content": "Rhyme, please."}, {"role": "developer", "content": "In French."}, user("Hello")]
+    told = [
+        {"role": "system", "content": "Rhyme, please."},
+        {"role": "developer", "content": "In French."},
+        user("Hello"),
+    ]
     client.chat.completions.create(model=COOK_ID, messages=told)
     asked = model.asked[-1]
     system = asked.messages[0].text
@@ -140,13 +180,18 @@ def test_a_conversation_goes_on_by_what_was_said(client, server, model):
     assert len(ids) == 1 and server.office.conversations(COOK_ID, "local")[1] == before + 1
     kept = server.stored(ids.pop().removeprefix("chatcmpl-"))
     assert [each["content"] for each in kept] == [message["content"] for message in messages[1:]]
-    assert [message.text for message in model.asked[-1].messages[1:]] == [message["content"] for message in messages[1:-1]]
+    assert [message.text for message in model.asked[-1].messages[1:]] == [
+        message["content"] for message in messages[1:-1]
+    ]
 
 
 def test_a_turn_that_is_asked_again_is_another_conversation_with_the_same_beginning(client, server):
     first = client.chat.completions.create(model=COOK_ID, messages=[user("Fork here")])
     said = [user("Fork here"), {"role": "assistant", "content": first.choices[0].message.content}]
-    ids = [client.chat.completions.create(model=COOK_ID, messages=[*said, user(f"way {number}")]).id for number in (1, 2)]
+    ids = [
+        client.chat.completions.create(model=COOK_ID, messages=[*said, user(f"way {number}")]).id
+        for number in (1, 2)
+    ]
     assert ids[0] == first.id != ids[1]
     kept = [each["content"] for each in server.stored(ids[1].removeprefix("chatcmpl-"))]
     assert kept == ["Fork here", "You asked: Fork here", "way 2", "You asked: way 2"]
@@ -187,7 +232,11 @@ def test_a_model_that_fails_is_an_error_of_the_client_whole_and_in_the_stream(cl
 def test_a_stream_that_broke_off_does_not_say_that_it_came_to_its_end(server):
     sent = {"model": "expert_broken", "messages": [user("x")], "stream": True}
     text = server.client.post("/v1/chat/completions", json=sent).text
-    assert '"code": "model_away"' in text and '"finish_reason": "stop"' not in text and text.endswith("data: [DONE]\n\n")
+    assert (
+        '"code": "model_away"' in text
+        and '"finish_reason": "stop"' not in text
+        and text.endswith("data: [DONE]\n\n")
+    )
 
 
 def test_keys_are_tokens_and_full_houses_and_rates_are_said_in_the_clients_words():

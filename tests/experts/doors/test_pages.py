@@ -1,4 +1,6 @@
-"""The pages of experts in a real browser, against a real server: what is asked, shown and stopped, and what must stay text."""
+"""The pages of experts in a real browser, against a real server: what is asked, shown and stopped, and what
+must stay text.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from kgot_lab.experts.surroundings import surroundings
 from kgot_lab.methods.cookbook import cookbook
 
 pytest.importorskip("fastapi", reason="no web server: pip install 'kgot_lab[serve]'")
-pytest.importorskip("playwright", reason="no Playwright to drive a browser with: pip install 'kgot_lab[test]'")
+pytest.importorskip(
+    "playwright", reason="no Playwright to drive a browser with: pip install 'kgot_lab[test]'"
+)
 
 from browser.audit import FINE, faults, keyboard_goes_through
 from browser.window import Watch, chromium
@@ -86,19 +90,25 @@ def window(home: str, watch: Watch) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(window: BrowserContext, watch: Watch) -> Iterator[Page]:
-    """A page of its own; at the end nothing was asked elsewhere, nothing was refused by the policy, and no error was told."""
+    """A page of its own; at the end nothing was asked elsewhere, nothing was refused by the policy, and no
+    error was told.
+    """
     watch.clear()
     opened = window.new_page()
     opened.set_viewport_size(SIZES[0])
     yield opened
     opened.close()
     assert watch.outside == []
-    assert [each for each in watch.complaints if not each.endswith("/scores)")] == []  # nothing is measured: the browser tells that too
+    assert [
+        each for each in watch.complaints if not each.endswith("/scores)")
+    ] == []  # nothing is measured: the browser tells that too
 
 
 def fetched(address: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
     """The status, the headers and the body that an address answers with."""
-    request = urllib.request.Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    request = urllib.request.Request(
+        address, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
     try:
         with urllib.request.urlopen(request, timeout=AMPLE) as reply:
             return reply.status, dict(reply.headers), reply.read()
@@ -131,7 +141,8 @@ def conversation_of(page: Page, home: str, expert: str) -> Any:
     return get(f"{home}/api/experts/{expert}/conversations/{id}")
 
 
-# --- the chat ---------------------------------------------------------------------------------------------------------
+# --- the chat
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_is_shown_and_read_out_by_its_parts(page):
@@ -170,7 +181,9 @@ def test_a_node_that_is_clicked_in_the_drawing_comes_into_the_middle(page):
     near = surroundings(cookbook(), "technique:prompt_caching").neighbours[0]
     side, box = 112, canvas.bounding_box()
     assert box is not None and box["width"] >= 640
-    canvas.click(position={"x": side + near.x * (box["width"] - 2 * side), "y": 18 + near.y * (box["height"] - 46)})
+    canvas.click(
+        position={"x": side + near.x * (box["width"] - 2 * side), "y": 18 + near.y * (box["height"] - 46)}
+    )
     expect(page.locator("#graph h2")).to_have_text(near.name)
     page.go_back()
     expect(page.locator("#graph h2")).to_have_text("Prompt caching")
@@ -189,7 +202,9 @@ def test_a_citation_of_what_was_never_told_is_struck_and_marked(page):
 def test_words_of_which_nothing_is_found_are_shown_under_the_answer_and_in_its_train_of_thought(page):
     choose(page)
     ask(page, "Does caching zanzibar quokka bilberry?")
-    expect(page.locator(".message:last-child .note")).to_contain_text("Nothing that was found says: zanzibar, quokka, bilberry.")
+    expect(page.locator(".message:last-child .note")).to_contain_text(
+        "Nothing that was found says: zanzibar, quokka, bilberry."
+    )
     expect(page.locator("#thought .unsaid")).to_have_text("Nothing found says: zanzibar, quokka, bilberry")
 
 
@@ -212,7 +227,9 @@ def test_the_train_of_thought_is_stepped_and_shown_as_a_list(page):
     expect(thought.locator(".step-where")).to_have_text(f"Step {count - 1} of {count}")
     found = next(number for number, title in enumerate(titles) if title.startswith("Nodes found"))
     thought.locator(".rail button").nth(found).click()
-    bars = thought.locator(".found .track i").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().width)")
+    bars = thought.locator(".found .track i").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().width)"
+    )
     assert max(bars) > 20 and len(bars) == 4 * thought.locator(".found > li").count()
     thought.get_by_role("button", name="As a list").press("Enter")
     expect(thought.locator(".step-list > li")).to_have_count(count)
@@ -348,7 +365,13 @@ def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_
     tables.say(talk, "assistant", "To the first.", {"answers": first})
     page.goto(f"/#expert_cookbook/{talk}")
     expect(page.locator(".message")).to_have_count(5)
-    assert page.locator(".message .words").all_inner_texts() == ["First?", "To the first.", "Second?", "To the second.", "Third?"]
+    assert page.locator(".message .words").all_inner_texts() == [
+        "First?",
+        "To the first.",
+        "Second?",
+        "To the second.",
+        "Third?",
+    ]
     expect(page.locator("#said > .note")).to_have_count(1)
     expect(page.locator("#said > .message:last-of-type + .note")).to_contain_text("No answer is kept")
 
@@ -356,7 +379,12 @@ def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_
 @pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
 def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, office, size):
     long = "Donaudampfschifffahrtsgesellschaft" * 5
-    told = {"name": long, "description": long, "kg_db_id": "odd", "persona": {"name": long, "greeting": long, "instructions": long}}
+    told = {
+        "name": long,
+        "description": long,
+        "kg_db_id": "odd",
+        "persona": {"name": long, "greeting": long, "instructions": long},
+    }
     id = office.create(told).id
     page.set_viewport_size(size)
     for address, there in ((f"/#{id}", ".greeting h2"), (f"/pages/expert.html#{id}", ".card-head h1")):
@@ -370,7 +398,10 @@ def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, offic
 
 def test_a_question_that_the_model_did_not_answer_can_be_asked_again(page):
     page.route(
-        "**/chat", lambda route: route.fulfill(body='data: {"type": "error", "content": "no model"}\n\n', content_type="text/event-stream")
+        "**/chat",
+        lambda route: route.fulfill(
+            body='data: {"type": "error", "content": "no model"}\n\n', content_type="text/event-stream"
+        ),
     )
     choose(page)
     page.locator("#question").fill(QUESTION)
@@ -414,7 +445,8 @@ def test_a_node_with_any_id_can_be_gone_to(page):
     expect(page.locator("#graph h2")).to_have_text("Three")
 
 
-# --- the server -------------------------------------------------------------------------------------------------------
+# --- the server
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_server_with_tokens_asks_for_one_and_keeps_it_for_the_tab(window, watch):
@@ -445,7 +477,9 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
     page.goto("/pages/node.html#cookbook/nothing")
     expect(page.get_by_role("alert")).to_have_text("The graph cookbook has no node nothing.")
     page.goto("/pages/node.html#clinic%2Fdevops/x")
-    expect(page.locator("#graph")).to_have_text("x is in a graph of another instance, clinic: it cannot be shown here.")
+    expect(page.locator("#graph")).to_have_text(
+        "x is in a graph of another instance, clinic: it cannot be shown here."
+    )
     page.goto("/pages/expert.html#expert_nobody")
     expect(page.get_by_role("alert")).to_have_text("There is no such expert.")
     choose(page)
@@ -459,7 +493,11 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
 
 def test_pages_are_asked_for_again_only_when_they_changed(home):
     status, headers, body = fetched(f"{home}/")
-    assert (status, headers["content-type"], headers["cache-control"]) == (200, "text/html; charset=utf-8", "no-cache")
+    assert (status, headers["content-type"], headers["cache-control"]) == (
+        200,
+        "text/html; charset=utf-8",
+        "no-cache",
+    )
     assert b'<script type="module"' in body and b"style=" not in body
     assert fetched(f"{home}/", If_None_Match=headers["etag"])[0::2] == (304, b"")
     assert fetched(f"{home}/", If_None_Match=f'W/{headers["etag"]}, "other"')[0] == 304
@@ -467,7 +505,10 @@ def test_pages_are_asked_for_again_only_when_they_changed(home):
     assert fetched(f"{home}/pages/cytoscape.min.js")[1]["content-type"].startswith("text/javascript")
 
 
-@pytest.mark.parametrize("name", ["__init__.py", "..%2fpages.py", "%2e%2e/pages.py", "chat", "cytoscape.LICENSE.txt", "page.css%00"])
+@pytest.mark.parametrize(
+    "name",
+    ["__init__.py", "..%2fpages.py", "%2e%2e/pages.py", "chat", "cytoscape.LICENSE.txt", "page.css%00"],
+)
 def test_no_other_file_is_served(home, name):
     assert fetched(f"{home}/pages/{name}")[0] == 404
 
@@ -476,7 +517,9 @@ def test_pages_make_no_markup_of_texts_and_name_no_other_server():
     files = {path.name: path.read_text(encoding="utf-8") for path in PAGES.iterdir()}
     assert {"chat.html", "expert.html", "node.html"} < set(files)
     for name, text in files.items():
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(", text), name
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(", text
+        ), name
         assert set(re.findall(r"https?://[^\"' ]+", text)) <= {"http://www.w3.org/2000/svg"}, name
         assert all(each.startswith("/") for each in re.findall(r'(?:src|href)="([^#"]+)"', text)), name
         assert page_file(name).body
@@ -492,7 +535,11 @@ def test_a_node_comes_with_its_best_linked_neighbours_placed(home):
     ids = {seen["node"]["id"], *(each["id"] for each in seen["neighbours"])}
     assert all(each["source"] in ids and each["target"] in ids for each in seen["edges"])
     assert get(f"{home}/api/kgos/graphs/cookbook")["nodes"] == len(cookbook())
-    assert fetched(f"{home}/api/kgos/node/cookbook/none")[0] == fetched(f"{home}/api/kgos/node/none/none")[0] == 404
+    assert (
+        fetched(f"{home}/api/kgos/node/cookbook/none")[0]
+        == fetched(f"{home}/api/kgos/node/none/none")[0]
+        == 404
+    )
     assert fetched(f"{home}/api/kgos/graphs/none")[0] == 404
 
 
@@ -509,7 +556,9 @@ def test_the_keyboard_goes_through_every_part_and_out_of_it(page, office):
         office.tables.remove_conversation(each.id, "expert_cookbook", LOCAL_OWNER)
     choose(page)
     ask(page, QUESTION)
-    expect(page.locator("#talks li")).to_have_count(1)  # the list is told anew after an answer, and must not change on the way
+    expect(page.locator("#talks li")).to_have_count(
+        1
+    )  # the list is told anew after an answer, and must not change on the way
     page.wait_for_load_state("networkidle")
     for part in ("#side", "#said", "#asking", "#beside"):
         assert keyboard_goes_through(page.locator(part)), part

@@ -1,4 +1,6 @@
-"""The documented REST API, asked over a real socket: its shapes, its statuses, and the events of a chat in their order."""
+"""The documented REST API, asked over a real socket: its shapes, its statuses, and the events of a chat in
+their order.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,14 @@ from kgot_lab.types import Prompt
 
 NODE = "technique:prompt_caching"
 ODD = {"a null": "a\x00b", "half a pair": "\ud800"}
-SECRETS = ("/home/ada/models/secret.gguf", "sk-verysecretkey123456", "Traceback", "ZeroDivisionError", "LLMError", "site-packages")
+SECRETS = (
+    "/home/ada/models/secret.gguf",
+    "sk-verysecretkey123456",
+    "Traceback",
+    "ZeroDivisionError",
+    "LLMError",
+    "site-packages",
+)
 
 
 def citing(prompt: Prompt) -> str:
@@ -59,11 +68,14 @@ def server(asked: Scripted) -> Iterator[ServedExperts]:
 def error_of(answer) -> tuple[int, str, str]:
     told = answer.json()
     assert set(told) == {"error"} and set(told["error"]) == {"code", "message"}, answer.text
-    assert not [secret for secret in (*SECRETS, "kgot_lab/", "pydantic") if secret in answer.text], answer.text
+    assert not [secret for secret in (*SECRETS, "kgot_lab/", "pydantic") if secret in answer.text], (
+        answer.text
+    )
     return answer.status_code, told["error"]["code"], told["error"]["message"]
 
 
-# --- experts ----------------------------------------------------------------------------------------------------------
+# --- experts
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_read_is_told_in_plain_words(server):
@@ -86,7 +98,10 @@ def test_an_expert_is_made_read_listed_changed_and_deleted(server):
     assert whole["kg_db_id"] == "cookbook" and whole["retrieval"]["limit"] == 10
     assert sum(whole["effective_weights"].values()) == pytest.approx(1)
     shown = next(each for each in server.client.get("/api/experts").json() if each["id"] == id)
-    assert shown["persona"] == {"name": "Ada the First", "style": "professional"} and shown["conversation_count"] == 0
+    assert (
+        shown["persona"] == {"name": "Ada the First", "style": "professional"}
+        and shown["conversation_count"] == 0
+    )
     gone = server.client.delete(f"/api/experts/{id}")
     assert gone.json() == {"deleted": True, "conversations_deleted": 0}
     assert error_of(server.client.get(f"/api/experts/{id}"))[:2] == (404, "not_there")
@@ -132,13 +147,21 @@ def test_a_page_leaves_nothing_out_where_experts_come_and_go_meanwhile():
         assert list(chain.from_iterable(pages)) == [f"{COOK_ID}_{number}" for number in (3, 4, 5, 6)]
 
 
-@pytest.mark.parametrize("params", [{"limit": 0}, {"limit": 201}, {"limit": "many"}, {"after": "nobody"}, {"after": "\0"}, {"after": ""}])
+@pytest.mark.parametrize(
+    "params",
+    [{"limit": 0}, {"limit": 201}, {"limit": "many"}, {"after": "nobody"}, {"after": "\0"}, {"after": ""}],
+)
 def test_a_page_that_makes_no_sense_is_refused(server, params):
     assert error_of(server.client.get("/api/experts", params=params))[0] == 422
 
 
 def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(server):
-    told = {**COOK, "persona": {"name": "Changing", "style": "casual"}, "playbook_skills": ["debugging"], "retrieval": {"alpha": 0.5}}
+    told = {
+        **COOK,
+        "persona": {"name": "Changing", "style": "casual"},
+        "playbook_skills": ["debugging"],
+        "retrieval": {"alpha": 0.5},
+    }
     told["playbook_skills"] = sorted(server.office.playbooks)[:2]
     id = server.client.post("/api/experts", json=told).json()["id"]
     change = {
@@ -168,7 +191,10 @@ def test_a_change_that_leaves_no_expert_changes_nothing(server):
 
 
 def test_a_copy_has_what_it_overrides_and_all_else_of_its_original(server):
-    copied = server.client.post(f"/api/experts/{COOK_ID}/duplicate", json={"new_name": "Copy", "overrides": {"retrieval": {"limit": 4}}})
+    copied = server.client.post(
+        f"/api/experts/{COOK_ID}/duplicate",
+        json={"new_name": "Copy", "overrides": {"retrieval": {"limit": 4}}},
+    )
     assert copied.status_code == 201 and copied.json()["id"] == f"{COOK_ID}_copy_1"
     whole = server.client.get(f"/api/experts/{COOK_ID}_copy_1").json()
     assert (whole["name"], whole["retrieval"]["limit"], whole["persona"]["name"]) == ("Copy", 4, "Cook")
@@ -205,18 +231,27 @@ def test_what_is_no_expert_is_refused_with_the_field_that_is_wrong(server):
         ({**COOK, "dimension_filters": {"x": {"min": 3, "max": 1}}}, ""),
     ):
         body = json.dumps(told)
-        status, code, message = error_of(server.client.post("/api/experts", content=body, headers={"content-type": "application/json"}))
+        status, code, message = error_of(
+            server.client.post("/api/experts", content=body, headers={"content-type": "application/json"})
+        )
         assert (status, code) == (422, "bad_input") and word in message
 
 
 def test_a_body_that_is_nested_beyond_reason_is_refused_and_breaks_nothing(server):
-    for deep in ("[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, '{"retrieval":' + '{"a":' * 900 + "1" + "}" * 901):
-        answer = server.client.put(f"/api/experts/{COOK_ID}", content=deep, headers={"content-type": "application/json"})
+    for deep in (
+        "[" * 100_000,
+        '{"a":' * 500 + "1" + "}" * 500,
+        '{"retrieval":' + '{"a":' * 900 + "1" + "}" * 901,
+    ):
+        answer = server.client.put(
+            f"/api/experts/{COOK_ID}", content=deep, headers={"content-type": "application/json"}
+        )
         assert error_of(answer)[0] in (400, 422)
     assert server.client.get(f"/api/experts/{COOK_ID}").status_code == 200
 
 
-# --- chat -------------------------------------------------------------------------------------------------------------
+# --- chat
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_chat_tells_its_events_in_their_order(server):
@@ -225,20 +260,30 @@ def test_a_chat_tells_its_events_in_their_order(server):
     assert kinds[:3] == ["conversation_start", "injection_meta", "sources"] and kinds[-1] == "done"
     assert set(kinds[3:-1]) == {"token"} and len(kinds) > 5
     start, injected, sources, *_, done = events
-    assert set(injected) == {"type", "memories", "skills", "kg_nodes"} and injected["kg_nodes"] == len(sources["nodes"]) <= 10
+    assert (
+        set(injected) == {"type", "memories", "skills", "kg_nodes"}
+        and injected["kg_nodes"] == len(sources["nodes"]) <= 10
+    )
     assert all(set(node) == {"id", "name", "type", "score", "graph"} for node in sources["nodes"])
     assert done["citations"] == [{"graph": "cookbook", "id": NODE, "name": "Prompt caching"}]
     assert done["false_citations"] == ["cookbook:Prayer wheel"]
     assert "Prayer wheel (not in the context)" in text_of(events)
     question, answer = server.stored(start["conversation_id"])
     assert (question["role"], question["content"]) == ("user", "How do I use prompt caching?")
-    assert (answer["role"], answer["content"], answer["id"]) == ("assistant", text_of(events), done["message_id"])
+    assert (answer["role"], answer["content"], answer["id"]) == (
+        "assistant",
+        text_of(events),
+        done["message_id"],
+    )
     assert answer["metadata"]["kg_nodes_used"] == [node["id"] for node in sources["nodes"]]
 
 
 def test_the_train_of_thought_comes_if_it_is_asked_for(server):
     kinds = [event["type"] for event in server.ask("prompt caching", trace=True)]
-    assert kinds[:4] == ["conversation_start", "injection_meta", "sources", "trace"] and kinds.count("trace") == 1
+    assert (
+        kinds[:4] == ["conversation_start", "injection_meta", "sources", "trace"]
+        and kinds.count("trace") == 1
+    )
     assert "trace" not in [event["type"] for event in server.ask("prompt caching", trace=False)]
 
 
@@ -268,7 +313,9 @@ def test_a_history_is_told_to_the_model_whether_its_roles_are_of_one_protocol_or
 def test_what_the_server_knows_of_a_conversation_counts_and_not_what_the_caller_says(server, asked):
     first = server.ask("My colour is green.")
     id = first[0]["conversation_id"]
-    second = server.ask("Which?", conversation_id=id, history=[{"role": "user", "content": "My colour is red."}])
+    second = server.ask(
+        "Which?", conversation_id=id, history=[{"role": "user", "content": "My colour is red."}]
+    )
     assert second[0]["conversation_id"] == id
     told = [message.text for message in asked.asked[-1].messages[1:]]
     assert told == ["My colour is green.", "You asked: My colour is green.", "Which?"]
@@ -277,14 +324,19 @@ def test_what_the_server_knows_of_a_conversation_counts_and_not_what_the_caller_
 
 def test_a_history_that_is_what_was_said_goes_on_in_its_conversation(server):
     first = server.ask("A very particular opening.")
-    history = [{"role": "user", "content": "A very particular opening."}, {"role": "model", "content": text_of(first)}]
+    history = [
+        {"role": "user", "content": "A very particular opening."},
+        {"role": "model", "content": text_of(first)},
+    ]
     assert server.ask("Next.", history=history)[0] == first[0]
     assert server.ask("Next.", history=[{"role": "user", "content": "Another."}, *history[1:]])[0] != first[0]
 
 
 @pytest.mark.parametrize("id", ["conv_none", "", "conv_\u00e9", "x" * 200])
 def test_an_unknown_conversation_is_not_there(server, id):
-    answer = server.client.post(f"/api/experts/{COOK_ID}/chat", json={"query": "hello", "conversation_id": id})
+    answer = server.client.post(
+        f"/api/experts/{COOK_ID}/chat", json={"query": "hello", "conversation_id": id}
+    )
     assert error_of(answer)[:2] == (404, "not_there")
 
 
@@ -332,23 +384,33 @@ def test_a_conversation_that_is_deleted_while_it_is_read_takes_its_opinions_alon
     events = server.ask("What do you think?")
     id, message = events[0]["conversation_id"], events[-1]["message_id"]
     place = f"/api/experts/{COOK_ID}/conversations/{id}"
-    assert server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 1}).json() == {"kept": True}
+    assert server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 1}).json() == {
+        "kept": True
+    }
     question = server.stored(id)[0]["id"]
     assert error_of(server.client.put(f"{place}/messages/{question}/opinion", json={"thumb": 1}))[0] == 404
     assert error_of(server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 0}))[0] == 422
     taken = server.client.delete(f"{place}/messages/{message}/opinion")
-    assert taken.json() == {"deleted": True} and [each["thumb"] for each in server.stored(place.rpartition("/")[2])][1] is None
+    assert (
+        taken.json() == {"deleted": True}
+        and [each["thumb"] for each in server.stored(place.rpartition("/")[2])][1] is None
+    )
     assert error_of(server.client.delete(f"{place}/messages/msg_none/opinion"))[0] == 404
     assert server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 1}).status_code == 200
     assert server.client.delete(place).json() == {"deleted": True}
     assert error_of(server.client.get(place))[0] == error_of(server.client.delete(place))[0] == 404
-    assert server.office.tables.storage.rows("SELECT count(*) FROM opinions WHERE message = :m", {"m": message}) == [(0,)]
+    assert server.office.tables.storage.rows(
+        "SELECT count(*) FROM opinions WHERE message = :m", {"m": message}
+    ) == [(0,)]
 
 
 def test_conversations_are_listed_the_last_first_and_by_pages(server):
     id = server.client.post("/api/experts", json={**COOK, "persona": {"name": "Listed"}}).json()["id"]
     began = [server.ask(f"question {number}", expert=id)[0]["conversation_id"] for number in range(5)]
-    pages = [server.client.get(f"/api/experts/{id}/conversations", params={"limit": 2, "offset": n}).json() for n in (0, 2, 4)]
+    pages = [
+        server.client.get(f"/api/experts/{id}/conversations", params={"limit": 2, "offset": n}).json()
+        for n in (0, 2, 4)
+    ]
     assert [each["id"] for page in pages for each in page["conversations"]] == began[::-1]
     assert {page["total"] for page in pages} == {5}
     first = pages[0]["conversations"][0]
@@ -361,13 +423,20 @@ def test_conversations_are_listed_the_last_first_and_by_pages(server):
 
 def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and_deleted_by_their_owner_alone():
     with served(expert_office(), GuardRules(tokens=True)) as server:
-        admin, ada, bob = (bearer(server.token(name, role)) for name, role in (("root", "admin"), ("ada", "user"), ("bob", "user")))
-        id = server.client.post("/api/experts", json={**COOK, "persona": {"name": "Gone"}}, headers=admin).json()["id"]
+        admin, ada, bob = (
+            bearer(server.token(name, role))
+            for name, role in (("root", "admin"), ("ada", "user"), ("bob", "user"))
+        )
+        id = server.client.post(
+            "/api/experts", json={**COOK, "persona": {"name": "Gone"}}, headers=admin
+        ).json()["id"]
         talk = server.ask("hello", expert=id, headers=ada)[0]["conversation_id"]
         other = server.ask("hello", headers=ada)[0]["conversation_id"]
         assert server.client.delete(f"/api/experts/{id}", headers=admin).json()["conversations_deleted"] == 0
         left = server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()
-        assert left["total"] == 1 and [(each["id"], each["expert_id"]) for each in left["conversations"]] == [(talk, id)]
+        assert left["total"] == 1 and [(each["id"], each["expert_id"]) for each in left["conversations"]] == [
+            (talk, id)
+        ]
         owned = server.client.get("/api/conversations", headers=ada).json()["conversations"]
         assert {each["id"] for each in owned} == {talk, other}
         listed = server.client.get(f"/api/experts/{id}/conversations", headers=ada).json()
@@ -376,14 +445,24 @@ def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and
         place = f"/api/experts/{id}/conversations"
         for stranger in (bob, admin):
             assert server.client.get("/api/conversations", headers=stranger).json()["total"] == 0
-            assert server.client.get(place, headers=stranger).json() == server.client.get(place.replace(id, "nobody"), headers=ada).json()
+            assert (
+                server.client.get(place, headers=stranger).json()
+                == server.client.get(place.replace(id, "nobody"), headers=ada).json()
+            )
             assert server.client.get(f"{place}/{talk}", headers=stranger).status_code == 404
             assert server.client.delete(f"{place}/{talk}", headers=stranger).status_code == 404
         assert (
-            error_of(server.client.post(f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada))[0] == 404
+            error_of(
+                server.client.post(
+                    f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada
+                )
+            )[0]
+            == 404
         )
         assert server.client.delete(f"{place}/{talk}", headers=ada).json() == {"deleted": True}
-        assert server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()["total"] == 0
+        assert (
+            server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()["total"] == 0
+        )
         assert server.client.get(place, headers=ada).status_code == 404
 
 
@@ -394,22 +473,33 @@ def test_an_answer_that_was_cut_at_the_limit_of_its_length_says_so():
 
     with served(expert_office(Short(lambda prompt: "It goes on and", "short"))) as server:
         events = server.ask("hello")
-        assert events[-1]["cut"] is True and server.stored(events[0]["conversation_id"])[-1]["metadata"]["cut"] is True
+        assert (
+            events[-1]["cut"] is True
+            and server.stored(events[0]["conversation_id"])[-1]["metadata"]["cut"] is True
+        )
         body = {"model": COOK_ID, "messages": [{"role": "user", "content": "hello"}]}
         whole = server.client.post("/v1/chat/completions", json=body).json()
         assert whole["choices"][0]["finish_reason"] == "length"
-        assert '"finish_reason": "length"' in server.client.post("/v1/chat/completions", json=body | {"stream": True}).text
+        assert (
+            '"finish_reason": "length"'
+            in server.client.post("/v1/chat/completions", json=body | {"stream": True}).text
+        )
 
 
-# --- graphs -----------------------------------------------------------------------------------------------------------
+# --- graphs
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_search_gives_what_the_function_gives(server):
     how = {"alpha": 0.2, "beta": 0.5, "gamma": 0.2, "delta": 0.1, "limit": 5, "expand_depth": 1}
-    got = server.client.post("/api/kgos/query/cookbook", json={"query": "reduce cost of long prompts", "config": how}).json()
+    got = server.client.post(
+        "/api/kgos/query/cookbook", json={"query": "reduce cost of long prompts", "config": how}
+    ).json()
     config = RetrievalConfig(weights=Weights(0.2, 0.5, 0.2, 0.1), limit=5, expand_depth=1)
     found = intent_search(the_cookbook(), "reduce cost of long prompts", config=config)
-    assert [(each["node"]["id"], each["score"]) for each in got["results"]] == [(each.id, each.score) for each in found.nodes]
+    assert [(each["node"]["id"], each["score"]) for each in got["results"]] == [
+        (each.id, each.score) for each in found.nodes
+    ]
     assert got["why"] == list(found.why) and got["total"] == len(found.nodes)
     assert got["intent"]["category"] == (found.intents.best.name if found.intents.best else None)
     limited = {each["node"]["id"]: len(each["limitations"]) for each in got["results"]}
@@ -418,10 +508,14 @@ def test_a_search_gives_what_the_function_gives(server):
 
 def test_impact_plans_and_likeness_are_what_the_functions_give(server):
     graph = the_cookbook()
-    impact = server.client.post(f"/api/kgos/impact/cookbook/{NODE}", json={"direction": "forward", "max_depth": 2}).json()
+    impact = server.client.post(
+        f"/api/kgos/impact/cookbook/{NODE}", json={"direction": "forward", "max_depth": 2}
+    ).json()
     reached = impact_analysis(graph, NODE, direction="forward", max_depth=2)
     assert impact["total_impacted"] == len(reached.nodes) == sum(map(len, impact["risk_by_depth"].values()))
-    plan = server.client.post("/api/kgos/compose/cookbook", json={"goal": "answer questions over documents", "max_tools": 4}).json()
+    plan = server.client.post(
+        "/api/kgos/compose/cookbook", json={"goal": "answer questions over documents", "max_tools": 4}
+    ).json()
     made = compose_for(graph, "answer questions over documents", max_tools=4)
     assert [step["node_id"] for step in plan["steps"]] == [step.tool for step in made.steps]
     like = server.client.post(f"/api/kgos/similar/cookbook/{NODE}", json={"k": 3}).json()
@@ -429,11 +523,20 @@ def test_impact_plans_and_likeness_are_what_the_functions_give(server):
         (e.id, e.score) for e in similar_to(graph, NODE, k=3).nodes
     ]
     dimensions = server.client.get("/api/kgos/dimensions").json()
-    assert dimensions["total"] == 56 == len(dimensions["dimensions"]) == sum(dimensions["categories"].values())
+    assert (
+        dimensions["total"] == 56 == len(dimensions["dimensions"]) == sum(dimensions["categories"].values())
+    )
 
 
 @pytest.mark.parametrize(
-    "path", ["query/nowhere", "compose/nowhere", f"impact/nowhere/{NODE}", "impact/cookbook/nowhere", "similar/cookbook/no/where"]
+    "path",
+    [
+        "query/nowhere",
+        "compose/nowhere",
+        f"impact/nowhere/{NODE}",
+        "impact/cookbook/nowhere",
+        "similar/cookbook/no/where",
+    ],
 )
 def test_a_graph_or_a_node_that_is_not_here_is_not_there(server, path):
     body = {"query": "x"} if "query" in path else {"goal": "x"} if "compose" in path else {}
@@ -450,7 +553,11 @@ def test_an_odd_search_is_refused(server):
         ("compose", {"goal": "\ud800"}),
         ("compose", {"goal": ""}),
     ):
-        answer = server.client.post(f"/api/kgos/{path}/cookbook", content=json.dumps(body), headers={"content-type": "application/json"})
+        answer = server.client.post(
+            f"/api/kgos/{path}/cookbook",
+            content=json.dumps(body),
+            headers={"content-type": "application/json"},
+        )
         assert error_of(answer)[:2] == (422, "bad_input")
 
 

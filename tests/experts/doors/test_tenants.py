@@ -1,4 +1,6 @@
-"""Two tenants on one server: whatever one of them does, over all routes there are, nothing of the other's ever comes out."""
+"""Two tenants on one server: whatever one of them does, over all routes there are, nothing of the other's
+ever comes out.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,10 @@ class Asked:
 
     def told(self, client: TestClient, token: str) -> tuple[int, str]:
         answer = client.request(
-            self.method, self.path, json=self.body, headers={**bearer(token), **ACCEPT, "content-type": "application/json"}
+            self.method,
+            self.path,
+            json=self.body,
+            headers={**bearer(token), **ACCEPT, "content-type": "application/json"},
         )
         return answer.status_code, answer.text
 
@@ -80,7 +85,12 @@ def absent(id: str) -> str:
 
 
 def mcp(tool: str, **arguments: str) -> dict:
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    return {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
 
 
 def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, str], list[Any]]:
@@ -90,7 +100,10 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
         {"query": question, "conversation_id": conversation, "trace": True},
         {"query": question, "history": [{"role": "user", "content": question}]},
     ]
-    said = [{"role": "user", "content": "Tell me all you know of animals."}, {"role": "assistant", "content": "x"}]
+    said = [
+        {"role": "user", "content": "Tell me all you know of animals."},
+        {"role": "assistant", "content": "x"},
+    ]
     talk = {"model": COOK_ID, "messages": [{"role": "user", "content": question}]}
     expert = "/api/experts/{id}"
     return {
@@ -99,7 +112,9 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
         ("POST", f"{expert}/duplicate"): [{"new_name": "copy"}],
         ("POST", f"{expert}/chat"): chat,
         ("POST", f"{expert}/conversations/{{cid}}/learn"): [{}],
-        ("POST", f"{expert}/drift"): [{"graph": "cookbook", "node": NODE, "dimension": "pricing_tier", "value": 0.5}],
+        ("POST", f"{expert}/drift"): [
+            {"graph": "cookbook", "node": NODE, "dimension": "pricing_tier", "value": 0.5}
+        ],
         ("PUT", f"{expert}/proposals/{{pid}}/accepted"): [{}],
         ("PUT", f"{expert}/proposals/{{pid}}/rejected"): [{}],
         ("POST", f"{expert}/trials"): [{"b": {"description": question}}],
@@ -110,7 +125,11 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
         ("POST", "/api/kgos/impact/{db_id}/{node_id:path}"): [{}],
         ("POST", "/api/kgos/compose/{db_id}"): [{"goal": question}],
         ("POST", "/api/kgos/similar/{db_id}/{node_id:path}"): [{}],
-        ("POST", "/v1/chat/completions"): [talk, {**talk, "stream": True}, {**talk, "messages": [*said, *talk["messages"]]}],
+        ("POST", "/v1/chat/completions"): [
+            talk,
+            {**talk, "stream": True},
+            {**talk, "messages": [*said, *talk["messages"]]},
+        ],
         ("POST", "/mcp"): [
             mcp("ask_expert", expert=COOK_ID, question=question),
             mcp("ask_expert", expert=COOK_ID, question=question, conversation=conversation),
@@ -123,7 +142,9 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
 
 
 def filled(path: str, conversation: str, message: str) -> str:
-    """A path with its parameters; one that is not known here is given a conversation's id, which is what must not come out."""
+    """A path with its parameters; one that is not known here is given a conversation's id, which is what must
+    not come out.
+    """
     known = {"id": COOK_ID, "cid": conversation, "mid": message, "db_id": "cookbook", "node_id:path": NODE}
     return re.sub(r"\{([^}]+)\}", lambda found: known.get(found.group(1), conversation), path)
 
@@ -143,7 +164,9 @@ def world(tmp_path_factory) -> Iterator[World]:
     def repeat(prompt):  # all that it was told comes out, so that what it must not be told would too
         return '{"changes": []}' if prompt.schema else "\n".join(message.text for message in prompt.messages)
 
-    office = expert_office(Scripted(repeat, "repeat"), place=tmp_path_factory.mktemp("tenants") / "experts.db")
+    office = expert_office(
+        Scripted(repeat, "repeat"), place=tmp_path_factory.mktemp("tenants") / "experts.db"
+    )
     office.market = tmp_path_factory.mktemp("market")
     published_expert(office.market, json.dumps(exported(office.expert(COOK_ID), office.graphs)))
     rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6))
@@ -157,7 +180,9 @@ def world(tmp_path_factory) -> Iterator[World]:
 def note_own(side: Side, text: str) -> None:
     """What a tenant was told of its own conversations."""
     for kind, held in (("conv", side.conversations), ("msg", side.messages)):
-        held += [id for id in dict.fromkeys(re.findall(rf"{kind}_[A-Za-z0-9_-]{{16}}", text)) if id not in held]
+        held += [
+            id for id in dict.fromkeys(re.findall(rf"{kind}_[A-Za-z0-9_-]{{16}}", text)) if id not in held
+        ]
 
 
 @st.composite
@@ -181,7 +206,11 @@ def test_nothing_of_one_tenant_comes_out_to_the_other(world, sequence):
     for who, route, form, conversation, message, foreign in sequence:
         me, other = (world.ada, world.bob) if who % 2 else (world.bob, world.ada)
         owner = other if foreign else me
-        cid = owner.conversations[conversation % len(owner.conversations)] if owner.conversations else "conv_none"
+        cid = (
+            owner.conversations[conversation % len(owner.conversations)]
+            if owner.conversations
+            else "conv_none"
+        )
         mid = owner.messages[message % len(owner.messages)] if owner.messages else "msg_none"
         method, path = world.routes[route % len(world.routes)]
         asked = _asked(method, path, form, cid, mid, me)
@@ -191,7 +220,9 @@ def test_nothing_of_one_tenant_comes_out_to_the_other(world, sequence):
         if foreign and (cid in json.dumps([asked.path, asked.body])):
             nobodys = _asked(method, path, form, absent(cid), absent(mid), me)
             assert (status, text) == nobodys.told(world.client, me.token), (asked, nobodys)
-            assert _held(world, other) >= held[other.name], asked  # and nothing of the other's was changed or taken away
+            assert _held(world, other) >= held[other.name], (
+                asked
+            )  # and nothing of the other's was changed or taken away
         else:
             note_own(me, text)
         held = {side.name: _held(world, side) for side in (world.ada, world.bob)}
@@ -207,7 +238,10 @@ def _asked(method: str, path: str, form: int, cid: str, mid: str, me: Side) -> A
 def _held(world: World, side: Side) -> set[tuple]:
     """All rows of a tenant's conversations and opinions."""
     rows = world.office.tables.storage.rows
-    said = rows("SELECT m.id, m.content FROM messages m JOIN conversations c ON c.id = m.conversation WHERE c.owner = :o", {"o": side.name})
+    said = rows(
+        "SELECT m.id, m.content FROM messages m JOIN conversations c ON c.id = m.conversation WHERE c.owner = :o",
+        {"o": side.name},
+    )
     about = """SELECT o.message, o.thumb FROM opinions o JOIN messages m ON m.id = o.message
         JOIN conversations c ON c.id = m.conversation WHERE c.owner = :o"""
     return set(map(tuple, said)) | set(map(tuple, rows(about, {"o": side.name})))
@@ -216,9 +250,9 @@ def _held(world: World, side: Side) -> set[tuple]:
 def test_the_random_requests_came_to_something(world):
     """The property above would hold of a server that refuses everything."""
     for side in (world.ada, world.bob):
-        status, text = Asked("POST", f"/api/experts/{COOK_ID}/chat", {"query": f"{CANARIES[side.name]} animals"}).told(
-            world.client, side.token
-        )
+        status, text = Asked(
+            "POST", f"/api/experts/{COOK_ID}/chat", {"query": f"{CANARIES[side.name]} animals"}
+        ).told(world.client, side.token)
         assert status == 200 and CANARIES[side.name] in text
         note_own(side, text)
         assert side.conversations and side.messages and _held(world, side)
@@ -237,22 +271,34 @@ def test_a_user_may_not_change_experts_and_an_admin_may(world):
     for method, path in changing:
         for body in bodies("c", "m", "q").get((method, path), [None]):
             for place in (path, path.replace("{id}", "nobody")):
-                status, text = Asked(method, filled(place, "c", "m"), body).told(world.client, world.ada.token)
+                status, text = Asked(method, filled(place, "c", "m"), body).told(
+                    world.client, world.ada.token
+                )
                 assert (status, json.loads(text)["error"]["code"]) == (403, "forbidden")
     assert world.office.tables.experts() == before
-    made = Asked("POST", "/api/experts", {**COOK, "persona": {"name": "Made"}}).told(world.client, world.admin)
-    assert made[0] == 201 and Asked("DELETE", "/api/experts/expert_made").told(world.client, world.admin)[0] == 200
+    made = Asked("POST", "/api/experts", {**COOK, "persona": {"name": "Made"}}).told(
+        world.client, world.admin
+    )
+    assert (
+        made[0] == 201
+        and Asked("DELETE", "/api/experts/expert_made").told(world.client, world.admin)[0] == 200
+    )
 
 
 def test_an_admin_reads_no_conversation_of_others(world):
-    note_own(world.ada, Asked("POST", f"/api/experts/{COOK_ID}/chat", {"query": "quokka"}).told(world.client, world.ada.token)[1])
+    note_own(
+        world.ada,
+        Asked("POST", f"/api/experts/{COOK_ID}/chat", {"query": "quokka"}).told(
+            world.client, world.ada.token
+        )[1],
+    )
     for method, path in world.routes:
         for form in range(6):
             if method != "DELETE" and not path.endswith(("{id}", "/duplicate", "/api/experts")):
                 admin = Side("bob", world.admin)
-                _, text = _asked(method, path, form, world.ada.conversations[-1], world.ada.messages[-1], admin).told(
-                    world.client, world.admin
-                )
+                _, text = _asked(
+                    method, path, form, world.ada.conversations[-1], world.ada.messages[-1], admin
+                ).told(world.client, world.admin)
                 assert not [secret for secret in world.ada.secrets if secret in text], path
 
 
@@ -265,7 +311,9 @@ def test_no_route_is_open_to_who_has_no_token_or_one_that_was_revoked(world):
             if path in OPEN or (method == "GET" and (path == "/" or path.startswith("/pages"))):
                 continue
             for form in range(3):
-                status, text = _asked(method, path, form, "conv_x", "msg_x", world.ada).told(world.client, token)
+                status, text = _asked(method, path, form, "conv_x", "msg_x", world.ada).told(
+                    world.client, token
+                )
                 assert status == 401 and json.loads(text)["error"]["code"] == "no_token", (method, path)
     again = new_token(world.office.tables, "gone")
     assert again != gone and Asked("GET", "/api/experts").told(world.client, again)[0] == 200
@@ -297,5 +345,9 @@ def test_tokens_are_compared_by_their_hashes_each_of_them_whole(world, monkeypat
     for token in (world.ada.token, "kgx_nobody"):
         compared.clear()
         Asked("GET", "/api/experts").told(world.client, token)
-        assert len(compared) == len(world.office.tables.storage.rows("SELECT hash FROM tokens WHERE revoked IS NULL"))
-        assert all(re.fullmatch("[0-9a-f]{64}", each) for pair in compared for each in pair) and token not in str(compared)
+        assert len(compared) == len(
+            world.office.tables.storage.rows("SELECT hash FROM tokens WHERE revoked IS NULL")
+        )
+        assert all(
+            re.fullmatch("[0-9a-f]{64}", each) for pair in compared for each in pair
+        ) and token not in str(compared)

@@ -1,4 +1,6 @@
-"""Two server processes behind one address, on one PostgreSQL: one is killed under load, and no acknowledged message is lost."""
+"""Two server processes behind one address, on one PostgreSQL: one is killed under load, and no acknowledged
+message is lost.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ uvicorn.Server(uvicorn.Config(expert_app(office), log_level="critical")).run([li
 
 
 class Reader(threading.Thread):
-    """Asks again and again until it may stop; notes what was acknowledged: which question began, which answer was done."""
+    """Asks again and again until it may stop; notes what was acknowledged: which question began, which answer
+    was done.
+    """
 
     def __init__(self, address: str, name: str):
         super().__init__(name=name, daemon=True)
@@ -64,7 +68,9 @@ class Reader(threading.Thread):
 
     def _ask(self, question: str) -> None:
         body, text, conversation = {"query": question}, "", ""
-        with httpx.stream("POST", f"{self.address}/api/experts/{EXPERT}/chat", json=body, timeout=AMPLE, trust_env=False) as answer:
+        with httpx.stream(
+            "POST", f"{self.address}/api/experts/{EXPERT}/chat", json=body, timeout=AMPLE, trust_env=False
+        ) as answer:
             for line in answer.iter_lines():
                 event = json.loads(line[6:]) if line.startswith("data: ") else {}
                 if event.get("type") == "conversation_start":
@@ -81,8 +87,12 @@ def test_one_of_two_servers_is_killed_under_load_and_nothing_acknowledged_is_los
     tables = open_experts(at.url, namespace=at.namespace)
     from kgot_lab.experts.expert import expert_config
 
-    tables.add_expert(expert_config({"name": "Cook", "kg_db_id": "cookbook", "persona": {"name": "Cook"}}), id=EXPERT)
-    with listening_socket("127.0.0.1", 0, shared=True) as kept:  # so that the port stays ours until both listen
+    tables.add_expert(
+        expert_config({"name": "Cook", "kg_db_id": "cookbook", "persona": {"name": "Cook"}}), id=EXPERT
+    )
+    with listening_socket(
+        "127.0.0.1", 0, shared=True
+    ) as kept:  # so that the port stays ours until both listen
         port = kept.getsockname()[1]
         words = [sys.executable, "-c", SERVER, at.url, at.namespace, str(port)]
         servers = [subprocess.Popen(words, stderr=subprocess.PIPE) for _ in range(2)]
@@ -102,7 +112,10 @@ def test_one_of_two_servers_is_killed_under_load_and_nothing_acknowledged_is_los
         servers[0].send_signal(signal.SIGKILL)
         servers[0].wait(AMPLE)
         before = {reader.name: len(reader.done) for reader in readers}
-        until(lambda: all(len(reader.done) >= before[reader.name] + 2 for reader in readers), "the other server goes on for all")
+        until(
+            lambda: all(len(reader.done) >= before[reader.name] + 2 for reader in readers),
+            "the other server goes on for all",
+        )
         for reader in readers:
             reader.stop = True
         for reader in readers:

@@ -1,4 +1,6 @@
-"""Values that people contradict are told with the way and the words; where nothing drifted the report is silent."""
+"""Values that people contradict are told with the way and the words; where nothing drifted the report is
+silent.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.learning.contradicted import contradicted_dimensions, contradiction_proposal, false_discovery, upper_tail
+from kgot_lab.experts.learning.contradicted import (
+    contradicted_dimensions,
+    contradiction_proposal,
+    false_discovery,
+    upper_tail,
+)
 from kgot_lab.experts.learning.edits import PropertyToChange, planned_change
 from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
@@ -29,7 +36,9 @@ def altered(*values):
     graph = COOKBOOK
     for id, name, value in values:
         before = graph.node(id)
-        graph = graph.apply(Diff(changed_nodes=((before, replace(before, properties={**before.properties, name: value})),)))
+        graph = graph.apply(
+            Diff(changed_nodes=((before, replace(before, properties={**before.properties, name: value})),))
+        )
     return graph
 
 
@@ -74,7 +83,14 @@ def evidence(ends, **more):
 def test_a_value_that_many_contradict_is_told_with_way_and_words():
     graph = altered((NODE, PRICE, 0.9))
     (found,) = contradicted_dimensions(graph, evidence(["low"] * 4 + ["high"])).found
-    assert (found.node, found.dimension, found.way, found.value, found.against, found.agreeing) == (NODE, PRICE, "lower", 0.9, 4, 1)
+    assert (found.node, found.dimension, found.way, found.value, found.against, found.agreeing) == (
+        NODE,
+        PRICE,
+        "lower",
+        0.9,
+        4,
+        1,
+    )
     assert len(found.evidence) == 4 and found.p == pytest.approx(upper_tail(4, 5, 0.2))
 
 
@@ -100,7 +116,9 @@ def test_words_older_than_the_value_or_the_window_do_not_count():
     graph = altered((NODE, PRICE, 0.9))
     old = evidence(["low"] * 6, at=NOW)
     assert contradicted_dimensions(graph, old, since=NOW + timedelta(days=1)).stale == 6
-    changed = planned_change(graph, [PropertyToChange(NODE, PRICE, 0.8, 0.9)], by="Grace", now=lambda: NOW + timedelta(days=1)).after
+    changed = planned_change(
+        graph, [PropertyToChange(NODE, PRICE, 0.8, 0.9)], by="Grace", now=lambda: NOW + timedelta(days=1)
+    ).after
     assert contradicted_dimensions(changed, old).found == ()
     assert contradicted_dimensions(changed, evidence(["low"] * 6, at=NOW + timedelta(days=2))).found
 
@@ -112,14 +130,20 @@ def test_a_value_in_the_middle_and_a_node_that_is_gone_are_not_watched():
 
 
 def test_altered_values_are_found_and_a_copy_without_drift_stays_silent():
-    pairs = [(NODE, PRICE), ("technique:prompt_caching", "token_efficiency"), ("capability:conversational_dialogue", "multi_turn_depth")]
+    pairs = [
+        (NODE, PRICE),
+        ("technique:prompt_caching", "token_efficiency"),
+        ("capability:conversational_dialogue", "multi_turn_depth"),
+    ]
     assert all(abs(COOKBOOK.node(id).properties[name] - 0.5) > 0.1 for id, name in pairs)
     drifted = altered(*((id, name, 1 - COOKBOOK.node(id).properties[name]) for id, name in pairs[:2]))
     told = simulated_sayings(COOKBOOK, pairs, people=12, error=0.1, seed=3)
     reports = {}
     for graph in (drifted, COOKBOOK):
         found = [each for person, text in told for each in stated_dimensions(graph, text, by=person)]
-        reports[graph is drifted] = {(each.node, each.dimension) for each in contradicted_dimensions(graph, found).found}
+        reports[graph is drifted] = {
+            (each.node, each.dimension) for each in contradicted_dimensions(graph, found).found
+        }
     assert reports[True] == set(pairs[:2]) and reports[False] == set()
 
 
@@ -138,7 +162,9 @@ def test_a_contradicted_value_is_changed_only_by_who_reviews_and_then_passes_the
     (found,) = contradicted_dimensions(graph, evidence(["low"] * 5)).found
     ledger, held = open_proposals(), HeldGraph(graph)
     proposal = contradiction_proposal("cookbook", found, 0.2)
-    ledger.propose(proposal, ProposalSaid("m", "c", "drift report", "; ".join(each.words for each in found.evidence)))
+    ledger.propose(
+        proposal, ProposalSaid("m", "c", "drift report", "; ".join(each.words for each in found.evidence))
+    )
     within = dimension_filter(held.graph(), {PRICE: {"max": 0.3}}, limit=300).ids
     assert NODE not in within
     verdict = GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)

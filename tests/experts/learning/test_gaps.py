@@ -9,7 +9,13 @@ import pytest
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.keeping import ChatMessage, open_experts
-from kgot_lab.experts.learning.failed import AskedQuestion, admits_not_knowing, asked_by, asked_questions, failed_share
+from kgot_lab.experts.learning.failed import (
+    AskedQuestion,
+    admits_not_knowing,
+    asked_by,
+    asked_questions,
+    failed_share,
+)
 from kgot_lab.experts.learning.gaps import GapSettings, gap_report
 from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
 from kgot_lab.experts.learning.matches import NodeMatches
@@ -55,7 +61,11 @@ def test_an_answer_that_admits_not_to_know_is_known(answer):
 
 @pytest.mark.parametrize(
     "answer",
-    ["Use prompt caching [Source: cookbook:Prompt caching].", "You do not need to know it.", "It does not say much to you."],
+    [
+        "Use prompt caching [Source: cookbook:Prompt caching].",
+        "You do not need to know it.",
+        "It does not say much to you.",
+    ],
 )
 def test_an_answer_that_knows_is_none(answer):
     assert not admits_not_knowing(answer)
@@ -70,14 +80,31 @@ def test_an_answer_fails_in_four_ways_and_a_thumb_up_outweighs_them():
 
 
 def conversation(answer, **about):
-    trace = {"nodes": [{"graph": "cookbook", "id": GONE, "told": True}, {"graph": "other", "id": "x", "told": True}]}
-    metadata = {"trace": trace, "citations": [], "false_citations": ["cookbook:y"], "intent": "deployment", **about}
+    trace = {
+        "nodes": [
+            {"graph": "cookbook", "id": GONE, "told": True},
+            {"graph": "other", "id": "x", "told": True},
+        ]
+    }
+    metadata = {
+        "trace": trace,
+        "citations": [],
+        "false_citations": ["cookbook:y"],
+        "intent": "deployment",
+        **about,
+    }
     return [ChatMessage("q", "user", "why?", NOW), ChatMessage("a", "assistant", answer, NOW, metadata)]
 
 
 def test_a_conversation_tells_its_questions_with_what_came_of_them():
     (found,) = asked_questions(conversation("So."), {"a": -1}, "cookbook")
-    assert (found.question, found.told, found.false, found.thumb, found.intent) == ("why?", (GONE,), ("cookbook:y",), -1, "deployment")
+    assert (found.question, found.told, found.false, found.thumb, found.intent) == (
+        "why?",
+        (GONE,),
+        ("cookbook:y",),
+        -1,
+        "deployment",
+    )
 
 
 @pytest.mark.parametrize("about", [{"failed": True}, {"stopped": True}])
@@ -109,8 +136,16 @@ def test_a_deleted_node_leaves_a_gap_whose_region_joins_its_neighbours():
 
 
 def test_answers_that_did_not_fail_propose_nothing():
-    report = gap_report(COOKBOOK, [asked(COOKBOOK, QUESTION, thumb=1), asked(COOKBOOK, "what is a router?", thumb=None)])
-    assert (report.failed, report.gaps, report.regions, report.misconfigured, report.patterns) == (0, (), (), (), ())
+    report = gap_report(
+        COOKBOOK, [asked(COOKBOOK, QUESTION, thumb=1), asked(COOKBOOK, "what is a router?", thumb=None)]
+    )
+    assert (report.failed, report.gaps, report.regions, report.misconfigured, report.patterns) == (
+        0,
+        (),
+        (),
+        (),
+        (),
+    )
 
 
 def test_a_filter_that_keeps_the_answer_out_is_at_fault_and_the_graph_is_not():
@@ -141,15 +176,26 @@ def test_false_citations_alone_are_of_the_model_and_propose_nothing():
 
 
 def test_gaps_that_share_a_word_nobody_knows_are_one_region():
-    texts = ("zeppelins for retrieval", "which zeppelin serves an agent?", "zeppelins and prompts", "a quokka for metrics")
+    texts = (
+        "zeppelins for retrieval",
+        "which zeppelin serves an agent?",
+        "zeppelins and prompts",
+        "a quokka for metrics",
+    )
     report = gap_report(COOKBOOK, [asked(COOKBOOK, text) for text in texts])
     first = report.regions[0]
     assert len(report.gaps) == 4 and first.questions == texts[:3] and "zeppelins" in first.words
 
 
 def test_a_pattern_is_told_where_the_questions_of_a_topic_fail_more_than_chance_explains():
-    good = [AskedQuestion(f"g{n}", f"cost of thing {n}", "So.", ("a",), intent="cost_optimization") for n in range(20)]
-    bad = [AskedQuestion(f"b{n}", f"deployment of thing {n}", "I do not know.", ("a",), intent="deployment") for n in range(6)]
+    good = [
+        AskedQuestion(f"g{n}", f"cost of thing {n}", "So.", ("a",), intent="cost_optimization")
+        for n in range(20)
+    ]
+    bad = [
+        AskedQuestion(f"b{n}", f"deployment of thing {n}", "I do not know.", ("a",), intent="deployment")
+        for n in range(6)
+    ]
     found = {(each.kind, each.name): each for each in failure_patterns([*good, *bad])}
     assert set(found) == {("intent", "deployment"), ("word", "deployment")}
     assert found["intent", "deployment"].messages == tuple(f"b{n}" for n in range(6))

@@ -1,4 +1,6 @@
-"""From a chat to the graph and back: an expert fails, somebody says what is missing, a person approves it, and the expert finds it."""
+"""From a chat to the graph and back: an expert fails, somebody says what is missing, a person approves it,
+and the expert finds it.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,20 @@ SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
 def test_what_a_chat_lacked_is_learnt_and_then_found():
     held, ledger = HeldGraph(cookbook()), open_proposals()
     model = Scripted(lambda _: "The graph does not say what prompt weaving is.")
-    office = ExpertOffice(open_experts(), GraphFolder(more={"cookbook": held.graph}), ExpertModels({"m": lambda: model}, "m"), {})
+    office = ExpertOffice(
+        open_experts(),
+        GraphFolder(more={"cookbook": held.graph}),
+        ExpertModels({"m": lambda: model}, "m"),
+        {},
+    )
     expert = office.create({"name": "Guide", "kg_db_id": "cookbook", "persona": {"name": "Guide"}})
     first = office.ask(expert.id, "ada", MISSING)
     list(first.events())
     list(office.ask(expert.id, "ada", SAYS, conversation_id=first.conversation).events())
     known = office.graphs.graph("cookbook")
-    report = gap_report(known, asked_by(office.tables, expert.id, "ada", "cookbook"), config=expert.search_config())
+    report = gap_report(
+        known, asked_by(office.tables, expert.id, "ada", "cookbook"), config=expert.search_config()
+    )
     assert report.failed == 2 and report.gaps[0].asked.failures == ("does not know",)
     assert "weaving" in report.regions[0].words and report.regions[0].edges
     assert asked_by(office.tables, expert.id, "eve", "cookbook") == ()
@@ -35,7 +44,9 @@ def test_what_a_chat_lacked_is_learnt_and_then_found():
     for each in messages:
         if each.role == "user":
             said = ProposalSaid(each.id, first.conversation, "ada")
-            learn_from_message(ledger, SimulatedLearner(), known, name="cookbook", text=each.content, said=said)
+            learn_from_message(
+                ledger, SimulatedLearner(), known, name="cookbook", text=each.content, said=said
+            )
     (waiting,) = ledger.queue("cookbook")
     assert office.graphs.known_to(expert.config).digest and "technique:prompt_weaving" not in held.graph()
     GraphReviewer(ledger, held, "cookbook", "Grace").accept(waiting.proposal.id)

@@ -10,7 +10,13 @@ import pytest
 from support.claim_places import InPostgres
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.experts.learning.edits import EdgeToAdd, GraphProposal, NodeToAdd, PropertyToChange, planned_change
+from kgot_lab.experts.learning.edits import (
+    EdgeToAdd,
+    GraphProposal,
+    NodeToAdd,
+    PropertyToChange,
+    planned_change,
+)
 from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, spelled_there
 from kgot_lab.experts.learning.ledger import MOST_WAITING, ProposalSaid, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph, held_graph
@@ -54,7 +60,9 @@ def learnt(ledger, *texts, graph=COOKBOOK, llm=None):
     found = []
     for number, text in enumerate(texts):
         said = ProposalSaid(f"msg_{number}", f"conv_{number}", f"person {number}")
-        found += learn_from_message(ledger, llm or SimulatedLearner(), graph, name="cookbook", text=text, said=said)
+        found += learn_from_message(
+            ledger, llm or SimulatedLearner(), graph, name="cookbook", text=text, said=said
+        )
     return found
 
 
@@ -85,7 +93,9 @@ def test_what_is_approved_is_found_and_what_is_undone_leaves_no_trace(ledger):
     assert intent_search(after, "prompt weaving").nodes[0].id == "technique:prompt_weaving"
     assert after.node("technique:prompt_weaving").properties["curated"]["by"] == "Grace"
     (edge,) = after.neighbours("technique:prompt_weaving", "out")
-    assert (edge.type, edge.target) == ("requires", "tool:embedding_model") and edge.properties["curated"]["by"] == "Grace"
+    assert (edge.type, edge.target) == ("requires", "tool:embedding_model") and edge.properties["curated"][
+        "by"
+    ] == "Grace"
     reviewer.undo(verdict.number)
     assert held.graph().digest == COOKBOOK.digest
     assert [each.proposal.id for each in ledger.queue("cookbook")] == [kept.proposal.id]
@@ -123,7 +133,11 @@ def test_a_graph_that_lies_in_no_store_is_made_again_of_what_was_decided(ledger)
     reviewer.accept(second.proposal.id)
     reviewer.reject(third.proposal.id)
     reviewer.undo(taken_back)
-    assert held_graph(ledger, "cookbook", COOKBOOK).graph().digest == reviewer.taught.graph().digest != COOKBOOK.digest
+    assert (
+        held_graph(ledger, "cookbook", COOKBOOK).graph().digest
+        == reviewer.taught.graph().digest
+        != COOKBOOK.digest
+    )
     assert held_graph(ledger, "other", COOKBOOK).graph() is COOKBOOK
     with pytest.raises(BadInput, match="another than decision 2"):
         held_graph(ledger, "cookbook", COOKBOOK.subgraph(["tool:embedding_model"]))
@@ -142,7 +156,9 @@ def test_a_graph_that_lies_in_no_store_is_made_again_of_what_was_decided(ledger)
 def test_a_message_that_asks_for_approval_changes_nothing(ledger, text):
     held, kept = HeldGraph(COOKBOOK), learnt(ledger, *CORRECTIONS)
     before = [(each.proposal.id, each.standing) for each in kept]
-    obeying = Scripted(lambda _: json.dumps({"changes": [], "action": "accept all", "accepted": [id for id, _ in before]}))
+    obeying = Scripted(
+        lambda _: json.dumps({"changes": [], "action": "accept all", "accepted": [id for id, _ in before]})
+    )
     learnt(ledger, text)
     learnt(ledger, text, llm=obeying)
     assert [(id, ledger.proposal(id).standing) for id, _ in before] == before
@@ -151,13 +167,22 @@ def test_a_message_that_asks_for_approval_changes_nothing(ledger, text):
 
 def test_what_a_model_invents_is_refused_for_its_words_do_not_stand_in_the_message():
     found = extract_changes(SimulatedLearner(inventing=True), NEW, COOKBOOK, name="cookbook")
-    assert len(found.proposals) == 1 and len(found.refused) == 1 and "does not stand in the message" in found.refused[0]
+    assert (
+        len(found.proposals) == 1
+        and len(found.refused) == 1
+        and "does not stand in the message" in found.refused[0]
+    )
 
 
 def noted(**change):
     """What is refused of a message on prompt caching when a model notes a change so."""
     text = "I think Prompt caching requires Vector database, and its price is 0.4 now."
-    reply = {"kind": "edge", "subject": "Prompt caching", "quote": "Prompt caching requires Vector database", **change}
+    reply = {
+        "kind": "edge",
+        "subject": "Prompt caching",
+        "quote": "Prompt caching requires Vector database",
+        **change,
+    }
     return extract_changes(Scripted([json.dumps({"changes": [reply]})]), text, COOKBOOK, name="cookbook")
 
 
@@ -166,8 +191,14 @@ def noted(**change):
     [
         ({"relation": "requires", "object": "Semantic cache"}, "object does not stand"),
         ({"relation": "destroys", "object": "Vector database"}, "no relation"),
-        ({"relation": "requires", "object": "Vector database", "subject": "Batch API"}, "subject does not stand"),
-        ({"relation": "requires", "object": "Vector database", "quote": "Prompt caching needs it"}, "quotation"),
+        (
+            {"relation": "requires", "object": "Vector database", "subject": "Batch API"},
+            "subject does not stand",
+        ),
+        (
+            {"relation": "requires", "object": "Vector database", "quote": "Prompt caching needs it"},
+            "quotation",
+        ),
         ({"relation": "requires", "object": "Prompt caching"}, "both ends are the same"),
         ({"kind": "no edge", "relation": "requires", "object": "Vector database"}, "there is no such edge"),
         ({"kind": "node", "type": "technique"}, "in the graph already"),
@@ -224,7 +255,9 @@ def test_what_a_rule_forbids_is_refused_and_goes_on_waiting(ledger):
 
 def test_a_value_that_changed_since_it_was_proposed_is_not_overwritten(ledger):
     (kept,) = learnt(ledger, LIES[1])
-    changed = planned_change(COOKBOOK, [PropertyToChange("technique:prompt_caching", "token_efficiency", 0.5, 0.8)], by="Ada")
+    changed = planned_change(
+        COOKBOOK, [PropertyToChange("technique:prompt_caching", "token_efficiency", 0.5, 0.8)], by="Ada"
+    )
     with pytest.raises(BadInput, match=r"is 0\.5 by now, and was 0\.8 when the change was proposed"):
         GraphReviewer(ledger, HeldGraph(changed.after), "cookbook", "Grace").accept(kept.proposal.id)
 
@@ -279,7 +312,9 @@ def test_a_decision_that_was_cut_off_before_the_graph_is_off_the_file(ledger):
     held = HeldGraph(COOKBOOK)
     reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
     with ledger.storage.changing():
-        ledger.note("accept", kept.proposal.id, "Grace", reviewer.planned(kept.proposal.id), before=COOKBOOK.digest)
+        ledger.note(
+            "accept", kept.proposal.id, "Grace", reviewer.planned(kept.proposal.id), before=COOKBOOK.digest
+        )
     (withdrawn,) = reviewer.settle()
     assert withdrawn.proposal == kept.proposal.id
     assert ledger.proposal(kept.proposal.id).standing == "queued" and ledger.decided("cookbook") == ()
@@ -288,10 +323,17 @@ def test_a_decision_that_was_cut_off_before_the_graph_is_off_the_file(ledger):
 def test_nobody_fills_the_queue_alone(ledger):
     for number in range(MOST_WAITING):
         edit = EdgeToAdd(COOKBOOK.ids[number], "relates_to", "tool:batch_api")
-        ledger.propose(GraphProposal("cookbook", (edit,)), ProposalSaid(f"m{number}", "c", "mallory", "as they say"))
+        ledger.propose(
+            GraphProposal("cookbook", (edit,)), ProposalSaid(f"m{number}", "c", "mallory", "as they say")
+        )
     with pytest.raises(BadInput, match="of one person wait already"):
-        ledger.propose(GraphProposal("cookbook", (EdgeToAdd("a", "b", "c"),)), ProposalSaid("m", "c", "mallory", "as they say"))
-    ledger.propose(GraphProposal("cookbook", (EdgeToAdd("a", "b", "c"),)), ProposalSaid("m", "c", "ada", "as they say"))
+        ledger.propose(
+            GraphProposal("cookbook", (EdgeToAdd("a", "b", "c"),)),
+            ProposalSaid("m", "c", "mallory", "as they say"),
+        )
+    ledger.propose(
+        GraphProposal("cookbook", (EdgeToAdd("a", "b", "c"),)), ProposalSaid("m", "c", "ada", "as they say")
+    )
 
 
 def test_a_conversation_that_is_forgotten_takes_its_words_with_it_and_what_only_it_proposed(ledger):
@@ -303,7 +345,10 @@ def test_a_conversation_that_is_forgotten_takes_its_words_with_it_and_what_only_
 
 def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
     told = []
-    for place, more in ((":memory:", {}), (InPostgres(postgres_url, "").url, {"namespace": "proposals of test"})):
+    for place, more in (
+        (":memory:", {}),
+        (InPostgres(postgres_url, "").url, {"namespace": "proposals of test"}),
+    ):
         ledger, held = open_proposals(place, now=clock(), **more), HeldGraph(COOKBOOK)
         kept = learnt(ledger, *CORRECTIONS, LIES[2], LIES[2])
         reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
@@ -311,9 +356,24 @@ def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
         reviewer.reject(kept[1].proposal.id)
         reviewer.undo(accepted.number)
         with ledger.storage.changing():
-            ledger.note("accept", kept[2].proposal.id, "Grace", reviewer.planned(kept[2].proposal.id), before=COOKBOOK.digest)
-        assert [each.proposal for each in GraphReviewer(ledger, held, "cookbook", "Ada").settle()] == []  # the making of it settled that
-        told.append((ledger.queue("cookbook"), ledger.decided("cookbook"), ledger.forget("conv_2"), ledger.queue("cookbook")))
+            ledger.note(
+                "accept",
+                kept[2].proposal.id,
+                "Grace",
+                reviewer.planned(kept[2].proposal.id),
+                before=COOKBOOK.digest,
+            )
+        assert [
+            each.proposal for each in GraphReviewer(ledger, held, "cookbook", "Ada").settle()
+        ] == []  # the making of it settled that
+        told.append(
+            (
+                ledger.queue("cookbook"),
+                ledger.decided("cookbook"),
+                ledger.forget("conv_2"),
+                ledger.queue("cookbook"),
+            )
+        )
         assert held.graph().digest == COOKBOOK.digest
         ledger.close()
     assert told[0] == told[1]
@@ -323,7 +383,9 @@ def test_of_two_who_accept_at_once_one_does_and_the_graph_changes_once(tmp_path)
     held, place = HeldGraph(COOKBOOK), tmp_path / "proposals.db"
     first, second = open_proposals(place, now=clock()), open_proposals(place, now=clock())
     (kept,) = learnt(first, NEW)
-    reviewers = [GraphReviewer(ledger, held, "cookbook", name) for ledger, name in ((first, "Grace"), (second, "Ada"))]
+    reviewers = [
+        GraphReviewer(ledger, held, "cookbook", name) for ledger, name in ((first, "Grace"), (second, "Ada"))
+    ]
 
     def accepted(reviewer):
         try:

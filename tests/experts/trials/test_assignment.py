@@ -15,8 +15,12 @@ def chi_square(observed, expected):
 
 
 def test_a_conversation_keeps_its_variant():
-    assert [variant_of("greeting", unit) for unit in IDS[:100]] == [variant_of("greeting", unit) for unit in IDS[:100]]
-    assert "".join(variant_of("greeting", f"c{number}") for number in range(12)) == "bbbbaaaababa", "also in the next version"
+    assert [variant_of("greeting", unit) for unit in IDS[:100]] == [
+        variant_of("greeting", unit) for unit in IDS[:100]
+    ]
+    assert "".join(variant_of("greeting", f"c{number}") for number in range(12)) == "bbbbaaaababa", (
+        "also in the next version"
+    )
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.8, 0.2), (1 / 3, 2 / 3)])
@@ -34,7 +38,10 @@ def test_the_variants_of_two_tests_are_independent():
 
 
 def test_a_larger_share_takes_none_away():
-    few, many = ({unit for unit in IDS if variant_of("greeting", unit, (share, 1 - share)) == "a"} for share in (0.3, 0.4))
+    few, many = (
+        {unit for unit in IDS if variant_of("greeting", unit, (share, 1 - share)) == "a"}
+        for share in (0.3, 0.4)
+    )
     assert few < many
 
 

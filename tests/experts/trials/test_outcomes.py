@@ -3,7 +3,13 @@
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.trials.measured import MOST_FALSE, TRIAL_MEASURES, settled_order, trial_measure, values_by_variant
+from kgot_lab.experts.trials.measured import (
+    MOST_FALSE,
+    TRIAL_MEASURES,
+    settled_order,
+    trial_measure,
+    values_by_variant,
+)
 from kgot_lab.experts.trials.outcomes import TrialOutcome
 
 
@@ -32,7 +38,9 @@ def test_what_cannot_be_is_refused(told):
 
 
 def test_each_measure_reads_its_number():
-    one = outcome(thumb=-1, told=8, cited=2, false_citations=9, seconds_first=0.5, seconds_whole=3.0, intent_right=True)
+    one = outcome(
+        thumb=-1, told=8, cited=2, false_citations=9, seconds_first=0.5, seconds_whole=3.0, intent_right=True
+    )
     assert {name: measure.value(one) for name, measure in TRIAL_MEASURES.items()} == {
         "thumbs": 0.0,
         "citation use": 0.25,
@@ -48,7 +56,9 @@ def test_what_is_not_known_is_no_zero():
 
 
 def test_more_is_not_always_better():
-    assert [TRIAL_MEASURES[name].better("b") for name in ("thumbs", "seconds to first token", "false citations")] == ["b", "a", "a"]
+    assert [
+        TRIAL_MEASURES[name].better("b") for name in ("thumbs", "seconds to first token", "false citations")
+    ] == ["b", "a", "a"]
     assert TRIAL_MEASURES["seconds to first token"].better(None) is None
 
 
@@ -63,5 +73,12 @@ def test_a_conversation_counts_once_with_its_first_value():
 
 
 def test_outcomes_of_the_same_time_have_one_order_however_they_are_given():
-    some = [outcome("c2", at=1, thumb=1), outcome("c1", at=1), outcome("c3", at=0), outcome("c1", at=1, thumb=1)]
-    assert settled_order(some) == settled_order(some[::-1]) and [each.unit for each in settled_order(some)] == ["c3", "c1", "c1", "c2"]
+    some = [
+        outcome("c2", at=1, thumb=1),
+        outcome("c1", at=1),
+        outcome("c3", at=0),
+        outcome("c1", at=1, thumb=1),
+    ]
+    assert settled_order(some) == settled_order(some[::-1]) and [
+        each.unit for each in settled_order(some)
+    ] == ["c3", "c1", "c1", "c2"]

@@ -71,20 +71,42 @@ def test_the_end_of_the_interval_is_where_the_capital_reaches_the_bar():
     found = bounded_comparison(a, b)
     for end, side in ((found.low, 0), (found.high, 1)):
         inside, outside = (1e-6, -1e-6) if side == 0 else (-1e-6, 1e-6)
-        assert log_capitals(b - a, end + outside)[side].max() >= BAR > log_capitals(b - a, end + inside)[side].max()
+        assert (
+            log_capitals(b - a, end + outside)[side].max()
+            >= BAR
+            > log_capitals(b - a, end + inside)[side].max()
+        )
 
 
 def test_a_clear_difference_is_found_and_named():
     found = bounded_comparison([0.0, 0.0, 1.0, 0.0] * 20, [1.0, 1.0, 0.0, 1.0] * 20)
     assert found.higher == "b" and found.low > 0 and found.p < 0.001 and found.e_value > 1000
-    assert (found.n_a, found.n_b, found.pairs, found.mean_a, found.mean_b, found.difference) == (80, 80, 80, 0.25, 0.75, 0.5)
+    assert (found.n_a, found.n_b, found.pairs, found.mean_a, found.mean_b, found.difference) == (
+        80,
+        80,
+        80,
+        0.25,
+        0.75,
+        0.5,
+    )
     turned = bounded_comparison([1.0, 1.0, 0.0, 1.0] * 20, [0.0, 0.0, 1.0, 0.0] * 20)
-    assert turned.higher == "a" and turned.high == pytest.approx(-found.low) and turned.p == pytest.approx(found.p)
+    assert (
+        turned.higher == "a"
+        and turned.high == pytest.approx(-found.low)
+        and turned.p == pytest.approx(found.p)
+    )
 
 
 def test_without_pairs_nothing_is_known():
     found = bounded_comparison([1.0, 0.0], [])
-    assert (found.pairs, found.difference, found.low, found.high, found.e_value, found.p) == (0, None, -1, 1, 1, 1)
+    assert (found.pairs, found.difference, found.low, found.high, found.e_value, found.p) == (
+        0,
+        None,
+        -1,
+        1,
+        1,
+        1,
+    )
     assert found.higher is None and found.detectable is None and found.mean_b is None and found.steady
 
 
@@ -135,7 +157,12 @@ def test_higher_values_of_b_never_speak_less_for_b(values, lift):
 def test_a_value_without_a_partner_waits_and_changes_only_the_means():
     a, b = [0.2, 0.4, 0.1], [0.9, 0.8]
     short, long = bounded_comparison(a[:2], b), bounded_comparison(a, b)
-    assert (short.low, short.high, short.p, short.pairs) == (long.low, long.high, long.p, long.pairs) and short.mean_a != long.mean_a
+    assert (short.low, short.high, short.p, short.pairs) == (
+        long.low,
+        long.high,
+        long.p,
+        long.pairs,
+    ) and short.mean_a != long.mean_a
 
 
 def test_counts_are_compared_on_their_own_scale():
@@ -166,7 +193,9 @@ def test_about_the_detectable_difference_is_found_in_four_of_five_trials():
     a, b = ((chance.random(500) < 0.5).astype(float) for _ in "ab")
     true = bounded_comparison(list(a), list(b)).detectable
     assert true is not None and 0.1 < true < 0.25
-    gaps = (chance.random((300, 500)) < 0.5 + true / 2).astype(float) - (chance.random((300, 500)) < 0.5 - true / 2)
+    gaps = (chance.random((300, 500)) < 0.5 + true / 2).astype(float) - (
+        chance.random((300, 500)) < 0.5 - true / 2
+    )
     assert 0.7 < alarms(gaps) / 300 < 0.97
 
 

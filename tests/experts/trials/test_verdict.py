@@ -45,7 +45,11 @@ def test_few_raters_decide_nothing_however_alike_they_are():
 
 def test_raters_who_stay_silent_with_one_variant_leave_it_undecided():
     verdict = trial_verdict(clear(judged=0.3))
-    assert whys(verdict) == ["silent"] and verdict.decision == "undecided" and verdict.comparisons["thumbs"].higher == "b"
+    assert (
+        whys(verdict) == ["silent"]
+        and verdict.decision == "undecided"
+        and verdict.comparisons["thumbs"].higher == "b"
+    )
 
 
 def test_silence_does_not_matter_where_thumbs_decide_nothing():
@@ -66,9 +70,15 @@ def test_stated_shares_are_no_imbalance():
 
 
 def test_a_configuration_that_was_changed_in_the_middle_is_invalid():
-    outcomes = [replace(each, digest="new") if each.variant == "b" and each.at > 200 else each for each in clear()]
+    outcomes = [
+        replace(each, digest="new") if each.variant == "b" and each.at > 200 else each for each in clear()
+    ]
     verdict = trial_verdict(outcomes)
-    assert whys(verdict) == ["changed"] and verdict.decision == "invalid" and "configuration of b" in str(verdict)
+    assert (
+        whys(verdict) == ["changed"]
+        and verdict.decision == "invalid"
+        and "configuration of b" in str(verdict)
+    )
 
 
 def test_two_variants_that_are_one_configuration_are_invalid():
@@ -81,7 +91,12 @@ def test_outcomes_without_a_digest_are_taken_as_they_are():
 
 def test_a_conversation_in_both_variants_is_invalid():
     outcomes = clear()
-    moved = replace(next(each for each in outcomes if each.variant == "a"), variant="b", digest="simulation of b", at=1000.0)
+    moved = replace(
+        next(each for each in outcomes if each.variant == "a"),
+        variant="b",
+        digest="simulation of b",
+        at=1000.0,
+    )
     assert whys(trial_verdict([*outcomes, moved])) == ["moved"]
 
 
@@ -93,7 +108,10 @@ def test_thumbs_against_citation_use_is_told_and_names_no_winner():
 
 
 def test_a_difference_that_turns_round_names_no_winner():
-    late = [replace(each, at=each.at + 1000, unit=f"late {each.unit}") for each in simulated_outcomes(400, a=BETTER, b=AS_OFTEN)]
+    late = [
+        replace(each, at=each.at + 1000, unit=f"late {each.unit}")
+        for each in simulated_outcomes(400, a=BETTER, b=AS_OFTEN)
+    ]
     assert whys(trial_verdict([*clear(), *late])) == ["unsteady"]
 
 
@@ -113,7 +131,9 @@ def test_the_other_measures_are_corrected_and_name_no_winner():
 
 def test_false_winners_are_few_over_whole_verdicts():
     winners = [trial_verdict(simulated_outcomes(200, b=NO_EFFECT, seed=seed)).winner for seed in range(60)]
-    assert sum(winner is not None for winner in winners) <= 8  # of 60; more at a rate of .05 in four of a thousand
+    assert (
+        sum(winner is not None for winner in winners) <= 8
+    )  # of 60; more at a rate of .05 in four of a thousand
 
 
 def test_the_order_in_which_outcomes_are_given_changes_nothing():
@@ -133,7 +153,10 @@ def test_how_the_variants_lie_between_each_other_changes_nothing():
 def test_many_answers_of_one_conversation_are_no_more_than_one():
     long = simulated_outcomes(60, turns=20, seed=2)
     row = trial_verdict(long).comparisons
-    assert row["citation use"].n_a + row["citation use"].n_b == 60 and row["thumbs"].n_a + row["thumbs"].n_b <= 60
+    assert (
+        row["citation use"].n_a + row["citation use"].n_b == 60
+        and row["thumbs"].n_a + row["thumbs"].n_b <= 60
+    )
 
 
 def test_a_verdict_prints_as_a_table_with_its_correction():

@@ -53,6 +53,10 @@ def place(request: pytest.FixtureRequest) -> ClaimPlace:
 @pytest.fixture(params=["in memory", "file", "postgres"])
 def memory(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Claims]:
     """An empty memory of each kind."""
-    opened = open_claims(now=clock) if request.param == "in memory" else request.getfixturevalue(request.param).opened(now=clock)
+    opened = (
+        open_claims(now=clock)
+        if request.param == "in memory"
+        else request.getfixturevalue(request.param).opened(now=clock)
+    )
     with opened as claims:
         yield claims

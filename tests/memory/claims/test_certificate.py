@@ -1,4 +1,6 @@
-"""What an answer needs and how it stands: every state from its smallest case, what is told, and what tries to pass that must not."""
+"""What an answer needs and how it stands: every state from its smallest case, what is told, and what tries to
+pass that must not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ import pytest
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.memory.claims.certificate import Certificate, CertificateRules, OpenFact, certificate_parts, certify, hedged
+from kgot_lab.memory.claims.certificate import (
+    Certificate,
+    CertificateRules,
+    OpenFact,
+    certificate_parts,
+    certify,
+    hedged,
+)
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")
 
@@ -17,7 +26,8 @@ def states(certificate: Certificate) -> list[str]:
     return [each.state for each in certificate.facts]
 
 
-# --- one fact ---------------------------------------------------------------------------------------------------------
+# --- one fact
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_fact_of_two_sources_holds_and_the_answer_is_told_as_it_is(memory):
@@ -30,9 +40,15 @@ def test_a_fact_of_two_sources_holds_and_the_answer_is_told_as_it_is(memory):
 def test_a_fact_of_one_source_says_so_and_passes_unless_the_rules_are_stricter(memory):
     memory.learn(said("Ada lives_in London", "book"))
     certificate = certify(memory, [LONDON])
-    assert states(certificate) == ["one source"] and certificate.facts[0].sole_sources == ("book",) and certificate.ruling == "passes"
+    assert (
+        states(certificate) == ["one source"]
+        and certificate.facts[0].sole_sources == ("book",)
+        and certificate.ruling == "passes"
+    )
     strict = certify(memory, [LONDON], rules=CertificateRules(one_source="hedged"))
-    assert hedged("London", strict) == "London (not certain: Ada – lives_in – London rests on one source (book))"
+    assert (
+        hedged("London", strict) == "London (not certain: Ada – lives_in – London rests on one source (book))"
+    )
 
 
 def test_a_fact_that_nobody_claims_is_missing_and_the_answer_is_withheld(memory):
@@ -51,7 +67,12 @@ def test_a_fact_that_ended_before_the_time_is_out_of_date(memory):
 
 def test_a_fact_that_another_has_taken_the_place_of_is_out_of_date_and_names_it(memory):
     memory.declare("lives_in", "single")
-    memory.learn([said("Ada lives_in London", valid_from=year(1830)), said("Ada lives_in Paris", valid_from=year(1840))])
+    memory.learn(
+        [
+            said("Ada lives_in London", valid_from=year(1830)),
+            said("Ada lives_in Paris", valid_from=year(1840)),
+        ]
+    )
     late = certify(memory, [LONDON], at=year(1850))
     assert states(late) == ["out of date"] and late.facts[0].rivals == (PARIS,)
     assert (late.facts[0].since, late.facts[0].until) == (year(1830), year(1840))
@@ -64,44 +85,89 @@ def test_two_objects_of_a_relation_with_one_contest_each_other_and_of_one_with_m
     memory.declare("lives_in", "single")
     certificate = certify(memory, [LONDON])
     assert states(certificate) == ["contested"] and certificate.facts[0].rivals == (PARIS,)
-    assert hedged("London", certificate) == "London (not certain: Ada – lives_in – London is contested: others say Paris)"
+    assert (
+        hedged("London", certificate)
+        == "London (not certain: Ada – lives_in – London is contested: others say Paris)"
+    )
 
 
-# --- what is withheld ---------------------------------------------------------------------------------------------------
+# --- what is withheld
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("answer", ["London", "london", " London. ", "‘London’"])
 def test_a_withheld_answer_is_not_told_by_its_facts_reasons_sources_or_rivals(memory, answer):
     memory.declare("lives_in", "single")
-    memory.learn([said("Ada lives_in London", "London.md#1"), said("Ada lives_in Old_London", "page"), said("Ada knows Bob", "page")])
-    strict = certify(memory, [fact("Ada knows Bob"), LONDON, fact("London rules Ada")], rules=CertificateRules(contested="withheld"))
+    memory.learn(
+        [
+            said("Ada lives_in London", "London.md#1"),
+            said("Ada lives_in Old_London", "page"),
+            said("Ada knows Bob", "page"),
+        ]
+    )
+    strict = certify(
+        memory,
+        [fact("Ada knows Bob"), LONDON, fact("London rules Ada")],
+        rules=CertificateRules(contested="withheld"),
+    )
     assert states(strict) == ["one source", "contested", "missing"]
     parts = certificate_parts("Where is Ada?", answer, strict)
-    assert parts["answer"] is None and "london" not in f"{parts}{hedged(answer, strict)}{strict.told_with(answer)!r}".casefold()
-    assert parts["told"] == "No answer is given: Ada – lives_in – ? is contested: others say ?; nothing says: ? – rules – Ada."
-    assert [(each["subject"], each["object"]) for each in parts["facts"]] == [("Ada", "Bob"), ("Ada", "?"), ("?", "Ada")]
+    assert (
+        parts["answer"] is None
+        and "london" not in f"{parts}{hedged(answer, strict)}{strict.told_with(answer)!r}".casefold()
+    )
+    assert (
+        parts["told"]
+        == "No answer is given: Ada – lives_in – ? is contested: others say ?; nothing says: ? – rules – Ada."
+    )
+    assert [(each["subject"], each["object"]) for each in parts["facts"]] == [
+        ("Ada", "Bob"),
+        ("Ada", "?"),
+        ("?", "Ada"),
+    ]
 
 
 def test_of_a_withheld_answer_in_more_words_than_its_fact_the_fact_is_not_told_either(memory):
-    assert hedged("London, England", certify(memory, [LONDON])) == "No answer is given: nothing says: Ada – lives_in – ?."
+    assert (
+        hedged("London, England", certify(memory, [LONDON]))
+        == "No answer is given: nothing says: Ada – lives_in – ?."
+    )
 
 
 def test_what_an_answer_shares_no_words_with_stays_in_the_reasons_of_one_that_is_withheld(memory):
     question = fact("Is_Ada_or_Bob_older is_answered_by Bob")
-    assert hedged("Bob", certify(memory, [question])) == "No answer is given: nothing says: Is_Ada_or_Bob_older – is_answered_by – ?."
-    assert hedged("Lond", certify(memory, [LONDON])) == "No answer is given: nothing says: Ada – lives_in – London."
-    assert hedged("†", certify(memory, [fact("Ada sign †")])) == "No answer is given: nothing says: Ada – sign – ?."
+    assert (
+        hedged("Bob", certify(memory, [question]))
+        == "No answer is given: nothing says: Is_Ada_or_Bob_older – is_answered_by – ?."
+    )
+    assert (
+        hedged("Lond", certify(memory, [LONDON]))
+        == "No answer is given: nothing says: Ada – lives_in – London."
+    )
+    assert (
+        hedged("†", certify(memory, [fact("Ada sign †")]))
+        == "No answer is given: nothing says: Ada – sign – ?."
+    )
     passing = certify(memory, [LONDON], rules=CertificateRules(missing="hedged"))
-    assert passing.told_with("London") is passing and hedged("London", passing).startswith("London (not certain: nothing says: Ada")
+    assert passing.told_with("London") is passing and hedged("London", passing).startswith(
+        "London (not certain: nothing says: Ada"
+    )
 
 
-# --- chains -----------------------------------------------------------------------------------------------------------
+# --- chains
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_open_end_is_filled_with_what_holds_and_the_next_fact_begins_there(memory):
-    memory.learn([said("film directed_by Jo", "d1"), said("Jo born_in Cork", "d2"), said("Cork in Ireland", "d3")])
+    memory.learn(
+        [said("film directed_by Jo", "d1"), said("Jo born_in Cork", "d2"), said("Cork in Ireland", "d3")]
+    )
     certificate = certify(memory, [OpenFact("directed_by", "film"), OpenFact("born_in"), OpenFact("in")])
-    assert [each.fact for each in certificate.facts] == [fact("film directed_by Jo"), fact("Jo born_in Cork"), fact("Cork in Ireland")]
+    assert [each.fact for each in certificate.facts] == [
+        fact("film directed_by Jo"),
+        fact("Jo born_in Cork"),
+        fact("Cork in Ireland"),
+    ]
     memory.retract_source("d2")
     broken = certify(memory, [OpenFact("directed_by", "film"), OpenFact("born_in"), OpenFact("in")])
     assert states(broken) == ["one source", "missing", "missing"]
@@ -127,12 +193,16 @@ def test_the_weakest_fact_decides(memory):
     assert certify(memory, [fact("a is b"), fact("c at d"), fact("d is e")]).ruling == "withheld"
 
 
-# --- what tries to pass -----------------------------------------------------------------------------------------------
+# --- what tries to pass
+# -----------------------------------------------------------------------------------------------
 
 
 def test_an_answer_that_needs_no_fact_is_withheld(memory):
     certificate = certify(memory, [])
-    assert certificate.ruling == "withheld" and hedged("yes", certificate) == "No answer is given: it rests on no fact."
+    assert (
+        certificate.ruling == "withheld"
+        and hedged("yes", certificate) == "No answer is given: it rests on no fact."
+    )
 
 
 def test_no_rules_let_a_missing_fact_pass():
@@ -148,7 +218,9 @@ def test_facts_that_are_derived_from_each_other_alone_are_missing(memory):
 
 
 def test_derivations_in_a_circle_over_one_stated_fact_rest_on_its_source(memory):
-    memory.learn([said("a is a", "book"), inferred("b is b", "a is a"), inferred("c is c", "b is b", source="x")])
+    memory.learn(
+        [said("a is a", "book"), inferred("b is b", "a is a"), inferred("c is c", "b is b", source="x")]
+    )
     memory.learn([inferred("b is b", "c is c", source="y"), inferred("b is b", "a is a", source="z")])
     certificate = certify(memory, [fact("b is b")])
     assert states(certificate) == ["one source"] and certificate.facts[0].sole_sources == ("book",)
@@ -163,7 +235,13 @@ def test_a_fact_derived_from_two_sources_rests_on_either(memory):
 
 
 def test_merged_names_are_one_thing_and_their_sources_count_together(memory):
-    memory.learn([said("Ada lives_in London", "book"), said("Countess lives_in London", "page"), said("Ada lives_in Paris", "letter")])
+    memory.learn(
+        [
+            said("Ada lives_in London", "book"),
+            said("Countess lives_in London", "page"),
+            said("Ada lives_in Paris", "letter"),
+        ]
+    )
     memory.merge("Ada", "Countess")
     assert states(certify(memory, [fact("Countess lives_in London")])) == ["holds"]
     memory.declare("lives_in", "single")

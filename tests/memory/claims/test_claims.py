@@ -23,7 +23,13 @@ def test_a_fact_that_two_sources_claim_stays_when_one_is_retracted(memory):
 
 
 def test_the_last_source_takes_the_fact_what_was_derived_and_the_orphans_with_it(memory):
-    memory.learn([said("Ada born_in London", "book"), said("London in England", "atlas"), said("England in Europe", "atlas")])
+    memory.learn(
+        [
+            said("Ada born_in London", "book"),
+            said("London in England", "atlas"),
+            said("England in Europe", "atlas"),
+        ]
+    )
     memory.learn(inferred("Ada born_within England", "Ada born_in London", "London in England"))
     memory.note_answer("q1", "In England.", [fact("Ada born_within England")])
     memory.note_answer("q2", "In Europe.", [fact("England in Europe")])
@@ -50,11 +56,23 @@ def test_undo_restores_exactly_and_can_be_undone_itself(memory):
 
 
 def test_the_log_names_what_was_retracted_but_not_what_was_erased_since(memory):
-    memory.learn([said("Ada born_in London", "book"), said("Ada born_in London", "page"), said("London in England", "atlas")])
+    memory.learn(
+        [
+            said("Ada born_in London", "book"),
+            said("Ada born_in London", "page"),
+            said("London in England", "atlas"),
+        ]
+    )
     memory.undo(memory.retract_source("book").change)
     memory.retract_fact(fact("Ada born_in London"))
     memory.retract_source("atlas")
-    assert [each.of for each in memory.log()] == [(), ("book",), (), (str(fact("Ada born_in London")),), ("atlas",)]
+    assert [each.of for each in memory.log()] == [
+        (),
+        ("book",),
+        (),
+        (str(fact("Ada born_in London")),),
+        ("atlas",),
+    ]
     memory.erase_source("atlas")
     assert memory.log()[4].of == ()
 
@@ -70,7 +88,11 @@ def test_retractions_that_overlap_can_be_undone_in_any_order(memory):
 
 
 def test_forgetting_and_learning_again_gives_the_same_graph(memory):
-    claims = [said("Ada born_in London", "book"), said("Ada knows Charles", "book"), inferred("x y z", "Ada knows Charles")]
+    claims = [
+        said("Ada born_in London", "book"),
+        said("Ada knows Charles", "book"),
+        inferred("x y z", "Ada knows Charles"),
+    ]
     memory.learn(claims)
     before = memory.graph_hash(claims=True)
     memory.retract_source("book")
@@ -91,14 +113,23 @@ def test_answers_are_told_with_the_facts_that_they_rest_on_whether_these_hold_or
 
 
 def test_every_claim_of_a_fact_is_told_whether_it_counts_or_not(memory):
-    memory.learn([said("Ada knows Charles", "book"), said("Ada knows Charles", "letter", confidence=0.5), said("Ada wrote notes", "book")])
+    memory.learn(
+        [
+            said("Ada knows Charles", "book"),
+            said("Ada knows Charles", "letter", confidence=0.5),
+            said("Ada wrote notes", "book"),
+        ]
+    )
     memory.retract_source("book")
     assert {claim.source for claim in memory.claims_on(fact("Ada knows Charles"))} == {"book", "letter"}
     assert memory.supports_of(fact("Ada knows Charles")) == () == memory.claims_on(fact("no such fact"))
 
 
 def test_learning_a_source_again_changes_nothing(memory):
-    claims = [said("Ada born_in London", "book", span=Span(3, 9, "in London")), inferred("x y z", "Ada born_in London", confidence=0.2)]
+    claims = [
+        said("Ada born_in London", "book", span=Span(3, 9, "in London")),
+        inferred("x y z", "Ada born_in London", confidence=0.2),
+    ]
     first = memory.learn(claims)
     state = memory.graph_hash(claims=True), memory.log()
     again = memory.learn(reversed(claims))
@@ -114,14 +145,26 @@ def test_a_fact_learnt_from_elsewhere_gains_a_claim_and_loses_none(memory):
 
 
 def test_the_confidence_of_a_fact_counts_each_source_once(memory):
-    memory.learn([said("Ada born_in London", "book", confidence=0.7), said("Ada born_in London", "page", confidence=0.8)])
+    memory.learn(
+        [
+            said("Ada born_in London", "book", confidence=0.7),
+            said("Ada born_in London", "page", confidence=0.8),
+        ]
+    )
     memory.learn(said("Ada born_in London", "page", confidence=0.75, said_by="Byron"))
     assert memory.confidence(fact("Ada born_in London")) == pytest.approx(1 - 0.3 * 0.2)
     assert memory.confidence(fact("Ada born_in Paris")) == 0.0
 
 
 def test_facts_that_are_derived_from_each_other_do_not_hold_each_other_up(memory):
-    memory.learn([said("a is a", "book"), inferred("b is b", "a is a"), inferred("c is c", "b is b"), inferred("b is b", "c is c")])
+    memory.learn(
+        [
+            said("a is a", "book"),
+            inferred("b is b", "a is a"),
+            inferred("c is c", "b is b"),
+            inferred("b is b", "c is c"),
+        ]
+    )
     assert len(memory.facts()) == 3
     fallen = memory.retract_source("book")
     assert fallen.facts == (fact("a is a"), fact("b is b"), fact("c is c")) and memory.facts() == ()
@@ -136,7 +179,9 @@ def test_a_derivation_may_be_learnt_before_its_premises(memory):
 
 def test_a_chain_of_derivations_two_thousand_long_falls_with_its_first():
     with open_claims() as memory:
-        memory.learn([said("n 0 n"), *(inferred(f"n {i + 1} n", f"n {i} n", source=f"s{i}") for i in range(2_000))])
+        memory.learn(
+            [said("n 0 n"), *(inferred(f"n {i + 1} n", f"n {i} n", source=f"s{i}") for i in range(2_000))]
+        )
         assert len(memory.retract_source("doc").facts) == 2_001
 
 
@@ -149,7 +194,9 @@ def test_undoing_a_lesson_is_not_in_the_way_of_learning_it_again(memory):
 def test_a_text_of_a_million_letters_is_an_object_like_any_other(memory):
     long = Triple("Ada", "wrote", "notes " * 170_000)
     memory.learn(Claim(long, "book"))
-    assert memory.facts("Ada") == (long,) and memory.holds(long) and memory.facts(object=long.object) == (long,)
+    assert (
+        memory.facts("Ada") == (long,) and memory.holds(long) and memory.facts(object=long.object) == (long,)
+    )
     assert memory.retract_fact(long).facts == (long,)
 
 
@@ -159,7 +206,9 @@ def test_a_name_a_source_a_relation_and_the_id_of_an_answer_may_be_long_as_well(
     memory.merge("Ada", long)
     memory.note_answer(long, long, [Triple(long, long, "here")])
     memory.declare(long, "single")
-    assert memory.current("Ada", long).facts == (Triple("Ada", long, "here"),) and memory.declared() == {long: "single"}
+    assert memory.current("Ada", long).facts == (Triple("Ada", long, "here"),) and memory.declared() == {
+        long: "single"
+    }
     assert [each.id for each in memory.retract_source(long).answers] == [long]
 
 
@@ -192,7 +241,9 @@ def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_
             gone = {source, *(each[0] for each in changes)}
             left = [each for each in claims if each.source not in gone]
             assert set(memory.facts()) == oracle(left)
-            assert all(memory.holds(each) == (each in oracle(left)) for each in {claim.fact for claim in claims})
+            assert all(
+                memory.holds(each) == (each in oracle(left)) for each in {claim.fact for claim in claims}
+            )
             states.append(memory.graph_hash(claims=True))
             changes.append((source, fallen.change))
         for state, (_, change) in zip(reversed(states[:-1]), reversed(changes), strict=True):
@@ -259,4 +310,6 @@ def test_malformed_input_leaves_everything_as_it_was(memory):
 
 def test_half_a_surrogate_pair_is_replaced_since_no_database_takes_it(memory):
     memory.learn(Claim(Triple("Ada \ud800", "is", "here"), "book"))
-    assert memory.facts() == (Triple("Ada ?", "is", "here"),) and memory.holds(Triple("Ada \ud800", "is", "here"))
+    assert memory.facts() == (Triple("Ada ?", "is", "here"),) and memory.holds(
+        Triple("Ada \ud800", "is", "here")
+    )

@@ -14,8 +14,12 @@ from kgot_lab.memory.claims.opening import open_claims
 
 
 def test_a_file_of_another_kind_a_newer_one_and_a_damaged_one_are_refused_untouched(tmp_path):
-    text, foreign, newer, broken = (tmp_path / name for name in ("text.db", "foreign.db", "newer.db", "broken.db"))
-    text.write_text("no database at all, but a longer text than the head of one, which is a hundred bytes. " * 9)
+    text, foreign, newer, broken = (
+        tmp_path / name for name in ("text.db", "foreign.db", "newer.db", "broken.db")
+    )
+    text.write_text(
+        "no database at all, but a longer text than the head of one, which is a hundred bytes. " * 9
+    )
     with closing(sqlite3.connect(foreign)) as connection:
         connection.execute("CREATE TABLE facts (id)")
     with open_claims(newer) as claims:

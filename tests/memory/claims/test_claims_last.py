@@ -1,4 +1,6 @@
-"""Claims that last, in a file or in PostgreSQL: erased to the last byte, kept through kills, shared by threads and processes."""
+"""Claims that last, in a file or in PostgreSQL: erased to the last byte, kept through kills, shared by
+threads and processes.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,22 @@ def learn_with_canary(claims: Claims) -> None:
     """A canary in every place that an erasure has to reach, and facts that are to stay."""
     ledger = ReviewLedger(claims)
     claims.learn([said("Ada born_in London", f"{i}") for i in range(50)])
-    claims.learn(said(f"{CANARY} born_in London", "secret", said_by=CANARY, span=Span(0, 9, f"said {CANARY} again"), valid_from=year(2000)))
-    claims.learn(inferred(f"Ada knows {CANARY}", f"{CANARY} born_in London", "Ada born_in London", source="notes"))
+    claims.learn(
+        said(
+            f"{CANARY} born_in London",
+            "secret",
+            said_by=CANARY,
+            span=Span(0, 9, f"said {CANARY} again"),
+            valid_from=year(2000),
+        )
+    )
+    claims.learn(
+        inferred(f"Ada knows {CANARY}", f"{CANARY} born_in London", "Ada born_in London", source="notes")
+    )
     claims.learn(Claim(Triple("Ada", "wrote", f"{'x' * 100_000}{CANARY}"), "secret"))
-    claims.learn([said("Ada knows Charles", "secret", span=Span(3, 5, CANARY)), said("Ada knows Charles", "letters")])
+    claims.learn(
+        [said("Ada knows Charles", "secret", span=Span(3, 5, CANARY)), said("Ada knows Charles", "letters")]
+    )
     claims.note_answer("q", f"It is {CANARY}.", [fact(f"{CANARY} born_in London")])
     claims.merge("The bird", CANARY)
     claims.unmerge(CANARY)
@@ -55,8 +69,19 @@ def test_an_erased_source_leaves_no_byte_in_the_file_or_the_tables(place):
 
 def test_an_erased_fact_takes_what_rests_on_it_alone_and_its_answers_with_it(place):
     with place.opened() as claims:
-        claims.learn([said(f"{CANARY} in London", "1"), said(f"{CANARY} in London", "2"), said("London in England", "1")])
-        claims.learn([inferred(f"{CANARY} in England", f"{CANARY} in London", "London in England"), said("x is y", "1")])
+        claims.learn(
+            [
+                said(f"{CANARY} in London", "1"),
+                said(f"{CANARY} in London", "2"),
+                said("London in England", "1"),
+            ]
+        )
+        claims.learn(
+            [
+                inferred(f"{CANARY} in England", f"{CANARY} in London", "London in England"),
+                said("x is y", "1"),
+            ]
+        )
         claims.merge(CANARY, "bird")
         claims.note_answer("q1", f"{CANARY}!", [fact(f"{CANARY} in England")])
         claims.note_answer("q2", "England.", [fact("London in England")])
@@ -73,7 +98,11 @@ def test_undo_says_what_was_erased_and_restores_the_rest(place):
         fallen = claims.retract_source("1")
         erased = claims.erase_fact(fact(f"{CANARY} is here"))
         restored = claims.undo(fallen.change)
-        assert restored.risen == (fact("Ada is here"),) and restored.erased == 1 and "1 part erased since" in str(restored)
+        assert (
+            restored.risen == (fact("Ada is here"),)
+            and restored.erased == 1
+            and "1 part erased since" in str(restored)
+        )
         with pytest.raises(BadInput, match="which nothing brings back"):
             claims.undo(erased.change)
         assert claims.undo(learnt.change).erased == 1 and place.files_with(CANARY) == []
@@ -91,18 +120,33 @@ def test_bytes_that_an_interrupted_erasure_left_go_when_the_place_is_opened_agai
 def test_everything_is_there_when_the_place_is_opened_again(place):
     with place.opened() as claims:
         claims.learn(Claim(Triple("Ada", "wrote", "notes " * 200_000), "book"))
-        claims.learn(said("Ada knows Charles", "b", span=Span(1, 2, "x"), said_by="Byron", valid_from=year(1), valid_until=year(9999)))
+        claims.learn(
+            said(
+                "Ada knows Charles",
+                "b",
+                span=Span(1, 2, "x"),
+                said_by="Byron",
+                valid_from=year(1),
+                valid_until=year(9999),
+            )
+        )
         before, told = claims.graph_hash(claims=True), claims.supports_of(fact("Ada knows Charles"))
     with place.opened() as claims:
-        assert claims.graph_hash(claims=True) == before and claims.supports_of(fact("Ada knows Charles")) == told
+        assert (
+            claims.graph_hash(claims=True) == before and claims.supports_of(fact("Ada knows Charles")) == told
+        )
 
 
 def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
     command = [sys.executable, claiming_script.__file__, *place.arguments]
-    writers = [subprocess.Popen([*command, source, "1000"], stdout=subprocess.DEVNULL) for source in ("one", "two")]
+    writers = [
+        subprocess.Popen([*command, source, "1000"], stdout=subprocess.DEVNULL) for source in ("one", "two")
+    ]
     assert [writer.wait() for writer in writers] == [0, 0]
     with place.opened() as claims:
-        assert {each.subject for each in claims.facts()} == {f"{source}-{i}" for source in ("one", "two") for i in range(1000)}
+        assert {each.subject for each in claims.facts()} == {
+            f"{source}-{i}" for source in ("one", "two") for i in range(1000)
+        }
         assert [each.id for each in claims.log()] == list(range(1, 2001))
 
 
@@ -110,7 +154,9 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
 def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(place):
     rng = Random(0)
     command = [sys.executable, claiming_script.__file__, *place.arguments, "forks", "1000000"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as launcher:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as launcher:
         before = acknowledged = 0
         for round in range(place.kills):
             launcher.stdin.write(f"w{round}\n")
@@ -118,7 +164,10 @@ def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(place
             lines = [launcher.stdout.readline() for _ in range(rng.randrange(6))]
             os.kill(writer, signal.SIGKILL)
             lines += iter(launcher.stdout.readline, "ended\n")
-            with place.opened() as claims, claims.storage.changing():  # a server may still be at what the writer asked last
+            with (
+                place.opened() as claims,
+                claims.storage.changing(),
+            ):  # a server may still be at what the writer asked last
                 kept = claims.facts()
             of_round = sum(each.subject.startswith(f"w{round}-") for each in kept)
             assert [int(line) for line in lines] == list(range(len(lines))) and len(lines) <= of_round
@@ -130,7 +179,10 @@ def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(place
 
 def test_threads_may_share_a_memory(place):
     with place.opened() as claims:
-        threads = [threading.Thread(target=lambda i=i: [claims.learn(said(f"t{i} is n{j}")) for j in range(20)]) for i in range(4)]
+        threads = [
+            threading.Thread(target=lambda i=i: [claims.learn(said(f"t{i} is n{j}")) for j in range(20)])
+            for i in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

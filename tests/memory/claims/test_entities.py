@@ -11,19 +11,49 @@ from kgot_lab.types import Triple
 
 
 def test_merges_are_proposed_with_their_reasons_and_none_is_made(memory):
-    names = ["Ada Lovelace", "A. Lovelace", "ADA LOVELACE", "Dr. Ada Lovelace", "Charles Lovelace", "Ada Byron", "Paris"]
+    names = [
+        "Ada Lovelace",
+        "A. Lovelace",
+        "ADA LOVELACE",
+        "Dr. Ada Lovelace",
+        "Charles Lovelace",
+        "Ada Byron",
+        "Paris",
+    ]
     memory.learn([Claim(Triple(name, "wrote", "Notes"), "book") for name in names[:3]])
     memory.learn([Claim(Triple(name, "knows", "Charles Babbage"), "page") for name in names])
     memory.learn(Claim(Triple("Ada Byron", "wrote", "Notes"), "page"))
     found = {(each.kept, each.other): each.reasons for each in memory.propose_merges()}
-    assert found["Ada Lovelace", "A. Lovelace"] == ("the same name with initials or a middle name", "2 neighbours in common")
-    assert ("the same name but for case, punctuation, spaces or a title", "2 neighbours in common") in found.values()
-    assert {"Paris", "Charles Lovelace", "Charles Babbage"}.isdisjoint({name for pair in found for name in pair})
-    assert len({each.fact.subject for each in map(memory.claim, (c.id for f in memory.facts() for c in memory.supports_of(f)))}) == 7
+    assert found["Ada Lovelace", "A. Lovelace"] == (
+        "the same name with initials or a middle name",
+        "2 neighbours in common",
+    )
+    assert (
+        "the same name but for case, punctuation, spaces or a title",
+        "2 neighbours in common",
+    ) in found.values()
+    assert {"Paris", "Charles Lovelace", "Charles Babbage"}.isdisjoint(
+        {name for pair in found for name in pair}
+    )
+    assert (
+        len(
+            {
+                each.fact.subject
+                for each in map(memory.claim, (c.id for f in memory.facts() for c in memory.supports_of(f)))
+            }
+        )
+        == 7
+    )
 
 
 def test_merged_names_are_read_as_one_and_unmerging_is_exact(memory):
-    memory.learn([said("Ada wrote Notes", "book"), said("A.L. wrote Notes", "page"), said("A.L. knows Charles", "page")])
+    memory.learn(
+        [
+            said("Ada wrote Notes", "book"),
+            said("A.L. wrote Notes", "page"),
+            said("A.L. knows Charles", "page"),
+        ]
+    )
     before = memory.graph_hash(), memory.graph_hash(claims=True)
     memory.merge("Ada", "A.L.", by="Grace")
     assert memory.facts() == memory.facts("A.L.") == (fact("Ada knows Charles"), fact("Ada wrote Notes"))
@@ -46,7 +76,11 @@ def test_a_name_that_was_merged_into_may_be_merged_itself_but_not_in_a_circle(me
     memory.merge("Ada", "A.L.")
     last = memory.merge("Countess", "Ada")
     assert memory.facts() == (fact("Countess wrote Notes"),)
-    for kept, other, message in (("Ada", "A.L.", "unmerge it first"), ("A.L.", "Countess", "circle"), ("x", "x", "circle")):
+    for kept, other, message in (
+        ("Ada", "A.L.", "unmerge it first"),
+        ("A.L.", "Countess", "circle"),
+        ("x", "x", "circle"),
+    ):
         with pytest.raises(BadInput, match=message):
             memory.merge(kept, other)
     memory.undo(last)
@@ -57,4 +91,8 @@ def test_retracting_a_fact_drops_it_under_all_its_names(memory):
     memory.learn([said("Ada wrote Notes", "book"), said("A.L. wrote Notes", "page")])
     memory.merge("Ada", "A.L.")
     fallen = memory.retract_fact(fact("A.L. wrote Notes"))
-    assert fallen.facts == (fact("Ada wrote Notes"),) and fallen.entities == ("Ada", "Notes") and memory.facts() == ()
+    assert (
+        fallen.facts == (fact("Ada wrote Notes"),)
+        and fallen.entities == ("Ada", "Notes")
+        and memory.facts() == ()
+    )

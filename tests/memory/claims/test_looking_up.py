@@ -1,4 +1,6 @@
-"""A context of claims reads what a message leads to: the same as from reading everything, and no more where there is much."""
+"""A context of claims reads what a message leads to: the same as from reading everything, and no more where
+there is much.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,21 @@ from kgot_lab.types import Triple
 TOWNS = ("London", "new York", "New-York City", "Übersee", "ada", "Bern", "★")
 PEOPLE = ("Ada", "Ada Lovelace", "ada_lovelace", "Augusta Byron", "London", "user", "★")
 VERBS = ("lives_in", "knows", "works at")
-ASKED = ("ada", "lovelace", "ada lovelace", "york", '"new y"', '"w york c"', "bern", "übersee", "lives", "works at", "byron", "★", '"★"')
+ASKED = (
+    "ada",
+    "lovelace",
+    "ada lovelace",
+    "york",
+    '"new y"',
+    '"w york c"',
+    "bern",
+    "übersee",
+    "lives",
+    "works at",
+    "byron",
+    "★",
+    '"★"',
+)
 
 
 def read_whole(beliefs):
@@ -40,10 +56,15 @@ def fill(memory, seed, facts=40):
     chance = random.Random(seed)
     drawn = [Triple(chance.choice(PEOPLE), chance.choice(VERBS), chance.choice(TOWNS)) for _ in range(facts)]
     for start in range(0, facts, 5):
-        claims = [Claim(each, f"s{chance.randrange(8)}", confidence=chance.choice((0.5, 0.7, 0.9))) for each in drawn[start : start + 5]]
+        claims = [
+            Claim(each, f"s{chance.randrange(8)}", confidence=chance.choice((0.5, 0.7, 0.9)))
+            for each in drawn[start : start + 5]
+        ]
         memory.learn(claims)
     memory.retract_source(f"s{chance.randrange(8)}")
-    for kept, other in chance.sample([("Ada Lovelace", "Augusta Byron"), ("Bern", "★"), ("Ada", "ada_lovelace")], k=2):
+    for kept, other in chance.sample(
+        [("Ada Lovelace", "Augusta Byron"), ("Bern", "★"), ("Ada", "ada_lovelace")], k=2
+    ):
         memory.merge(kept, other)
     memory.erase_fact(drawn[0])
 
@@ -65,7 +86,12 @@ def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(m
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=6), st.data())
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=6
+    ),
+    st.data(),
+)
 def test_any_word_of_any_text_leads_to_its_fact(texts, data):
     facts = [Triple(*each) for each in texts if all(part.strip() and "\0" not in part for part in each)]
     with Claims(SQLiteClaims()) as claims:
@@ -73,7 +99,9 @@ def test_any_word_of_any_text_leads_to_its_fact(texts, data):
         for part in (part for each in facts for part in triple_key(each)):
             begin, end = sorted(data.draw(st.tuples(st.integers(0, len(part)), st.integers(0, len(part)))))
             for keyword in (part, part[begin:end], f'"{part[begin:end]}"'):
-                assert BelievedTriples(claims).search([keyword], 99) == read_whole(claims).search([keyword], 99)
+                assert BelievedTriples(claims).search([keyword], 99) == read_whole(claims).search(
+                    [keyword], 99
+                )
 
 
 def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeypatch):
@@ -97,12 +125,18 @@ def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeyp
     assert rows_for_a_turn() == (told, before) and "- London lies_in England (1.00)" in told
 
 
-def test_of_a_word_in_very_many_facts_the_newest_are_looked_at_and_older_ones_where_too_few_hold(memory, monkeypatch):
+def test_of_a_word_in_very_many_facts_the_newest_are_looked_at_and_older_ones_where_too_few_hold(
+    memory, monkeypatch
+):
     monkeypatch.setattr(looking_up, "MOST_LOOKED_AT", 5)
     for number in range(20):
         memory.learn(Claim(fact(f"Ada saw Town{number}"), f"s{number}", confidence=0.9 if number else 1.0))
     made = ClaimMemory(memory, session="chat", max_context_triples=3)
-    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == ["Town19", "Town18", "Town17"]
+    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == [
+        "Town19",
+        "Town18",
+        "Town17",
+    ]
     for number in range(2, 20):
         memory.retract_source(f"s{number}")
     assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == ["Town0", "Town1"]
@@ -139,7 +173,9 @@ def test_claims_that_an_earlier_version_kept_get_their_keys_when_they_are_opened
         place.asked(f"""DROP TABLE "{place.namespace}".fact_keys""")
     for _ in range(2):  # and are found there the next time
         with place.opened() as memory:
-            assert all(BelievedTriples(memory).search([word], 99) == whole.search([word], 99) for word in ASKED)
+            assert all(
+                BelievedTriples(memory).search([word], 99) == whole.search([word], 99) for word in ASKED
+            )
     with place.opened() as memory:
         memory.erase_source("s1")
         assert BelievedTriples(memory).search(["ada"], 99) == read_whole(memory).search(["ada"], 99)

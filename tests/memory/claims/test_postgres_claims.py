@@ -1,4 +1,6 @@
-"""Claims in PostgreSQL: whose a schema is, what is said where there is no server, and erased bytes that leave its log as well."""
+"""Claims in PostgreSQL: whose a schema is, what is said where there is no server, and erased bytes that leave
+its log as well.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def test_a_schema_that_holds_no_claims_is_refused_untouched(postgres):
     postgres.asked(f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.facts (id TEXT)")
     with pytest.raises(BadInput, match="holds no claims, so it was not touched; give another namespace"):
         postgres.opened()
-    assert postgres.asked(f"SELECT tablename FROM pg_tables WHERE schemaname = '{postgres.namespace}'") == [("facts",)]
+    assert postgres.asked(f"SELECT tablename FROM pg_tables WHERE schemaname = '{postgres.namespace}'") == [
+        ("facts",)
+    ]
     postgres.asked(f"DROP SCHEMA {schema} CASCADE")
     Postgres(postgres.conninfo, namespace=postgres.namespace).close()
     with pytest.raises(BadInput, match="holds no claims"):
@@ -42,10 +46,15 @@ def test_claims_of_a_newer_version_and_damaged_ones_are_told(postgres):
     with postgres.opened() as claims:
         claims.learn(said("Ada is here"))
     postgres.asked(f'DROP TABLE "{postgres.namespace}".premises')
-    with postgres.opened() as claims, pytest.raises(StoreDamaged, match=r"damaged \(relation .premises. does not exist"):
+    with (
+        postgres.opened() as claims,
+        pytest.raises(StoreDamaged, match=r"damaged \(relation .premises. does not exist"),
+    ):
         claims.facts()
     postgres.asked(f"""COMMENT ON SCHEMA "{postgres.namespace}" IS 'claims of kgot_lab, version 99'""")
-    with pytest.raises(BadInput, match=r"newer version of this package .format 99, known is 2., so it was not touched"):
+    with pytest.raises(
+        BadInput, match=r"newer version of this package .format 99, known is 2., so it was not touched"
+    ):
         postgres.opened()
 
 
@@ -81,7 +90,9 @@ def test_a_wrong_password_is_one_error_without_it(postgres):
     try:
         postgres.asked("CREATE ROLE guarded LOGIN PASSWORD 'right'", "SELECT pg_reload_conf()")
         address = f"postgresql://guarded:wrong-secret@/kgot_lab?host={postgres.data}&port=5432"
-        with pytest.raises(StoreUnavailable, match='password authentication failed for user "guarded"') as told:
+        with pytest.raises(
+            StoreUnavailable, match='password authentication failed for user "guarded"'
+        ) as told:
             until(lambda: not _enters(address), "the server asks for passwords")
             open_claims(address)
         assert "secret" not in str(told.value)
@@ -119,7 +130,10 @@ def test_a_server_that_ends_a_connection_is_one_error_and_then_found_again(postg
     with postgres.opened() as claims:
         claims.learn(said("Ada is here"))
         before = claims.log()
-        with pytest.raises(StoreUnavailable, match="went away, and nothing was changed; try again"), claims.storage.changing():
+        with (
+            pytest.raises(StoreUnavailable, match="went away, and nothing was changed; try again"),
+            claims.storage.changing(),
+        ):
             claims.learn(said("Ada is there"))
             postgres.asked("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
             claims.learn(said("Ada is away"))
@@ -136,7 +150,10 @@ def test_a_reader_sees_one_time_while_others_write_and_writers_wait_for_each_oth
         with claims.storage.changing():
             second = threading.Thread(target=lambda: other.learn(said("Ada is away")))
             second.start()
-            until(lambda: postgres.asked("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "the second writer waits")
+            until(
+                lambda: postgres.asked("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+                "the second writer waits",
+            )
             claims.learn(said("Ada is back"))
         second.join()
         assert [each.id for each in claims.log()] == [1, 2, 3, 4] and len(claims.facts()) == 4
@@ -147,7 +164,9 @@ def test_a_child_forked_within_a_change_leaves_it_to_its_parent(postgres):
         with claims.storage.changing():
             claims.learn(said("Ada is here"))
             results = multiprocessing.get_context("fork").SimpleQueue()
-            child = multiprocessing.get_context("fork").Process(target=lambda: results.put(_what_a_change_says(claims)))
+            child = multiprocessing.get_context("fork").Process(
+                target=lambda: results.put(_what_a_change_says(claims))
+            )
             child.start()
             child.join()
             assert "was opened in another process" in results.get()
@@ -162,7 +181,8 @@ def _what_a_change_says(claims):
         return str(error)
 
 
-# --- erasing ----------------------------------------------------------------------------------------------------------
+# --- erasing
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_erasure_waits_for_older_transactions_that_could_still_read_its_bytes(postgres):
@@ -173,8 +193,13 @@ def test_an_erasure_waits_for_older_transactions_that_could_still_read_its_bytes
             older.execute("SELECT 1")
             erasing = threading.Thread(target=lambda: claims.erase_source("secret"))
             erasing.start()
-            until(lambda: postgres.asked(f'SELECT * FROM "{postgres.namespace}".unscrubbed'), "its rows are deleted")
-            until(lambda: postgres.files_with(CANARY), "the bytes of deleted rows stand in a file")  # not while it is written anew
+            until(
+                lambda: postgres.asked(f'SELECT * FROM "{postgres.namespace}".unscrubbed'),
+                "its rows are deleted",
+            )
+            until(
+                lambda: postgres.files_with(CANARY), "the bytes of deleted rows stand in a file"
+            )  # not while it is written anew
             assert erasing.is_alive()
             older.execute("ROLLBACK")
             erasing.join()
@@ -195,7 +220,8 @@ def test_what_is_told_of_the_servers_log_takes_erased_bytes_out_of_all_its_files
         postgres.asked("ALTER SYSTEM RESET wal_recycle", "SELECT pg_reload_conf()")
 
 
-# --- one memory, two engines ------------------------------------------------------------------------------------------
+# --- one memory, two engines
+# ------------------------------------------------------------------------------------------
 
 
 def told(memory):
@@ -213,8 +239,17 @@ def told(memory):
     yield memory.undo(fallen.change)
     yield memory.erase_source("d2")
     yield memory.declare("r", "single"), memory.current("n1", "r"), memory.changes_of("n2", "s")
-    yield memory.facts(), memory.log(), memory.declared(), memory.suggested_cardinalities(), memory.propose_merges()
-    yield [memory.history(claim.id) for each in memory.facts() for claim in memory.supports_of(each)], memory.graph_hash(claims=True)
+    yield (
+        memory.facts(),
+        memory.log(),
+        memory.declared(),
+        memory.suggested_cardinalities(),
+        memory.propose_merges(),
+    )
+    yield (
+        [memory.history(claim.id) for each in memory.facts() for claim in memory.supports_of(each)],
+        memory.graph_hash(claims=True),
+    )
 
 
 def test_both_engines_tell_the_same(file, postgres, clock):

@@ -1,4 +1,6 @@
-"""Random histories of changes against a slow model of them that keeps every state whole and computes every answer anew."""
+"""Random histories of changes against a slow model of them that keeps every state whole and computes every
+answer anew.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ NAMES, SOURCES = "abcd", "123"
 
 
 class Slow:
-    """What claims do, as one would say it: cells that are so or not, each change with what it found and what it left.
+    """What claims do, as one would say it: cells that are so or not, each change with what it found and what
+    it left.
 
-    A cell is ("standing", claim), ("drop", claim, why) or ("merged", name); it holds a value and the change that put it there.
+    A cell is ("standing", claim), ("drop", claim, why) or ("merged", name); it holds a value and the change
+    that put it there.
     """
 
     def __init__(self):
@@ -45,7 +49,10 @@ class Slow:
             known.setdefault(claim.id, claim)
             new |= dict.fromkeys(self.drops(claim.id))
             if ("standing", claim.id) not in self.now:
-                new["standing", claim.id] = ("taken" if claim.confidence >= 0.7 else "queued", claim.confidence)
+                new["standing", claim.id] = (
+                    "taken" if claim.confidence >= 0.7 else "queued",
+                    claim.confidence,
+                )
         self.known = known
         self.make(new)
 
@@ -83,7 +90,9 @@ class Slow:
         for cell, put in left.items():
             if put is not None:
                 there = self.now.get(cell)
-                if there == put or (there and there[0] == put[0] and self.changes[there[1] - 1][2] is not None):
+                if there == put or (
+                    there and there[0] == put[0] and self.changes[there[1] - 1][2] is not None
+                ):
                     new[cell] = None
                 else:
                     overtaken = True
@@ -131,9 +140,20 @@ class Slow:
             if cell[0] == "standing" and held[0][0] in ("taken", "accepted") and cell[1] not in dropped
         ]
         if valid is not None:
-            counting = [each for each in counting if (each[0].valid_from or valid) <= valid < (each[0].valid_until or valid + timedelta(1))]
+            counting = [
+                each
+                for each in counting
+                if (each[0].valid_from or valid) <= valid < (each[0].valid_until or valid + timedelta(1))
+            ]
         holds = set()
-        while new := {self.read(c.fact, state) for c, _ in counting if {self.read(p, state) for p in c.premises} <= holds} - holds:
+        while (
+            new := {
+                self.read(c.fact, state)
+                for c, _ in counting
+                if {self.read(p, state) for p in c.premises} <= holds
+            }
+            - holds
+        ):
             holds |= new
         found = defaultdict(dict)
         for claim, sure in counting:
@@ -146,7 +166,12 @@ class Slow:
 facts_drawn = st.sampled_from([f"{s} r {o}" for s in NAMES for o in "ab"])
 confidences = st.sampled_from([0.5, 0.75, 0.9])
 times = st.sampled_from(
-    [{}, {"valid_from": year(2001)}, {"valid_until": year(2002)}, {"valid_from": year(2001), "valid_until": year(2003)}]
+    [
+        {},
+        {"valid_from": year(2001)},
+        {"valid_until": year(2002)},
+        {"valid_from": year(2001), "valid_until": year(2003)},
+    ]
 )
 claims_drawn = st.one_of(
     st.builds(
@@ -156,7 +181,9 @@ claims_drawn = st.one_of(
         confidences,
         times,
     ),
-    st.tuples(facts_drawn, st.sets(facts_drawn, min_size=1, max_size=2), st.sampled_from(SOURCES), confidences)
+    st.tuples(
+        facts_drawn, st.sets(facts_drawn, min_size=1, max_size=2), st.sampled_from(SOURCES), confidences
+    )
     .filter(lambda drawn: drawn[0] not in drawn[1])
     .map(lambda drawn: inferred(drawn[0], *drawn[1], source=drawn[2], confidence=drawn[3])),
 )
@@ -193,14 +220,25 @@ def act(memory, slow, action):
         ),
         "retract fact": lambda: (
             lambda: memory.retract_fact(fact(given[0])),
-            lambda: slow.retract("fact", [each.id for each in pool if slow.read(each.fact) == slow.read(fact(given[0]))]),
+            lambda: slow.retract(
+                "fact", [each.id for each in pool if slow.read(each.fact) == slow.read(fact(given[0]))]
+            ),
         ),
-        "retract claim": lambda: (lambda: memory.retract_claim(claim.id), lambda: slow.retract("claim", [claim.id])),
+        "retract claim": lambda: (
+            lambda: memory.retract_claim(claim.id),
+            lambda: slow.retract("claim", [claim.id]),
+        ),
         "accept": lambda: (lambda: ledger.accept(claim.id), lambda: slow.decide(claim, "accepted")),
         "reject": lambda: (lambda: ledger.reject(claim.id), lambda: slow.decide(claim, "rejected")),
-        "override": lambda: (lambda: ledger.override(claim.id, confidence=given[1]), lambda: slow.decide(claim, "accepted", given[1])),
+        "override": lambda: (
+            lambda: ledger.override(claim.id, confidence=given[1]),
+            lambda: slow.decide(claim, "accepted", given[1]),
+        ),
         "undo": lambda: (lambda: memory.undo(given[0] + 1), lambda: slow.undo(given[0] + 1)),
-        "undo the last": lambda: (lambda: memory.undo(max(last - given[0], 1)), lambda: slow.undo(max(last - given[0], 1))),
+        "undo the last": lambda: (
+            lambda: memory.undo(max(last - given[0], 1)),
+            lambda: slow.undo(max(last - given[0], 1)),
+        ),
         "merge": lambda: (lambda: memory.merge(*given), lambda: slow.merge(*given)),
         "unmerge": lambda: (lambda: memory.unmerge(*given), lambda: slow.unmerge(*given)),
     }[name]()
@@ -235,14 +273,20 @@ def test_every_history_gives_what_the_slow_model_computes_from_it(history):
                 each: 1 - prod(1 - sure for sure in by.values()) for each, by in held.items()
             })  # fmt: skip
             told = memory.triples()
-            assert {(each, each.confidence) for each in told} == {(each, memory.confidence(each)) for each in held}
+            assert {(each, each.confidence) for each in told} == {
+                (each, memory.confidence(each)) for each in held
+            }
             assert hashes.setdefault(memory.graph_hash(), held.keys()) == held.keys()
-        assert len(hashes) == len({frozenset(each) for each in hashes.values()})  # the same facts, the same hash
+        assert len(hashes) == len(
+            {frozenset(each) for each in hashes.values()}
+        )  # the same facts, the same hash
         log = memory.log()
         assert [each.undoes for each in log] == [undoes for *_, undoes in slow.changes]
         for change, state in zip(log, slow.states[1:], strict=True):
             for valid in (None, year(2000), year(2001), year(2002), year(2003)):
-                assert set(memory.as_of(known=change.at, valid=valid).facts()) == slow.held(state, valid).keys()
+                assert (
+                    set(memory.as_of(known=change.at, valid=valid).facts()) == slow.held(state, valid).keys()
+                )
 
 
 @settings(max_examples=40, deadline=None)
@@ -253,7 +297,11 @@ def test_forgetting_a_source_and_telling_it_again_gives_the_same_graph(history, 
         for action in history:
             act(memory, slow, action)
         before = memory.graph_hash(), memory.graph_hash(claims=True)
-        there = [claim for claim in memory.from_source(source) if not slow.drops(claim.id) and ("standing", claim.id) in slow.now]
+        there = [
+            claim
+            for claim in memory.from_source(source)
+            if not slow.drops(claim.id) and ("standing", claim.id) in slow.now
+        ]
         memory.retract_source(source)
         memory.learn(there)
         assert (memory.graph_hash(), memory.graph_hash(claims=True)) == before
@@ -269,7 +317,9 @@ def test_what_an_erasure_leaves_is_what_would_be_there_had_the_source_never_been
         assert erased.graph_hash() == never.graph_hash()
         erased.learn([claim for claim in claims if claim.source == source])
         never.learn([claim for claim in claims if claim.source == source])
-        assert set(erased.facts()) <= set(never.facts())  # what was derived from erased facts is not learnt again by itself
+        assert set(erased.facts()) <= set(
+            never.facts()
+        )  # what was derived from erased facts is not learnt again by itself
 
 
 def test_undoing_makes_no_circle_of_names(memory):

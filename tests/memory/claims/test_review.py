@@ -26,9 +26,13 @@ def test_accepting_lets_a_claim_count_and_undo_queues_it_again(memory):
     ledger = ReviewLedger(memory)
     memory.learn([UNSURE, inferred("Ada lives_in England", "Ada lives_in London")])
     accepted = ledger.accept(UNSURE.id, by="Grace")
-    assert accepted.risen == (fact("Ada lives_in England"), fact("Ada lives_in London")) and ledger.queue() == ()
+    assert (
+        accepted.risen == (fact("Ada lives_in England"), fact("Ada lives_in London")) and ledger.queue() == ()
+    )
     assert memory.history(UNSURE.id)[-1].by == "Grace"
-    assert memory.undo(accepted.change).facts == accepted.risen and [each.claim for each in ledger.queue()] == [UNSURE]
+    assert memory.undo(accepted.change).facts == accepted.risen and [
+        each.claim for each in ledger.queue()
+    ] == [UNSURE]
 
 
 def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
@@ -77,7 +81,12 @@ def test_a_claim_that_was_retracted_waits_for_no_review(memory):
 
 def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
     memory.learn(
-        [said("a is a", "1", confidence=0.1), inferred("b is b", "a is a"), inferred("c is c", "b is b", "d is d"), said("d is d")]
+        [
+            said("a is a", "1", confidence=0.1),
+            inferred("b is b", "a is a"),
+            inferred("c is c", "b is b", "d is d"),
+            said("d is d"),
+        ]
     )
     memory.learn([said("e is e", "1", confidence=0.2), said("f is f", "1", confidence=0.6)])
     memory.learn([said("d is d", "1", confidence=0.65), inferred("g is g", "no such fact", confidence=0.69)])
@@ -87,7 +96,9 @@ def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
 
 
 def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_waits(memory):
-    memory.learn([UNSURE, *(said(f"p{number} is x", confidence=0.1) for number in range(17))])  # of 17, two begin with one letter
+    memory.learn(
+        [UNSURE, *(said(f"p{number} is x", confidence=0.1) for number in range(17))]
+    )  # of 17, two begin with one letter
     reviewer = Reviewer(memory, "Grace")
     assert reviewer.waiting(UNSURE.id[:12]) == UNSURE.id and reviewer.in_view is None
     letters = [claim.claim.id[0] for claim in reviewer.ledger.queue()]
@@ -105,7 +116,10 @@ def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_
     assert not reviewer.decided and memory.ids_beginning(UNSURE.id) == ()
 
 
-@pytest.mark.parametrize("wrong", [{}, {"confidence": 0.5, "object": "x"}, {"confidence": 2}, {"object": " "}, {"object": "London"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, {"confidence": 0.5, "object": "x"}, {"confidence": 2}, {"object": " "}, {"object": "London"}],
+)
 def test_an_override_that_says_nothing_or_too_much_is_refused(memory, wrong):
     memory.learn(UNSURE)
     with pytest.raises(BadInput):
@@ -116,19 +130,30 @@ def test_an_override_that_says_nothing_or_too_much_is_refused(memory, wrong):
 def test_decisions_calibrate_a_relation_and_few_of_them_are_pooled(memory):
     ledger = ReviewLedger(memory)
     for i in range(8):
-        for relation, confidence, good in (("born_in", 0.6, True), ("lives_in", 0.4, i < 2), ("lives_in", 0.6, i < 6)):
+        for relation, confidence, good in (
+            ("born_in", 0.6, True),
+            ("lives_in", 0.4, i < 2),
+            ("lives_in", 0.6, i < 6),
+        ):
             claim = said(f"p{i} {relation} t{confidence}", confidence=confidence)
             memory.learn(claim)
             (ledger.accept if good else ledger.reject)(claim.id)
     assert ledger.reliability() == {"born_in": Reviewed(8, 8), "lives_in": Reviewed(16, 8)}
-    assert ledger.calibrated(0.4, "lives_in", least=10) == 0.25 and ledger.calibrated(0.6, "lives_in", least=10) == 0.75
+    assert (
+        ledger.calibrated(0.4, "lives_in", least=10) == 0.25
+        and ledger.calibrated(0.6, "lives_in", least=10) == 0.75
+    )
     assert ledger.calibrated(0.5, "lives_in", least=10) == pytest.approx(0.5)
     assert ledger.calibrated(0.6, "born_in", least=10) == pytest.approx(14 / 16)  # of all relations
     assert ledger.calibrated(0.6, "born_in") == 0.6
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.9]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.9]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=20
+    )
+)
 def test_the_isotonic_curve_rises_keeps_the_mean_and_is_beaten_by_no_other_rising_one(pairs):
     curve = isotonic(pairs)
     xs = sorted({x for x, _ in pairs})
