@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.receipts import load_receipt
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runs import asked
 from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.experiments.recall.families import (
