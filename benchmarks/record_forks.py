@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
 from kgot_lab.bundled import bundled
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import TraceError
-from kgot_lab.experiments.questions.hotpotqa import hotpotqa
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.again.forks import recorded_fork, save_fork

@@ -8,6 +8,9 @@ names of `__all__`, each loaded when it is first used. Everything else is in the
 TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
 if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
+    from kgot_lab.benchmark.recall.bench import bench
+    from kgot_lab.benchmark.recall.datasets import load_dataset
+    from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.bundled import bundled as bundled_file
     from kgot_lab.documents.folder import read_documents
     from kgot_lab.draw.attempts import hand_in
@@ -18,9 +21,6 @@ if TYPE_CHECKING:
     from kgot_lab.evaluation.dataset import Dataset
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.evaluation.reports import Report
-    from kgot_lab.experiments.recall.bench import bench
-    from kgot_lab.experiments.recall.datasets import load_dataset
-    from kgot_lab.experiments.recall.systems import systems
     from kgot_lab.front.ask import ask
     from kgot_lab.front.expert import expert
     from kgot_lab.front.show import show
@@ -74,9 +74,9 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "bundled_file": "bundled:bundled",
     "embedder": "embedding.embedders",
     "ranked": "types",
-    "load_dataset": "experiments.recall.datasets",
-    "systems": "experiments.recall.systems",
-    "bench": "experiments.recall.bench",
+    "load_dataset": "benchmark.recall.datasets",
+    "systems": "benchmark.recall.systems",
+    "bench": "benchmark.recall.bench",
     "Document": "types",
     "Node": "types",
     "Edge": "types",

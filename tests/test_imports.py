@@ -36,13 +36,19 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [
         {"domains.npc"},
         {"domains.investment"},
-        {"experiments.recall"},
-        {"experiments.questions"},
+        {"benchmark.recall"},
+        {"benchmark.questions"},
         {"experiments.stores"},
     ],
     [{"experiments.beside"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
-    [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
+    [{"benchmark.comparison"}],
+    [
+        {"experiments.pays"},
+        {"experiments.beam"},
+        {"experiments.recall"},
+        {"experiments.questions"},
+    ],  # pays answers as questions does
     [{"experiments.trails"}],  # learns on the questions that recall has
     [{"experiments.kgos"}],  # compares systems and puts claims to the data as recall does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
@@ -77,7 +83,7 @@ FLOOR_OF = {
     for name in names
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
-HOUSES = {"experiments", "domains"}  # hold rooms and nothing else
+HOUSES = {"benchmark", "experiments", "domains"}  # hold rooms and nothing else
 
 
 def imported(tree: ast.AST, module: str) -> Iterator[tuple[str, bool]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.plots.figure import bar_pen, line_pen, nothing, plot, plot_drawing, short_label
 from kgot_lab.draw.plots.outcomes import OUTCOMES, outcome, read_answers
@@ -23,7 +24,6 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.ledger import Ledger, ledger

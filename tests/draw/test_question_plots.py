@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import pytest
 
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt, with_grade
 from kgot_lab.draw.plots.question_costs import role_costs
 from kgot_lab.draw.plots.question_ends import (
     ends_by_level,
@@ -28,7 +29,6 @@ from kgot_lab.draw.plots.question_tools import (
 )
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
-from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt, with_grade
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.trace import save_run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgot_lab.experiments.questions.sets import BUNDLED_SETS
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.paths.few import EXAMPLE_NAMES, answer_in, checked_answer, few_prompt, passage_lines
 from kgot_lab.paths.mentions import PlacedSentence
 from kgot_lab.paths.routes import fact_line

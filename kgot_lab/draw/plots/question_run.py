@@ -8,6 +8,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.totals import ledger_of
 from kgot_lab.draw.plots.figure import Plot
 from kgot_lab.draw.plots.question_costs import role_costs
 from kgot_lab.draw.plots.question_ends import (
@@ -24,9 +27,6 @@ from kgot_lab.draw.plots.question_tools import (
     tools_in_questions,
 )
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.questions.batch import RECEIPTS, traces_of
-from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
-from kgot_lab.experiments.questions.totals import ledger_of
 from kgot_lab.loop.ledger import Ledger
 from kgot_lab.writing import write_whole
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.draw.plots.figure import (
     INK,
     Pen,
@@ -23,7 +24,6 @@ from kgot_lab.draw.plots.figure import (
     whole_numbers,
 )
 from kgot_lab.draw.plots.question_ends import levels_of
-from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.types import Json
 
 CATEGORIES = {  # what a tool is for, by its name or by how people call it; the first that fits
