@@ -20,7 +20,7 @@ from kgot_lab.benchmark.comparison.plan import PLAN_FILE, Design
 from kgot_lab.benchmark.comparison.sitting import Sitting, place_of, receipts_of
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 from kgot_lab.errors import LLMError
 from kgot_lab.experiments.pays.repeated import what_counts
 from kgot_lab.llm.presets import FREE

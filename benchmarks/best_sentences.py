@@ -19,8 +19,8 @@ from kgot_lab.benchmark.comparison.ablations import ABLATIONS
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.benchmark.comparison.sitting import Sitting, Slice
+from kgot_lab.evaluation.summary import p_said, span
 from kgot_lab.evaluation.tables import signed
-from kgot_lab.evaluation.told import p_said, span
 
 RESULTS = Path(__file__).parent / "results"
 FOLDER, MEASURED = RESULTS / "best_sentences", RESULTS / "graph_pays"

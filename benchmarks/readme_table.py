@@ -21,7 +21,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.receipts import load_receipt
+from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.experiments.kgos.benchmark import half_report

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kgot_lab.benchmark.questions.answers_on_file import answers_file, rows_on_file
 from kgot_lab.benchmark.questions.lost import STAGES, lost_answers
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 
 RESULTS = Path(__file__).parent / "results"
 TRACES = Path(__file__).parent.parent / "runs" / "question_answering"

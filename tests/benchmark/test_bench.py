@@ -22,10 +22,10 @@ from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import ByPlan, systems
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable, TooLittle, UnknownName
-from kgot_lab.evaluation import running
-from kgot_lab.evaluation.own_data import to_beir
+from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
+from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked

@@ -39,12 +39,12 @@ from kgot_lab.benchmark.questions.baselines import IN_JSON
 from kgot_lab.benchmark.questions.packed import musique_dev
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval
 from kgot_lab.experiments.pays.repeated import repetition
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage, full_text

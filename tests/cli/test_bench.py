@@ -23,8 +23,8 @@ from support.workers import local_cluster
 from kgot_lab.benchmark.recall import benchmark
 from kgot_lab.benchmark.recall.datasets import BUNDLED
 from kgot_lab.cli.terminal import bar
-from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.user_data import to_beir
 
 with_torch = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="make test WITH=torch has it"

@@ -10,8 +10,8 @@ from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.benchmark.comparison.verdicts import MISSED, reached_goals
 from kgot_lab.evaluation.calibration import reliability, risk_curve
 from kgot_lab.evaluation.significance import Estimate
+from kgot_lab.evaluation.summary import span
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
-from kgot_lab.evaluation.told import span
 
 _COLUMNS = (
     "system", "n", "errors", "EM", "F1 [95 %]", "prompt tokens", "evidence tokens", "median s", "calls", "resting", "destroyed",

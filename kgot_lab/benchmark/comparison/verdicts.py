@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from kgot_lab.benchmark.comparison.aims import Goal
 from kgot_lab.benchmark.comparison.results import Findings, Measured, Paired
+from kgot_lab.evaluation.summary import p_said, span
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.evaluation.told import p_said, span
 
 REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
 

@@ -10,9 +10,9 @@ from statistics import fmean
 from kgot_lab.benchmark.comparison.lost import FAILED, LOSSES, LossesBySet, counted_losses
 from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.benchmark.questions.lost import NEARLY, RIGHT_STAGE
-from kgot_lab.evaluation.contest import Contest, ContestRound
+from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.summary import Sentences, p_said, span
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.evaluation.told import Sentences, p_said, span
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 
