@@ -45,7 +45,7 @@ def table(rows):
 
 
 def plan(file, passages):
-    """What so many passages would take, in Markdown, as docs/recall.md has it."""
+    """What so many passages would take, in Markdown, as benchmarks/results/scale.md has it."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     return f"{growth_plan_grid(extrapolated(rows, passages)).markdown}\n\n{vectors_told(passages)}"
 
