@@ -1,0 +1,318 @@
+"""Data sets to measure retrieval on: documents, queries, and which documents are relevant to which query."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from kgot_lab.analogy.delta_edges import DELTA
+from kgot_lab.benchmark.recall.analogy_sets import curated_graph, processes, stories
+from kgot_lab.errors import BadInput, UnknownName, require, shortly
+from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
+from kgot_lab.evaluation.user_data import from_beir
+from kgot_lab.io.bundled import bundled
+from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
+
+
+def load_dataset(name: str) -> Dataset:
+    """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and
+    qrels, as "beir/scifact".
+
+    Of a bundled one, "musique-498-untitled" has the passages without their titles, "musique-498-mixed" all
+    bundled passages to search.
+
+    Raises UnknownName, which lists what there is; NotInstalled("bench"); BadInput where the files cannot be
+    fetched, which says what to put where.
+    """
+    require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
+    if name in BUNDLED:
+        return BUNDLED[name]()
+    for ending, changed in ((UNTITLED, untitled), (MIXED, among_all)):
+        if name.removesuffix(ending) != name and name.removesuffix(ending) in BUNDLED:
+            return changed(BUNDLED[name.removesuffix(ending)]())
+    from kgot_lab.evaluation.public_datasets import fetch_dataset
+
+    try:
+        return fetch_dataset(name, (*BUNDLED, *_NO_NAMES))
+    except UnknownName as error:
+        bundled_names = [f"{each}{ending}" for each in BUNDLED for ending in ("", UNTITLED, MIXED)]
+        near = get_close_matches(name, bundled_names, n=1) if set(_NO_NAMES) <= set(error.known) else []
+        raise UnknownName("data set", name, error.known, meant=next(iter(near), "")) from None
+
+
+def opened_data(data: object) -> Dataset:
+    """A data set as it is, by its name, or from a folder as BEIR has them; a bundled name is that set even
+    beside a folder of that name.
+
+    Raises BadInput for anything else, such as the path of a folder that is not there, and what load_dataset
+    raises.
+    """
+    if isinstance(data, Dataset):
+        return data
+    if not isinstance(data, str | Path):
+        raise BadInput(
+            f"data is a Dataset, the name of one, or a folder as BEIR has them, not a {type(data).__name__}"
+        )
+    if str(data) not in BUNDLED and Path(data).is_dir():
+        return from_beir(Path(data))
+    if isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/"):
+        raise BadInput(
+            f"there is no folder {shortly(str(data))}; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+        )
+    return load_dataset(str(data))
+
+
+# --- bundled
+# ----------------------------------------------------------------------------------------------------------
+
+
+def _hotpotqa() -> Dataset:
+    return _read("hotpotqa", "hotpotqa-train-100", lambda row: f"{row['type']}")
+
+
+def _musique() -> Dataset:
+    return _read("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
+
+
+def _twowiki() -> Dataset:
+    return _read("2wiki", "2wiki-fastgraphrag-101", lambda row: "")
+
+
+def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
+    """The part of 2wiki that the published systems searched: the passages and questions that carry these
+    marks.
+    """
+    whole = _twowiki()
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    kept = {ids[row["_id"]] for row in _rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
+    asked = [
+        row["_id"] for row in _rows("2wiki-fastgraphrag-101/queries.jsonl.gz") if row.get(questions, True)
+    ]
+    part = replace(
+        whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)
+    ).only(asked)
+    return replace(
+        part,
+        isomorphic=(),
+        types={id: part.types[id] for id in asked},
+        locked=whole.locked.intersection(asked),
+    )
+
+
+def _twowiki_thousand() -> Dataset:
+    """The standard questions of 2WikiMultiHopQA, all but eleven, over the passages of 2wiki."""
+    whole = _read(
+        "2wiki-1000",
+        "2wiki-1000",
+        lambda row: row["type"].replace("_", " "),
+        "2wiki-fastgraphrag-101",
+        "search locked",
+    )
+    return replace(whole, groups=linked_by(whole.qrels))
+
+
+def _musique_dev() -> Dataset:
+    return _read("musique-498", "musique-498", lambda row: f"{row['hops']} hops", locked="search locked")
+
+
+def _musique_dev_steps() -> Dataset:
+    """The single questions that those of musique-498 were composed of, each once, with the answers of earlier
+    steps filled in.
+    """
+    whole, ids = _musique_dev(), _new_ids("musique-498")
+    queries: dict[str, Query] = {}
+    qrels: dict[str, dict[str, int]] = {}
+    groups: dict[str, str] = {}
+    for row in _rows("musique-498/queries.jsonl.gz"):
+        for step, held in zip(musique_steps(row["_id"]), row["decomposition"], strict=True):
+            queries.setdefault(step, Query(held["question_resolved"], step))
+            qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
+            groups[step] = whole.groups[row["_id"]]
+    locked = frozenset(step for row in whole.locked for step in musique_steps(row))
+    return replace(
+        whole,
+        name="musique-498-steps",
+        queries=tuple(queries.values()),
+        qrels=qrels,
+        locked=locked,
+        types={},
+        groups=groups,
+    )
+
+
+def untitled(dataset: Dataset) -> Dataset:
+    """The same passages without their titles, as the chunks of a user's folder are; the ids stay."""
+    documents = tuple(replace(document, title="") for document in dataset.documents)
+    return replace(dataset, name=f"{dataset.name}{UNTITLED}", documents=documents)
+
+
+def among_all(dataset: Dataset) -> Dataset:
+    """The questions of a data set over the passages of all four bundled collections together, each passage
+    once.
+    """
+    whole = {
+        document.id: document
+        for name in ("hotpotqa", "musique", "2wiki", "musique-498")
+        for document in load_dataset(name).documents
+    }
+    documents = tuple(whole[id] for id in sorted(whole))
+    return replace(dataset, name=f"{dataset.name}{MIXED}", documents=documents, isomorphic=())
+
+
+def _musique_steps() -> Dataset:
+    whole = _musique()
+    rows = list(_rows("musique-train-100/subqueries.jsonl.gz"))
+    queries = tuple(Query(row["text"], row["_id"]) for row in rows)
+    qrels = _qrels("musique-train-100/subqueries_qrels.tsv", _new_ids("musique-train-100"))
+    locked = frozenset(row["_id"] for row in rows if row["parent"] in whole.locked)
+    return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
+
+
+UNTITLED, MIXED = (
+    "-untitled",
+    "-mixed",
+)  # behind the name of a data set: its passages without titles, or all bundled ones
+_NO_NAMES = (
+    f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name",
+    "your own folder as BEIR has them",
+)
+BUNDLED: Mapping[str, Callable[[], Dataset]] = {
+    "musique": _musique,
+    "musique-steps": _musique_steps,
+    "2wiki": _twowiki,
+    "hotpotqa": _hotpotqa,
+    "2wiki-1000": _twowiki_thousand,
+    "musique-498": _musique_dev,
+    "musique-498-steps": _musique_dev_steps,
+    "2wiki-780": lambda: _searched_by_others("in_101", "in_101", "2wiki-780"),  # all 101 questions
+    "2wiki-421": lambda: _searched_by_others("in_51", "in_51", "2wiki-421"),  # the first 51
+    "cookbook": lambda: replace(curated_graph(), isomorphic=_delta_edges("cookbook")),
+    "storyanalogy-mc": lambda: replace(stories(), isomorphic=_delta_edges("storyanalogy-mc")),
+    "parallelparc": lambda: replace(processes(), isomorphic=_delta_edges("parallelparc")),
+}
+SYSTEMS = {
+    "vdb": "vector database",
+    "lightrag": "LightRAG",
+    "nano": "nano-graphrag",
+    "graph": "fast-graphrag",
+}
+
+
+def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:
+    """What four published systems found, at most eight deep, for the 51 questions of "2wiki-421" and the 101
+    of "2wiki-780".
+
+    Keys are (51 or 101, one of SYSTEMS' names). A title the system garbled, or named twice, keeps its rank
+    with an id that is no passage's, so that what stood behind it does not move up. Three hits of LightRAG are
+    passages of "2wiki" that it did not search. Source: the results in the fast-graphrag repository.
+    """
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    queries = {query.id: query for query in _twowiki().queries}
+    runs: dict[tuple[int, str], tuple[Ranking, ...]] = {}
+    for row in _rows("2wiki-fastgraphrag-101/published_runs.jsonl.gz"):
+        key, found = (row["subset"], SYSTEMS[row["system"]]), row["ranking"]
+        hits = tuple(Hit(_slot(found, rank, ids), 1 / rank) for rank in range(1, len(found) + 1))
+        runs[key] = (*runs.get(key, ()), Ranking(queries[row["query_id"]], hits, key[1]))
+    return runs
+
+
+def published_thousand() -> Mapping[str, tuple[Hit, ...]]:
+    """The five passages that Psi-RAG found for each question of "2wiki-1000", best first, as its repository
+    published them.
+
+    Psi-RAG: a tree of summaries, qwen3-embedding, BM25, RRF, then Qwen3-Reranker-8B; one retrieval.
+    """
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    rows = _rows("2wiki-1000/published_runs.jsonl.gz")
+    return {
+        row["query_id"]: tuple(Hit(ids[old], 1 / rank) for rank, old in enumerate(row["ranking"], 1))
+        for row in rows
+    }
+
+
+def hops_by_hand() -> dict[str, tuple[str, ...]]:
+    """The hops of "musique" and "musique-498" by the id of the question, as MuSiQue was composed; #1 stands
+    for an earlier answer.
+    """
+    rows = [
+        row for folder in ("musique-train-100", "musique-498") for row in _rows(f"{folder}/queries.jsonl.gz")
+    ]
+    return {
+        row["_id"]: tuple(hop["question"].replace(">>", "").strip() for hop in row["decomposition"])
+        for row in rows
+    }
+
+
+def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
+    old = found[rank - 1]
+    if old is None:
+        return f"garbled title at rank {rank}"
+    return f"repeated title at rank {rank}" if old in found[: rank - 1] else ids[old]
+
+
+def _read(
+    name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked"
+) -> Dataset:
+    """A folder's questions over its passages, or over those of another folder; `locked` is a key of its
+    split.json.
+    """
+    passages = passages or folder
+    rows = {row["_id"]: row for row in _rows(f"{passages}/corpus.jsonl.gz")}
+    ids = _new_ids(passages)
+    documents = sorted(
+        (Document(ids[old], row["text"], row["title"]) for old, row in rows.items()),
+        key=lambda document: document.id,
+    )
+    questions = list(_rows(f"{folder}/queries.jsonl.gz"))
+    triples: dict[str, tuple[Triple, ...]] = {}
+    if folder == "musique-train-100":
+        for row in _rows(f"{folder}/openie_gpt35.jsonl.gz"):
+            triples[ids[row["doc_id"]]] = tuple(Triple(*parts) for parts in row["triples"])
+    return Dataset(
+        name,
+        tuple(documents),
+        tuple(Query(row["text"], row["_id"]) for row in questions),
+        _qrels(f"{folder}/qrels.tsv", ids),
+        {row["_id"]: type_of(row) for row in questions},
+        triples,
+        frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
+        groups=linked_by({row["_id"]: musique_steps(row["_id"]) for row in questions})
+        if name == "musique-498"
+        else {},
+        isomorphic=_delta_edges(passages),
+    )
+
+
+def _new_ids(folder: str) -> dict[str, str]:
+    """Ids from a hash of the content: the files number the passages in the order of the questions, which
+    would tell a tie where to look.
+    """
+    return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
+
+
+def _delta_edges(folder: str) -> tuple[Edge, ...]:
+    """Load the delta edges of a folder's passages; none where they were not computed."""
+    if not (bundled(folder) / "delta_edges.jsonl.gz").exists():
+        return ()
+    _, *rows = _rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
+    return tuple(
+        Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")})
+        for row in rows
+    )
+
+
+def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:
+    qrels: dict[str, dict[str, int]] = {}
+    for line in bundled(path).read_text(encoding="utf-8").splitlines()[1:]:
+        query, document, grade = line.split("\t")
+        qrels.setdefault(query, {})[ids[document]] = int(grade)
+    return qrels
+
+
+def _rows(name: str) -> list[Json]:
+    with gzip.open(bundled(name), "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
