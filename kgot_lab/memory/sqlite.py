@@ -5,15 +5,16 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
+from kgot_lab.copies import check_before_opening
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
+from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, said_of_file
 from kgot_lab.memory.matching import (
     Keyword,
     checked_keywords,
@@ -75,7 +76,8 @@ class SQLiteTripleStore:
         self._lock = RLock()
         self._away = ""  # why nothing can be asked any more
         with self._plainly():
-            _refuse_foreign(self.path)
+            if holds_something(self.path):
+                check_before_opening(self.path, lambda alone: _refuse_other_tables(alone, self.path))
             self._connection = _opened(self.path)
         tell_of_forks(self)
 
@@ -207,21 +209,6 @@ class SQLiteTripleStore:
             yield
         except sqlite3.Error as error:
             raise said_of_file(error, self.path) from None
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Raise BadInput for a file that something else made, by its head alone: no log beside it is looked at,
-    and nothing is written.
-    """
-    if not holds_something(path):
-        return
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-        try:
-            _refuse_other_tables(connection, path)
-        except sqlite3.Error as error:
-            refuse_other_kinds(
-                error, path
-            )  # what else is wrong shows when it is opened: another process may be making it just now
 
 
 def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
