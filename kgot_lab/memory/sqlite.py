@@ -11,10 +11,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from kgot_lab.copies import check_before_opening
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, said_of_file
+from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.matching import (
     Keyword,
     checked_keywords,
@@ -24,6 +23,7 @@ from kgot_lab.memory.matching import (
     require_pattern,
     spaced_words,
 )
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, refuse_damaged, said_of_file
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple

@@ -17,8 +17,8 @@ pytest.importorskip("resource", reason="no limit on the size of files here")
 from support import cut_checkpoint_script
 from support.cut_checkpoint_script import AFTER, BEFORE, KINDS
 
+from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import StoreDamaged
-from kgot_lab.examine.own_files import examine_file
 
 ADDED = len(BEFORE) + len(AFTER)
 NAME, LOG, INDEX = "file.db", "file.db-wal", "file.db-shm"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.experts.expert import expert_config
-from kgot_lab.experts.keeping import open_experts
+from kgot_lab.experts.repository import open_experts
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.memory.sqlite import SQLiteTripleStore

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from kgot_lab.copies import check_before_opening
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, said_of_file
+from kgot_lab.io.sqlite_snapshot import check_before_opening
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, refuse_damaged, said_of_file
 from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.stores.log import holds_something, require_path
 
