@@ -22,7 +22,7 @@ def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
             raise _damaged(" ".join(said.split()), path)
 
 
-def said_of_file(error: Exception, path: Path | None) -> LabError:
+def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
     """What an error of SQLite's means for who uses the file."""
     where = path or "what is kept in memory"
     if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.sqlite_snapshot import check_before_opening
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT, refuse_damaged, said_of_file
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
 from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.stores.log import holds_something, require_path
 
@@ -34,7 +34,9 @@ def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         raise (
-            said_of_file(error, path) if isinstance(error, sqlite3.Error | UnicodeDecodeError) else error
+            explain_sqlite_error(error, path)
+            if isinstance(error, sqlite3.Error | UnicodeDecodeError)
+            else error
         ) from None
 
 
