@@ -9,13 +9,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from kgot_lab.domains.layers.memory import WorldLayers
 from kgot_lab.domains.layers.things import Chunk, LogEntry
-from kgot_lab.domains.npc.bolt import BoltWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.lsa import LSA, lsa
 from kgot_lab.types import Document
-from support.bolt_server import BoltServer
 from support.npc_planted import WORDS, PlantedWorld
 
 
@@ -56,9 +54,3 @@ def relationship(edge: Any) -> Relationship:
         edge.attributes,
         Provenance(edge.session, confidence=edge.confidence),
     )
-
-
-def at_bolt(server: BoltServer, namespace: str, **how: Any) -> NpcWorld:
-    """A world under a name in a database of a Bolt server."""
-    login = {"user": server.user, "password": server.password, "database": server.database("worlds")}
-    return NpcWorld(BoltWorld(server.uri, namespace=namespace, **login), **how)
