@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.things import VisibleWorld
 from kgot_lab.memory.tables.storage import TableStorage
 
 WorldRow = tuple[Any, ...]
