@@ -11,7 +11,7 @@ from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT, in_sqlite
 from kgot_lab.domains.npc.storage import WorldRow
-from kgot_lab.domains.npc.visibility_python import visible_here
+from kgot_lab.domains.npc.visibility_python import visible_in_python
 from kgot_lab.memory.tables.sqlite import SQLiteTables
 
 
@@ -30,7 +30,7 @@ class SQLiteWorld(SQLiteTables):
         )
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
-        return visible_here(self, npc_id, policy)
+        return visible_in_python(self, npc_id, policy)
 
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self.changing():
