@@ -37,6 +37,7 @@ OTHERS_WITH_EDGES = {
     "parallelparc": "parallelparc",
     "storyanalogy-mc": "storyanalogy-mc",
     "cookbook": "cookbook",
+    "hotpotqa": "hotpotqa-train-100",
 }
 
 
