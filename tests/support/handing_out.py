@@ -1,5 +1,5 @@
-"""Which process of several gets which tests: all of a file together, those of the browser together, and what
-takes long first.
+"""Which process of several gets which tests: all of a file together, those of the browser in three shards, and
+what takes long first.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-BROWSER = "tests/browser"  # one JupyterLab and one Chromium for all its files
+BROWSER = (
+    "tests/browser notebooks",
+    "tests/browser a-g",
+    "tests/browser h-z",
+)  # each with its own JupyterLab
 LONG = (
-    BROWSER, "tests/experts/doors/test_fuzzed.py", "tests/stores/test_size_of_elements.py", "tests/cli/test_commands.py",
+    *BROWSER, "tests/experts/doors/test_fuzzed.py", "tests/stores/test_size_of_elements.py", "tests/cli/test_commands.py",
     "tests/stores/test_one_write_ahead.py", "tests/stores/test_contract.py", "tests/experiments/test_bench.py", "tests/test_receipts.py",
     "tests/stores/test_postgres.py", "tests/cli/test_questions.py", "tests/cli/test_bench.py", "tests/experiments/test_recall.py",
     "tests/viz/test_graph_view.py", "tests/experts/doors/test_pages.py", "tests/experiments/test_sharing.py",
@@ -29,9 +33,13 @@ LONG = (
 
 
 def group_of(nodeid: str) -> str:
-    """The tests that stay together with this one."""
+    """The tests that stay together with this one: its file, or its shard of those in the browser."""
     file = nodeid.partition("::")[0]
-    return BROWSER if file.startswith(f"{BROWSER}/") else file
+    if not file.startswith("tests/browser/"):
+        return file
+    if file.endswith("/test_notebooks.py"):
+        return BROWSER[0]
+    return BROWSER[1 + (file > "tests/browser/test_h")]
 
 
 def in_order(nodeids: Sequence[str]) -> list[str]:
