@@ -56,7 +56,7 @@ test: $(VENV)/.test  ## what a change should pass: style, types and the quick te
 
 test-extended: $(VENV)/.test  ## the other tests: real servers, browsers, every store, attack and notebook
 	$(PYTEST) -m "extended and not live"
-	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
+	@$(BIN)/python -c "from kgot_lab.diagnostics.components import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
 
 test-all: test test-extended  ## all tests and notebooks
