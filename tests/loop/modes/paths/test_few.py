@@ -3,7 +3,7 @@
 import pytest
 from support.every import every
 
-from kgot_lab.experiments.questions.sets import BUNDLED_SETS
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
 from kgot_lab.loop.modes.paths.reader_prompt import (
     EXAMPLE_NAMES,
