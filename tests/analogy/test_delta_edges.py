@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import const
 
 from kgot_lab.analogy.calibration import Aim, calibrated_thresholds
@@ -210,7 +211,7 @@ def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_aro
 # --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
     graph = graph_of(chance_texts(seed, 25))
     skeletons = made(described(graph).values())
@@ -243,7 +244,7 @@ def test_the_memory_decides_how_many_blocks_there_are_and_nothing_else(seed):
     assert len(told) > 1 and told[-1][0] == told[-1][1]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6))
 def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     graph = graph_of(chance_texts(seed, 30))
     skeletons = made(described(graph).values())
@@ -495,7 +496,7 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
 # ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(15))
+@every("seed", range(15))
 def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
     chance = random.Random(seed)
     texts = chance_texts(seed, 18)
@@ -676,8 +677,8 @@ def brute(pairs, labels, value) -> tuple[float, float]:
     return max(tried, key=key)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("aim", AIMS, ids=str)
+@every("seed", range(6))
+@every("aim", AIMS, ids=str)
 def test_calibration_finds_what_a_full_search_finds(seed, aim):
     pairs, labels = chance_pairs(seed)
     positives, negatives = sum(labels), len(labels) - sum(labels)
@@ -769,7 +770,7 @@ def test_labels_that_tell_nothing_are_refused(labels, told):
         calibrated_thresholds([Pair("", "", 0.1, 0.2)] * 2, labels, embedder="bags", maker="two words")
 
 
-@pytest.mark.parametrize(
+@every(
     "wrong",
     [
         {"beta": 0},

@@ -4,6 +4,7 @@ from collections import defaultdict
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import const
 from support.work import calls
 
@@ -73,8 +74,8 @@ def test_the_boost_is_added_to_the_earlier_score_moved_into_0_to_1():
     assert scores == pytest.approx({"cache": 1.0, "batching": 0.75, "memory": 0 + 0.2, "savings": 0.2})
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("types", [None, {"a"}, {"a", "c"}])
+@every("seed", range(6))
+@every("types", [None, {"a"}, {"a", "c"}])
 def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
     graph = chance_graph(seed)
     hits = chance_hits(graph, seed)
@@ -182,8 +183,8 @@ def test_nodes_with_the_same_neighbours_are_found_the_pair_itself_left_out():
     assert found.paths["batching"] == "shares 1 of 2 neighbours with cache"
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("types", [None, {"b"}])
+@every("seed", range(6))
+@every("types", [None, {"b"}])
 def test_jaccard_equals_that_of_networkx_on_the_graph_without_the_pair(seed, types):
     graph = chance_graph(seed)
     hits = chance_hits(graph, seed)

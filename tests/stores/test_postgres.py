@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
@@ -475,14 +476,14 @@ def test_statements_run_as_a_role_of_their_own_where_one_can_be_made(attacked):
     attacked.apply(Diff(added_nodes=(CURIE, PIERRE), added_edges=(WON, WED)))
 
 
-@pytest.mark.parametrize("statement", READ_ATTACKS)
+@every("statement", READ_ATTACKS)
 def test_a_read_that_is_more_than_a_read_is_refused(attacked, statement):
     with pytest.raises(QueryFailed):
         attacked.read(statement)
     assert repr(attacked).endswith("3 nodes, 2 edges>")
 
 
-@pytest.mark.parametrize("statement", WRITE_ATTACKS)
+@every("statement", WRITE_ATTACKS)
 def test_a_write_that_is_more_than_a_write_is_refused(attacked, statement):
     with pytest.raises(QueryFailed):
         attacked.write(statement)

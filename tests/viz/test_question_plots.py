@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict
 
 import pytest
+from support.every import every
 from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt, with_grade
@@ -117,7 +118,7 @@ def test_grades_are_drawn_with_the_five_measures():
     assert [row["group"] for row in graded_success(GRADED).numbers] == ["Art", "Sports", "all"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "kind"),
     [
         ("search", "search and web"), ("ask_search_agent", "search and web"), ("wikipedia", "search and web"),
@@ -164,7 +165,7 @@ def test_costs_are_by_role_with_their_rates():
     assert "3 calls" in drawn.alt
 
 
-@pytest.mark.parametrize(
+@every(
     ("draw", "said"),
     [
         (success_by_level, "no levels"), (ends_by_level, "no levels"), (steps_of_people, "no steps"), (graded_success, "no grades"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from support.every import every
 from support.toolkit_flags import FLAGS, flag_table
 
 from kgot_lab.cli.query.all_commands import queries
@@ -33,7 +34,7 @@ GIVEN = {
 DOCS = Path(__file__).parents[3] / "docs" / "query.md"
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@every("name", QUESTIONS)
 def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     question = QUESTIONS[name]
     needed = {each.name: GIVEN[each.name] for each in question.parameters if each.default is Parameter.empty}
@@ -57,7 +58,7 @@ def test_a_question_is_read_from_a_line(line, name, arguments):
     assert parsed_line(line) == (name, arguments)
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "said"),
     [
         ("wnat-to x", "did you mean 'want-to'"),
