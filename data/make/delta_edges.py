@@ -27,6 +27,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.delta.graphs import calibration
+from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Calibrated
 from kgot_lab.analogy.candidates import Material
@@ -41,8 +43,6 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.delta.graphs import calibration
-from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import title_graph
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = Path(__file__).parents[2] / "benchmarks" / "servers.py"
+COMMAND = Path(__file__).parents[2] / "benchmarks" / "stores" / "servers.py"
 
 
 def run(path, **environment):
