@@ -3,7 +3,7 @@ benchmarks/results.
 
 Writes the receipts (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate
 decided (recall_gate.json) and, with --scale, how time and memory grow (scale.jsonl). `--table` derives all
-tables again from the receipts, with no model: `make receipts`. Receipts of the same code are kept; delete
+tables again from the receipts, with no model: `make results`. Receipts of the same code are kept; delete
 what is to be measured anew. Run it on a machine with nothing else to do: it times queries.
 """
 

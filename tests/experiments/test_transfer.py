@@ -34,10 +34,10 @@ def sets():
 
 
 def test_the_report_says_what_the_receipts_say(sets):
-    """The two tables that take no time; `make receipts` derives them all."""
+    """The two tables that take no time; `make results` derives them all."""
     report = (RESULTS / "report.md").read_text(encoding="utf-8")
     for grid in (settings_grid(chosen_settings(sets)), mappings_grid(DRAWN / "mappings.jsonl.gz")):
-        assert grid.markdown in report, "run make receipts"
+        assert grid.markdown in report, "run make results"
 
 
 def test_the_page_shows_the_first_table_of_the_report():

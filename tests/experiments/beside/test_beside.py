@@ -199,4 +199,4 @@ def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(t
 
 def test_the_report_on_file_follows_from_the_receipts_beside_it():
     folder = bundled("benchmarks/results/methods")
-    assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make receipts"
+    assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make results"
