@@ -129,10 +129,23 @@ def test_the_readme_is_short_and_shows_what_it_is_before_anything_else():
     }
 
 
-def test_every_room_is_named():
-    rooms = (ROOT / "docs" / "rooms.md").read_text(encoding="utf-8")
-    folders = [path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")]
-    assert folders and [name for name in folders if f"`{name}`" not in rooms] == []
+def test_every_package_stands_in_the_architecture_and_every_path_there_exists():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = {path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")} - {"experiments"}
+    assert packages and [name for name in packages if f"`{name}`" not in page] == []
+    paths = re.findall(r"`([\w./-]+/[\w./-]+)`", page)
+    assert [path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "kgot_lab"))] == []
+
+
+def test_the_picture_of_the_layers_is_that_of_the_contract():
+    drawn = runpy.run_path(str(ROOT / "docs" / "draw_layers.py"))["layers_svg"]()
+    assert (ROOT / "docs" / "layers.svg").read_text(encoding="utf-8") == drawn, "run python docs/draw_layers.py"
+
+
+@pytest.mark.parametrize(("pages", "most"), [(["CHANGELOG.md"], 8_000), (["docs/*.md"], 120_000)])
+def test_pages_keep_within_their_number_of_characters(pages, most):
+    files = [file for pattern in pages for file in ROOT.glob(pattern)]
+    assert files and sum(len(file.read_text(encoding="utf-8")) for file in files) <= most
 
 
 def test_the_pictures_of_the_readme_are_what_the_command_draws(monkeypatch):
