@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kgot_lab.experiments.recall.growth import LANES, SIZES, measure_growth
+from kgot_lab.benchmark.recall.growth import LANES, SIZES, measure_growth
 from kgot_lab.experiments.recall.growth_plan import extrapolated, growth_plan_grid, vectors_told
 
 RESULTS = Path(__file__).parent / "results" / "scale.jsonl"
