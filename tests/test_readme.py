@@ -134,12 +134,16 @@ def test_every_package_stands_in_the_architecture_and_every_path_there_exists():
     packages = {path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")} - {"experiments"}
     assert packages and [name for name in packages if f"`{name}`" not in page] == []
     paths = re.findall(r"`([\w./-]+/[\w./-]+)`", page)
-    assert [path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "kgot_lab"))] == []
+    assert [
+        path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "kgot_lab"))
+    ] == []
 
 
 def test_the_picture_of_the_layers_is_that_of_the_contract():
     drawn = runpy.run_path(str(ROOT / "docs" / "draw_layers.py"))["layers_svg"]()
-    assert (ROOT / "docs" / "layers.svg").read_text(encoding="utf-8") == drawn, "run python docs/draw_layers.py"
+    assert (ROOT / "docs" / "layers.svg").read_text(encoding="utf-8") == drawn, (
+        "run python docs/draw_layers.py"
+    )
 
 
 @pytest.mark.parametrize(("pages", "most"), [(["CHANGELOG.md"], 8_000), (["docs/*.md"], 120_000)])
