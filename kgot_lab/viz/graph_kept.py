@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgot_lab.draw.graph.collapse import View
+from kgot_lab.draw.graph.collapse import View, entered
 from kgot_lab.draw.graph.groups import EVERYTHING_ELSE, Community
-from kgot_lab.draw.graph.opening import entered
-from kgot_lab.draw.graph.scene import Marked
+from kgot_lab.draw.graph.marks import Marked
 from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json

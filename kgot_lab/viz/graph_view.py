@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kgot_lab.draw.graph.collapse import View, closed, collapsed, revealed
-from kgot_lab.draw.graph.opening import entered, shut
+from kgot_lab.draw.graph.collapse import View, closed, collapsed, entered, revealed, shut
+from kgot_lab.draw.graph.marks import Highlight, Marked, marked
 from kgot_lab.draw.graph.paths import links_of, shortest_path
 from kgot_lab.draw.graph.plan import PLANNED
-from kgot_lab.draw.graph.scene import Highlight, Marked, marked
 from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.table import Sheet, Table, cell, properties

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgot_lab.draw.graph.scene import node_caption
+from kgot_lab.draw.graph.marks import node_caption
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph_view import show_graph

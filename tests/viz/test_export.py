@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.draw.graph.paper import NO_NODES
+from kgot_lab.draw.graph.svg import NO_NODES
 from kgot_lab.draw.markup import key_of
 from kgot_lab.draw.outside import links, references
 from kgot_lab.draw.tags import tags

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.draw.graph.paper import NO_NODES
 from kgot_lab.draw.graph.shapes import look_of
+from kgot_lab.draw.graph.svg import NO_NODES
 from kgot_lab.draw.markup import Markup, element, escaped, shortened
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph

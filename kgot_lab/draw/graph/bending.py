@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.graph.geometry import on_curves
-from kgot_lab.draw.graph.layout import NodePairs, Points
+from kgot_lab.draw.graph.layout import NodePairs, Points, on_curves
 
 PARALLEL_GAP = 40.0
 _TRIED = (0.0, 26.0, -26.0, 46.0, -46.0, 72.0, -72.0, 104.0, -104.0, 144.0, -144.0, 200.0, -200.0)

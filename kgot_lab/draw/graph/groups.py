@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.draw.graph.bundles import NodeNumbers, brief, uses
 from kgot_lab.draw.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
-from kgot_lab.draw.graph.scene import node_caption
+from kgot_lab.draw.graph.marks import node_caption
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints

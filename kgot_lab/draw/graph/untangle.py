@@ -13,8 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.graph.geometry import boxes_meet, crossing, distance_to_lines
-from kgot_lab.draw.graph.layout import Mask, NodePairs, Points, scattered
+from kgot_lab.draw.graph.layout import (
+    Mask,
+    NodePairs,
+    Points,
+    boxes_meet,
+    crossing,
+    distance_to_lines,
+    scattered,
+)
 
 CLEAR = 7.0  # pixels between a line and the rim of a node that is not its own
 _RINGS, _ANGLES, _ANYWHERE = (

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.graph.geometry import boxes_meet, distance_to_lines, on_curves
-from kgot_lab.draw.graph.layout import Mask, NodePairs, Points
+from kgot_lab.draw.graph.layout import Mask, NodePairs, Points, boxes_meet, distance_to_lines, on_curves
 
 _ROUNDS = 5
 _GAP = 3.0  # pixels between a node and its name

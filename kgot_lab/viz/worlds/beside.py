@@ -9,7 +9,7 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.things import VisibleWorld
 from kgot_lab.domains.npc.why_not import Knowing, why_not
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.draw.graph.scene import marked
+from kgot_lab.draw.graph.marks import marked
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element
 from kgot_lab.draw.table import Sheet, Table
