@@ -89,13 +89,11 @@ class TooLittle(BadInput):
 
 
 class NotInstalled(LabError):
-    """An optional package is missing; `extra` brings it, and what no extra brings is named in `also`."""
+    """An optional package is missing; `extra` brings it."""
 
-    def __init__(self, extra: str, package: str = "", *, also: str = ""):
+    def __init__(self, extra: str, package: str = ""):
         self.extra = extra
-        super().__init__(
-            f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'{also and f' {also}'}"
-        )
+        super().__init__(f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'")
 
 
 class LLMError(LabError):

@@ -21,7 +21,7 @@ HEAVY = (
     "scipy",
     "pandas",
     "matplotlib",
-    "llama_cpp",
+    "xllamacpp",
     "distributed",
     "faiss",
     "playwright",
@@ -96,7 +96,7 @@ def test_statement_attacks_says_which_package_a_store_needs(kind, module, extra)
 
 def test_a_command_says_that_it_needs_the_local_model(clone, monkeypatch, tmp_path):
     monkeypatch.setenv("KGOT_LAB_MODEL", str(tmp_path / "none.gguf"))
-    assert "llama_cpp" in (said := stopped([clone / "question_answering.py"])) or "none.gguf" in said
+    assert "xllamacpp" in (said := stopped([clone / "question_answering.py"])) or "none.gguf" in said
 
 
 def test_the_cases_beside_truth_maintenance_packages_come_to_what_the_docs_say_of_claims():

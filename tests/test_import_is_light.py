@@ -11,7 +11,6 @@ HEAVY = {
     "ipywidgets",
     "IPython",
     "nbconvert",
-    "llama_cpp",
     "xllamacpp",
     "onnxruntime",
     "pandas",

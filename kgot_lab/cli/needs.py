@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.examine.pieces import find_chromium
-from kgot_lab.llm.engines import find_engine
+from kgot_lab.llm.engines import require_engine
 from kgot_lab.llm.model_file import find_model
 
 
@@ -47,7 +47,7 @@ def need_structure() -> None:
 def need_local_model() -> None:
     """The local model's engine and its file must be there."""
     try:
-        find_engine()
+        require_engine()
         find_model()
     except LabError as error:
         need(False, " ".join(str(error).split()))

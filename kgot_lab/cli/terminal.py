@@ -110,14 +110,13 @@ def connect_model(
     """
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
-    from kgot_lab.llm.engines import ENGINES
     from kgot_lab.llm.models import load_models
     from kgot_lab.llm.recorded import Recorded, Recorder, asked_in
 
     named = load_models(models) if models else {}
     meant = named[spec].model if spec in named else spec
-    if meant == "local" or meant.removeprefix("local:") in ENGINES:
-        local_model(meant)  # fetched where it is missing
+    if meant == "local":
+        local_model()  # fetched where it is missing
     llm = connecting(spec, models=named, say=say)  # waits for a server should be seen
     asked = asked_in(trace, llm.name) if trace is not None else []
     if isinstance(llm, Recorded):
@@ -167,14 +166,14 @@ def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -
     return Budget(calls=calls, seconds=seconds, dollars=dollars)
 
 
-def local_model(spec: str = "local") -> LLM:
+def local_model() -> LLM:
     """The model on this computer; raises NotInstalled before anything large is fetched, and ModelMissing."""
     from kgot_lab.llm import connect as connecting
-    from kgot_lab.llm.engines import find_engine
+    from kgot_lab.llm.engines import require_engine
 
-    find_engine(spec.partition(":")[2] or None)
+    require_engine()
     fetched_model()
-    return connecting(spec)
+    return connecting("local")
 
 
 def fetched_model() -> Path:

@@ -28,8 +28,7 @@ def connect(
 ) -> LLM:
     """The model that a short text names.
 
-    "local" or "local:FILE.gguf", with an engine before the file if it matters ("local:xllamacpp",
-    "local:llama-cpp-python:FILE.gguf"); "openai:MODEL", "anthropic:MODEL", "gemini:MODEL",
+    "local" or "local:FILE.gguf"; "openai:MODEL", "anthropic:MODEL", "gemini:MODEL",
     "openrouter:MODEL", "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL",
     or "recorded:FILE" with a tape or a trace ("recorded:FILE#MODEL" where two models answered). With
     `models`, a file that `load_models` reads or what it gave, also a name in there. With `tape`, replies are
@@ -89,8 +88,7 @@ def traced_name(spec: str, settings: Settings | None = None) -> str:
         from kgot_lab.llm.local import local_name
         from kgot_lab.llm.model_file import find_model
 
-        file = _local(rest)[1]
-        return local_name(Path(file) if file else find_model(), settings or Settings())
+        return local_name(Path(rest) if rest else find_model(), settings or Settings())
     preset, model = _server(spec, "")
     return f"{preset.name}:{model}{(settings or Settings()).told}"
 
@@ -99,14 +97,6 @@ def _kind(spec: str) -> tuple[str, str]:
     """The kind of model that a text names, and the rest of it; capitals do not matter in http and https."""
     kind, _, rest = spec.partition(":")
     return (kind.lower() if kind.lower() in {"http", "https"} else kind), rest
-
-
-def _local(rest: str) -> tuple[str, str]:
-    """The engine and the file of a local model, "" where they are not named."""
-    from kgot_lab.llm.engines import ENGINES
-
-    engine, _, file = rest.partition(":")
-    return (engine, file) if engine in ENGINES else ("", rest)
 
 
 def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str, ModelEntry]:
@@ -128,8 +118,7 @@ def _named(
         from kgot_lab.llm.local import Local
 
         require_options(Local, options, "the local model")
-        engine, file = _local(rest)
-        return Local(file or None, **({"engine": engine} if engine else {}) | options)
+        return Local(rest or None, **options)
     if kind == "recorded":
         from kgot_lab.llm.recorded import Recorded, recorded_at
 

@@ -1,4 +1,4 @@
-"""The engine that comes ready: xllamacpp, a wheel that needs no compiler.
+"""The engine of the local model: xllamacpp, a wheel that needs no compiler.
 
 It runs llama.cpp's server in a thread of this process. The server listens on a Unix socket in a folder that
 only this user can enter, so there is no network port; where Python has no such sockets, on a port of this
@@ -120,9 +120,6 @@ class Xllamacpp:
         except LLMError:
             return False
         return True
-
-    def forget(self) -> None:
-        """Nothing to do: a prompt of which nothing is reused is read without what the server keeps."""
 
     def close(self) -> None:
         self._end()

@@ -1,6 +1,4 @@
-"""The programs that can run a model file on this computer, by name: both are llama.cpp, one comes ready, one
-is compiled here.
-"""
+"""The engine of the local model: the protocol that `Local` uses, and whether xllamacpp is installed."""
 
 from __future__ import annotations
 
@@ -8,22 +6,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Protocol
 
-from kgot_lab.errors import NotInstalled, UnknownName
+from kgot_lab.errors import NotInstalled
 from kgot_lab.types import Message, Prompt
 
-# The compiled one comes first because it is built for this processor: on one with more than AVX2 it reads
-# prompts faster.
-ENGINES = {
-    "llama-cpp-python": "llama_cpp",
-    "xllamacpp": "xllamacpp",
-}  # the package that pip knows, and the module it brings
-_READY = "xllamacpp"  # the one whose wheel needs no compiler: what the extra brings
+PACKAGE = "xllamacpp"  # llama.cpp in a wheel, which needs no compiler
 
-# What a reply is drawn from, besides its temperature; said to both engines, so that neither's own choice
-# counts.
+# Sampling settings besides temperature; set here, so that the engine's own defaults do not count.
 SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 
@@ -80,43 +70,20 @@ class Engine(Protocol):
         """Bring back what was parked; whether that worked."""
         ...
 
-    def forget(self) -> None:
-        """Nothing is read any more."""
-        ...
-
     def close(self) -> None:
         """Give the memory back."""
         ...
 
 
-def find_engine(name: str | None = None) -> str:
-    """The engine of this name, or the first that is installed; raises UnknownName, and NotInstalled with what
-    to install.
-    """
-    if name is not None and name not in ENGINES:
-        raise UnknownName("engine", name, ENGINES)
-    for package in ENGINES if name is None else [name]:
-        if find_spec(ENGINES[package]) is not None:
-            return package
-    if name in {None, _READY}:
-        raise NotInstalled("local", f"{_READY}, which runs the model")
-    raise NotInstalled("local", f"{name}, compiled here", also=str(name))
+def require_engine() -> None:
+    """Raise NotInstalled unless the engine is installed."""
+    if find_spec(PACKAGE) is None:
+        raise NotInstalled("local", f"{PACKAGE}, which runs the model")
 
 
-def engine_version(name: str) -> str:
-    """An engine and its version, as traces name it: "xllamacpp 2026.10"."""
+def engine_version() -> str:
+    """The engine and its version, as traces name it: "xllamacpp 2026.10"."""
     try:
-        return f"{name} {version(name)}"
+        return f"{PACKAGE} {version(PACKAGE)}"
     except PackageNotFoundError:  # a copy that pip did not install
-        return name
-
-
-def load_engine(name: str, path: Path, *, context: int, threads: int, chunk: int) -> Engine:
-    """Load a model file of `context` tokens, read `chunk` tokens at once on so many threads; raises LLMError."""
-    if name == _READY:
-        from kgot_lab.llm.engine_xllamacpp import Xllamacpp
-
-        return Xllamacpp(path, context, threads, chunk)
-    from kgot_lab.llm.engine_llama_cpp import LlamaCpp
-
-    return LlamaCpp(path, context, threads, chunk)
+        return PACKAGE

@@ -7,8 +7,7 @@ milliseconds.
 
 Floating-point sums depend on how many tokens are read at once. So that a seed means the same text whatever
 was asked before, a prompt is always read in the same chunks, only whole chunks are reused, and the last token
-is read by itself. It is so with either engine; the two engines add in other orders, so a seed does not mean
-the same text with both.
+is read by itself.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import LLMError, ModelMissing
-from kgot_lab.llm.engines import ENGINES, Engine, Written, engine_version, find_engine, load_engine
+from kgot_lab.llm.engines import Engine, Written, engine_version, require_engine
 from kgot_lab.llm.model_file import find_model, sha256_of
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.settings import Settings
@@ -48,15 +47,14 @@ class Parked:
 class Local:
     """Answers with a GGUF model, by default the fetched Qwen2.5-Coder; `slots` families of prompts stay read.
 
-    `engine` is "llama-cpp-python" or "xllamacpp", by default the first of them that is installed. Raises
-    ModelMissing, NotInstalled or UnknownName when it is made, LLMError when a prompt does not fit `context`
+    Raises ModelMissing or NotInstalled when it is made, LLMError when a prompt does not fit `context`
     tokens. The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text. A
     model that thinks before it speaks gets room for that where no schema keeps it from thinking; what it
     thinks is counted and not in the text. How likely it held a reply is its own distribution at temperature
     1, whatever temperature, choice of tokens or schema the reply was drawn with. All that it wrote counts:
     its thoughts, the brackets and names of a schema, and its end mark, but for a reply that was cut. It is
-    None where the engine does not tell it of each token: xllamacpp does not of a letter that takes several,
-    such as many emoji.
+    None where the engine does not report it for each token, as for a character of several tokens (many
+    emoji).
     """
 
     price = FREE
@@ -65,7 +63,6 @@ class Local:
         self,
         path: str | Path | None = None,
         *,
-        engine: str | None = None,
         context: int = 8192,
         threads: int | None = None,
         slots: int = 6,
@@ -76,10 +73,10 @@ class Local:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.path = Path(path) if path else find_model()
         if not self.path.is_file():
-            raise ModelMissing(f"there is no model file at {self.path}" + _engines_told(self.path))
-        self._kind = find_engine(engine)
+            raise ModelMissing(f"there is no model file at {self.path}")
+        require_engine()
         self.name = local_name(self.path, settings)
-        self.engine = engine_version(self._kind)
+        self.engine = engine_version()
         self.context, self.slots, self.threads = (
             settings.num_ctx or context,
             slots,
@@ -190,9 +187,9 @@ class Local:
 
     def _load(self) -> Engine:
         if self._loaded is None:
-            self._loaded = load_engine(
-                self._kind, self.path, context=self.context, threads=self.threads, chunk=CHUNK
-            )
+            from kgot_lab.llm.engine_xllamacpp import Xllamacpp
+
+            self._loaded = Xllamacpp(self.path, self.context, self.threads, CHUNK)
         return self._loaded
 
     def _tokens_of(self, prompt: Prompt) -> tuple[list[int], list[str]]:
@@ -234,10 +231,8 @@ class Local:
 
     def _park(self) -> None:
         """Set aside what the model has read; the least recently used beyond `slots` is forgotten."""
-        engine = self._load()
         if self._read and self.slots > 1:
-            self._parked = [*self._parked, Parked(self._read, engine.park())][-(self.slots - 1) :]
-        engine.forget()
+            self._parked = [*self._parked, Parked(self._read, self._load().park())][-(self.slots - 1) :]
         self._read = ()
 
     def _restore(self, parked: Parked) -> None:
@@ -267,11 +262,6 @@ def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
     most = min(len(read), len(tokens)) - 1  # the last token of either was, or will be, read by itself
     alike = next((place for place in range(most) if read[place] != tokens[place]), max(most, 0))
     return alike - alike % CHUNK
-
-
-def _engines_told(path: Path) -> str:
-    """A word on engines where what was taken for a file looks like the name of one."""
-    return "" if path.suffix else f"; an engine would be one of {', '.join(ENGINES)}"
 
 
 def _harmless(message: Message) -> str:

@@ -138,7 +138,7 @@ def test_its_repr_says_what_it_looks_for(check):
 
 
 def test_importing_it_brings_no_heavy_package():
-    heavy = {"numpy", "spacy", "torch", "sklearn", "llama_cpp"}
+    heavy = {"numpy", "spacy", "torch", "sklearn", "xllamacpp"}
     code = f"import sys, kgot_lab.analogy.leaks; print(*({heavy!r} & set(sys.modules)))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

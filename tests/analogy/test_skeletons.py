@@ -421,7 +421,7 @@ def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
 
 
 def test_importing_the_makers_brings_no_model():
-    heavy = {"spacy", "torch", "onnxruntime", "llama_cpp", "xllamacpp", "openai"}
+    heavy = {"spacy", "torch", "onnxruntime", "xllamacpp", "openai"}
     code = f"import sys, kgot_lab.analogy.skeleton_makers; print(*({heavy!r} & set(sys.modules)))"
     assert (
         subprocess.run(

@@ -17,7 +17,7 @@ from kgot_lab.cli.app import main
 from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.examine import pieces
 from kgot_lab.examine.pieces import PIECES, Finding, examine, find_chromium, server_python
-from kgot_lab.llm.engines import find_engine
+from kgot_lab.llm.engines import require_engine
 from kgot_lab.llm.model_file import VARIABLE, find_model
 
 REPOSITORY = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
 )  # the engine leaves /dev/null open
 def test_the_local_model_is_tried_for_real():
     try:
-        find_engine()
+        require_engine()
         find_model()
     except (ModelMissing, NotInstalled) as error:
         pytest.skip(f"no local model here: {error}")

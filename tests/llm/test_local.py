@@ -1,4 +1,4 @@
-"""The real local model with each engine that is installed; skipped where its file has not been fetched."""
+"""The real local model; skipped where its file has not been fetched."""
 
 import hashlib
 import json
@@ -16,10 +16,9 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, UnknownName
+from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm import connect
-from kgot_lab.llm.engine_llama_cpp import spellable
-from kgot_lab.llm.engines import ENGINES, Written, find_engine
+from kgot_lab.llm.engines import Written
 from kgot_lab.llm.local import CHUNK, Local, _reusable
 from kgot_lab.llm.model_file import QWEN_CODER, why_not_loaded
 from kgot_lab.llm.probes import probe_local
@@ -30,10 +29,10 @@ from kgot_lab.types import Message, Prompt
 live = pytest.mark.live
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def llm(request: pytest.FixtureRequest) -> Iterator[Local]:
+@pytest.fixture(scope="module")
+def llm() -> Iterator[Local]:
     try:
-        local = Local(engine=request.param, context=2048, slots=3)
+        local = Local(context=2048, slots=3)
     except (ModelMissing, NotInstalled) as error:
         pytest.skip(f"no local model here: {error}")
     yield local
@@ -92,8 +91,6 @@ class Muttering:
             self.text, len(self.text.split()), cut=False, logprob=-1.5 if prompt.likelihood else None
         )
 
-    def forget(self) -> None: ...
-
 
 def muttering(path: Path, text: str) -> tuple[Local, Muttering]:
     path.write_bytes(b"GGUF")
@@ -126,44 +123,14 @@ def test_a_local_model_that_only_thinks_says_what_to_raise(tmp_path: Path) -> No
     assert caught.value.spent.completion_tokens == 3
 
 
-def test_an_engine_is_chosen_by_name_and_the_compiled_one_goes_first(
+def test_an_engine_that_is_missing_is_told_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: module)
-    assert find_engine() == "llama-cpp-python" and find_engine("xllamacpp") == "xllamacpp"
-    monkeypatch.setattr(
-        "kgot_lab.llm.engines.find_spec", lambda module: module if module == "xllamacpp" else None
-    )
-    assert find_engine() == "xllamacpp"
-    file = tmp_path / "a.gguf"
-    file.write_bytes(b"GGUF")
-    assert connect(f"local:xllamacpp:{file}").engine.startswith("xllamacpp")  # type: ignore[attr-defined]
-    with pytest.raises(UnknownName, match="did you mean 'xllamacpp'"):
-        Local(file, engine="xlamacpp")
-    with pytest.raises(
-        ModelMissing, match="no model file at xlamacpp; an engine would be one of llama-cpp-python, xllamacpp"
-    ):
-        connect("local:xlamacpp")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        (None, "this needs xllamacpp, which runs the model: pip install 'kgot_lab[local]'"),
-        ("xllamacpp", "this needs xllamacpp, which runs the model: pip install 'kgot_lab[local]'"),
-        (
-            "llama-cpp-python",
-            "this needs llama-cpp-python, compiled here: pip install 'kgot_lab[local]' llama-cpp-python",
-        ),
-    ],
-)
-def test_an_engine_that_is_missing_is_told_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, name: str | None, said: str
-) -> None:
     monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: None)
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
     with pytest.raises(NotInstalled) as error:
-        find_engine(name)
-    assert str(error.value) == said
+        Local(tmp_path / "a.gguf")
+    assert str(error.value) == "this needs xllamacpp, which runs the model: pip install 'kgot_lab[local]'"
 
 
 @live
@@ -180,7 +147,7 @@ def test_it_answers_and_counts(llm: Local) -> None:
     assert 1 <= reply.usage.completion_tokens <= 8
     assert reply.usage.seconds > 0
     assert llm.name == f"local:{llm.path.stem.lower()}"
-    assert re.fullmatch(r"(llama-cpp-python|xllamacpp) \d\S+", llm.engine)
+    assert re.fullmatch(r"xllamacpp \d\S+", llm.engine)
 
 
 @live
@@ -289,10 +256,9 @@ def test_the_end_mark_counts_and_a_reply_that_was_cut_has_none(llm: Local) -> No
 
 
 @live
-def test_a_letter_of_several_tokens_is_told_whole_or_not_at_all(llm: Local) -> None:
+def test_a_reply_with_a_letter_of_several_tokens_has_no_likelihood(llm: Local) -> None:
     reply = llm(says("Repeat: 🦤𝄞", likelihood=True, max_tokens=16))
-    told_in_part = llm.engine.startswith("xllamacpp")
-    assert not reply.text.isascii() and (reply.logprob is None) == told_in_part
+    assert not reply.text.isascii() and reply.logprob is None
 
 
 @live
@@ -337,14 +303,14 @@ def test_what_is_no_model_is_told(llm: Local, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(400))
     with pytest.raises(LLMError, match=r"cannot load .*broken.gguf.*Is the file whole"):
-        Local(broken, engine=llm.engine.split()[0])(says("Hello"))
+        Local(broken)(says("Hello"))
 
 
 PROGRAM = """
 import sys
 from kgot_lab.llm.local import Local
 from kgot_lab.types import Message, Prompt
-llm = Local(engine=sys.argv[1], context=512)
+llm = Local(context=512)
 reply = llm(Prompt((Message("user", "Say yes."),), max_tokens=4))
 sys.stdout.write(f"{len(reply.text) > 0}\\n")
 if "--listening" in sys.argv:
@@ -361,7 +327,7 @@ if "--listening" in sys.argv:
 )
 def test_it_opens_no_port_says_nothing_and_leaves_nothing_behind(llm: Local, tmp_path: Path) -> None:
     place = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-c", PROGRAM, llm.engine.split()[0], "--listening"]
+    command = [sys.executable, "-c", PROGRAM, "--listening"]
     done = subprocess.run(command, capture_output=True, text=True, env=place, timeout=170)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n[]\n", "")
     assert list(tmp_path.iterdir()) == []
@@ -379,20 +345,6 @@ def test_it_loads_again_after_it_was_closed(llm: Local) -> None:
 @live
 def test_the_probe_tells_the_speed(llm: Local) -> None:
     assert "tokens a second" in probe_local(llm)
-
-
-@pytest.mark.parametrize("name", ['Mad About You"', 'a "quoted" name', "back\\slash"])
-def test_a_choice_with_quotes_does_not_reach_the_engines_grammar(name):
-    schema = {
-        "type": "object",
-        "properties": {"about": {"type": "array", "items": {"enum": ["Ada", name]}}, "tool": {"const": name}},
-    }
-    spelled = spellable(schema)
-    assert spelled["properties"] == {
-        "about": {"type": "array", "items": {"type": "string"}},
-        "tool": {"type": "string"},
-    }
-    assert spellable({"enum": ["Ada", "Bob's"]}) == {"enum": ["Ada", "Bob's"]}
 
 
 def test_why_a_file_is_not_loaded_tells_a_broken_file_from_want_of_memory(tmp_path: Path) -> None:

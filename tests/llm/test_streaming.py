@@ -29,8 +29,7 @@ from support.waiting import AMPLE
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, OverBudget, ReplayMiss
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
-from kgot_lab.llm.engine_llama_cpp import LlamaCpp
-from kgot_lab.llm.engines import ENGINES, Written
+from kgot_lab.llm.engines import Written
 from kgot_lab.llm.keys import PiecesMasked, with_key_masked
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.manner import without_quotes
@@ -504,8 +503,6 @@ class Mumbling:
         self.finished = True
         yield Written("".join(self.pieces), len(self.pieces), cut=False)
 
-    def forget(self) -> None: ...
-
 
 def mumbling(path: Path, *pieces: str) -> tuple[Local, Mumbling]:
     path.write_bytes(b"GGUF")
@@ -541,54 +538,10 @@ def test_a_local_model_answers_others_as_soon_as_the_reply_has_come(tmp_path: Pa
     assert isinstance([next(stream) for _ in range(3)][-1], Reply) and not local._lock.locked()
 
 
-class Drawing:
-    """What llama-cpp-python looks like to its engine: it draws tokens with `sample`, and its stream tells no
-    usage.
-    """
-
-    def __init__(self, *tokens: int) -> None:
-        self.tokens, self.closed = list(tokens), False
-
-    def sample(self) -> int:
-        return self.tokens.pop(0)
-
-    def token_eos(self) -> int:
-        return 0
-
-    def create_completion(self, *, stream: bool, max_tokens: int, **_: object) -> Iterator[dict[str, object]]:
-        assert stream
-        try:
-            for _ in range(max_tokens):
-                if (token := self.sample()) == self.token_eos():
-                    yield {"choices": [{"text": "", "finish_reason": "stop"}]}
-                    return
-                yield {"choices": [{"text": f" {token}", "finish_reason": None}]}
-            yield {"choices": [{"text": "", "finish_reason": "length"}]}
-        finally:
-            self.closed = True
-
-
-def test_the_compiled_engine_counts_the_tokens_it_draws_and_stops_where_it_is_closed() -> None:
-    def wrote(drawing: Drawing) -> list[str | Written]:
-        engine = LlamaCpp.__new__(LlamaCpp)
-        engine._llama = drawing
-        stream = engine.write_on([1], [], Prompt(HELLO.messages, max_tokens=3), 0)
-        parts = [next(stream), next(stream)]
-        if drawing.tokens:
-            parts += list(stream)
-        stream.close()
-        assert drawing.closed and "sample" not in vars(drawing)
-        return parts
-
-    assert wrote(Drawing(4, 5, 0))[-1] == Written(" 4 5", 2, cut=False)
-    assert wrote(Drawing(4, 5, 6))[-1] == Written(" 4 5 6", 3, cut=True)
-    assert wrote(Drawing(4, 5)) == [" 4", " 5"]
-
-
-@pytest.fixture(scope="module", params=ENGINES)
-def real(request: pytest.FixtureRequest) -> Iterator[Local]:
+@pytest.fixture(scope="module")
+def real() -> Iterator[Local]:
     try:
-        local = Local(engine=request.param, context=2048, slots=3)
+        local = Local(context=2048, slots=3)
     except (ModelMissing, NotInstalled) as error:
         pytest.skip(f"no local model here: {error}")
     yield local

@@ -1,0 +1,185 @@
+"""The public interface of the package as text: the Python API, the commands, the REST routes and the MCP tools."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from mcp.client import Client
+
+import kgot_lab
+from kgot_lab.cli.app import app as command_line
+from kgot_lab.cli.query.serving import character_server
+from kgot_lab.domains import npc
+from kgot_lab.editing.editor import Editor
+from kgot_lab.experts.delegation.answering import Federation
+from kgot_lab.experts.delegation.keys import new_instance_key
+from kgot_lab.experts.delegation.nonces import open_nonces
+from kgot_lab.experts.delegation.peers import Peers
+from kgot_lab.experts.doors.assistants import expert_tools
+from kgot_lab.experts.doors.federating import federation_router
+from kgot_lab.experts.doors.pages import pages_router
+from kgot_lab.experts.doors.pouring import Faucet
+from kgot_lab.experts.doors.server import expert_app
+from kgot_lab.experts.learning.desk import LearningDesk
+from kgot_lab.experts.learning.ledger import open_proposals
+from kgot_lab.methods.cookbook import cookbook
+from kgot_lab.toolkit.mcp_server import graph_server
+from support.expert_server import expert_office
+
+
+def interface() -> str:
+    """The whole public interface, one line an item, sorted."""
+    parts = {
+        "Python: import kgot_lab": api_lines(),
+        "Command line: kgot-lab": command_lines(typer.main.get_command(command_line), "kgot-lab"),
+        "REST: kgot-lab serve": route_lines(),
+        "MCP: kgot-lab serve, kgot-lab mcp": tool_lines(),
+    }
+    return "\n".join(f"# {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts.items())
+
+
+def api_lines() -> Iterator[str]:
+    for name in sorted(kgot_lab.__all__):
+        found = getattr(kgot_lab, name)
+        yield name + signature(found)
+        if inspect.isclass(found):
+            yield from (f"    {line}" for line in members(found))
+
+
+def members(owner: type) -> Iterator[str]:
+    """The public methods and properties of a class, those of its bases in the package included."""
+    for name, value in sorted(inspect.getmembers_static(owner)):
+        home = next((each for each in owner.__mro__ if name in vars(each)), object)
+        if name.startswith("_") or not home.__module__.startswith("kgot_lab"):
+            continue
+        if isinstance(value, staticmethod | classmethod):
+            yield f"{type(value).__name__} {name}{signature(getattr(owner, name))}"
+        elif inspect.isfunction(value):
+            yield name + signature(value)
+        elif not dataclasses.is_dataclass(owner) or name not in owner.__dataclass_fields__:
+            yield name
+
+
+def signature(thing: Any) -> str:
+    """The parameters with their defaults; types are left to mypy."""
+    try:
+        found = inspect.signature(thing)
+    except ValueError:  # an exception takes what Exception takes
+        return "(...)"
+    plain = [
+        each.replace(annotation=inspect.Parameter.empty, default=shown_default(each.default))
+        for each in found.parameters.values()
+    ]
+    return str(inspect.Signature(plain))
+
+
+class Shown:
+    """A default whose repr is short and the same on every computer."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def shown_default(value: Any) -> Any:
+    if value is inspect.Parameter.empty or isinstance(value, str | int | float | bool | None | tuple):
+        return value
+    name = (
+        getattr(value, "__name__", type(value).__name__)
+        .strip("<>")
+        .replace("_HAS_DEFAULT_FACTORY_CLASS", "factory")
+    )
+    return Shown(f"<{name}>")
+
+
+def command_lines(command: Any, path: str) -> Iterator[str]:
+    """A line for each command, and below it one for each of its arguments and options."""
+    yield f"{path}{' (hidden)' if command.hidden else ''}"
+    for each in command.params:
+        if each.param_type_name == "argument":
+            yield f"    {each.name.upper()}: {kind(each)}"
+        else:
+            yield f"    {'/'.join((*each.opts, *each.secondary_opts))}: {kind(each)}"
+    if hasattr(command, "list_commands"):
+        context = typer.Context(command)
+        for name in sorted(command.list_commands(context)):
+            yield from command_lines(command.get_command(context, name), f"{path} {name}")
+
+
+def kind(parameter: Any) -> str:
+    """What a parameter takes: nothing, one value or several, whether it is required, and a plain default."""
+    several = getattr(parameter, "multiple", False) or parameter.nargs == -1
+    words = ["flag" if getattr(parameter, "is_flag", False) else "values" if several else "value"]
+    words += ["required"] if parameter.required else []
+    default = parameter.default
+    if isinstance(default, str | int | float | Path) and not isinstance(default, bool) and str(default):
+        words.append(f"default {default}")
+    return ", ".join(words)
+
+
+def route_lines() -> Iterator[str]:
+    """A line for each method of each path: the parameters, and the fields of its body ("*" where required)."""
+    office = expert_office()
+    with tempfile.TemporaryDirectory() as folder:
+        office.market = Path(folder)
+        app = expert_app(office, desk=LearningDesk(office, open_proposals()))
+    told = app.openapi()
+    for path, methods in sorted(told["paths"].items()):
+        for method, operation in sorted(methods.items()):
+            taken = [
+                f"{each['in']}:{each['name']}{'*' * each['required']}"
+                for each in operation.get("parameters", [])
+            ]
+            body = operation.get("requestBody", {}).get("content", {})
+            taken += [f"body:{each}" for content in body.values() for each in fields(content["schema"], told)]
+            answers = " ".join(sorted(operation["responses"]))
+            yield f"{method.upper()} {path} ({', '.join(taken)}) -> {answers}"
+    federation = Federation(new_instance_key(), Peers(), open_nonces(":memory:"))
+    more = (pages_router(), federation_router(office, Faucet(1, 1), federation))
+    hidden = [*app.router.routes, *(route for router in more for route in router.routes)]
+    for route in sorted(hidden, key=lambda each: getattr(each, "path", "")):
+        if not getattr(route, "include_in_schema", True):
+            yield f"{' '.join(sorted(route.methods))} {route.path}"
+
+
+def fields(schema: dict[str, Any], told: dict[str, Any]) -> list[str]:
+    """The names of an object's properties in JSON Schema, "*" behind those required; else its type."""
+    if "$ref" in schema:
+        return fields(told["components"]["schemas"][schema["$ref"].rpartition("/")[2]], told)
+    if "properties" in schema:
+        return [name + "*" * (name in schema.get("required", [])) for name in schema["properties"]]
+    return [schema.get("type", "any")]
+
+
+def tool_lines() -> Iterator[str]:
+    """The tools and resources of each MCP server, with the names of their arguments."""
+    office = expert_office()
+    yield from server_lines("experts", expert_tools(office, lambda: "local", Faucet(1, 1)))
+    graph = cookbook()
+    yield from server_lines("graph", graph_server(graph, editor=Editor(graph, by="assistant")))
+    with tempfile.TemporaryDirectory() as folder, npc.open_world(Path(folder) / "world.db") as world:
+        one = npc.Entity("npc", "Ilse")
+        world.add([one], [])
+        yield from server_lines("character", character_server(world, one))
+
+
+def server_lines(name: str, server: Any) -> list[str]:
+    async def listed() -> tuple[Any, Any, Any]:
+        async with Client(server) as client:
+            tools = (await client.list_tools()).tools
+            resources = (await client.list_resources()).resources
+            return tools, resources, (await client.list_resource_templates()).resource_templates
+
+    tools, resources, templates = asyncio.run(listed())
+    lines = [f"{name}: {tool.name}({', '.join(fields(tool.input_schema, {}))})" for tool in tools]
+    lines += [f"{name}: {each.uri}" for each in resources]
+    return sorted(lines + [f"{name}: {each.uri_template}" for each in templates])
