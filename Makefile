@@ -51,7 +51,7 @@ test: $(VENV)/.test  ## all tests and notebooks, without a model, a key or a net
 	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
 		$(BIN)/python -m pytest -n 3 --dist loadfile -m "not live"; tested=$$?; \
 		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
-	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
+	@$(BIN)/python -c "from kgot_lab.diagnostics.components import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
 
 test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fetched

@@ -16,7 +16,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 from kgot_lab.errors import LLMError
 from kgot_lab.experiments.pays.plan import PLAN_FILE, Design
 from kgot_lab.experiments.pays.repeated import what_counts

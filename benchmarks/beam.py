@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kgot_lab.cli.needs import need, need_embeddings
+from kgot_lab.cli.requirements import need, need_embeddings
 from kgot_lab.cli.terminal import bar
 from kgot_lab.errors import LabError
 

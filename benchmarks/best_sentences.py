@@ -15,8 +15,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from kgot_lab.evaluation.summary import p_said, span
 from kgot_lab.evaluation.tables import signed
-from kgot_lab.evaluation.told import p_said, span
 from kgot_lab.experiments.pays.ablations import ABLATIONS
 from kgot_lab.experiments.pays.plan import Design
 from kgot_lab.experiments.pays.results import Findings, Measured

@@ -23,7 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 
 RESULTS = Path(__file__).parent / "results" / "briefings.json"
 FIGURE = RESULTS.with_suffix(".svg")
@@ -86,10 +86,10 @@ def curves(seeds: int) -> list[dict[str, Any]]:
 
 def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figure."""
-    from kgot_lab.draw.plots.briefings import briefing_curves
     from kgot_lab.evaluation.significance import Estimate
     from kgot_lab.evaluation.tables import Cell, Grid
     from kgot_lab.experiments.briefings.curves import BriefingCurve, briefing_grid, estimate_told, kinds_grid
+    from kgot_lab.viz.plots.briefings import briefing_curves
 
     rows = tuple(
         (

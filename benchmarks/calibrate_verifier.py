@@ -9,7 +9,7 @@ import argparse
 
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.verdict import Cutoffs, calibrated_verdict
-from kgot_lab.cli.needs import need_structure
+from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.structure.limits_of_verdicts import labelled_alignments, shares_kept
 

@@ -18,11 +18,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgot_lab.bundled import bundled
-from kgot_lab.extraction.facts.naming import ModuleNames
-from kgot_lab.extraction.python.points_to import PointsTo
-from kgot_lab.extraction.python.program import Program
-from kgot_lab.extraction.python.source import python_facts
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.extraction.facts.naming import ModuleNames
+from kgot_lab.kgos.extraction.python.points_to import PointsTo
+from kgot_lab.kgos.extraction.python.program import Program
+from kgot_lab.kgos.extraction.python.source import python_facts
 
 RESULTS = Path(__file__).parent / "results" / "call_graph.json"
 Edges = set[tuple[str, str]]

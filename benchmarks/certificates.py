@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.needs import need, need_embeddings, need_files, need_local_model, need_sandbox
+from kgot_lab.cli.requirements import need, need_embeddings, need_files, need_local_model, need_sandbox
 from kgot_lab.errors import LabError
 
 if TYPE_CHECKING:

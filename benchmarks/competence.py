@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 
 if TYPE_CHECKING:
     from kgot_lab.experiments.competence.curves import CompetenceCurve, LoopSetting
@@ -246,12 +246,12 @@ def one_curve(questions: int, hops: int, setting: tuple[str, LoopSetting]) -> Co
 
 def without_errors(most: int) -> list[dict[str, Any]]:
     """What a model without errors solves: where it fails, the loop did not show it what it needed."""
-    from kgot_lab.bundled import bundled
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import share
     from kgot_lab.experiments.competence.curves import simulated_ends
     from kgot_lab.experiments.competence.simulated import Competence
     from kgot_lab.experiments.competence.worlds import chain_world, world_on_file
+    from kgot_lab.io.bundled import bundled
     from kgot_lab.loop.limits import LOCAL, REFERENCE
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.tools.search import search
@@ -283,7 +283,6 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     """What a model without errors solves in the mode `paths`, of made-up worlds and of the first questions of
     the sets on file.
     """
-    from kgot_lab.bundled import bundled
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import share
     from kgot_lab.experiments.competence.curves import simulated_ends
@@ -295,6 +294,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
         world_of_triples,
         world_on_file,
     )
+    from kgot_lab.io.bundled import bundled
     from kgot_lab.loop.limits import PATHS
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.tools.search import search
@@ -362,9 +362,9 @@ def as_curves(rows: Iterable[dict[str, Any]]) -> list[CompetenceCurve]:
 
 def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figures."""
-    from kgot_lab.draw.plots.competence import competence_curves
     from kgot_lab.evaluation.tables import Cell, Grid, decimal
     from kgot_lab.experiments.competence.curves import curves_grid
+    from kgot_lab.viz.plots.competence import competence_curves
 
     both = {name: as_curves(report[name]) for name in ("compared", "bent")}
     panels: dict[str, list[CompetenceCurve]] = {}

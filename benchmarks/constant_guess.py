@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kgot_lab.bundled import bundled
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.stepping.constant_guess import ConstantGuess, constant_guess
 from kgot_lab.viz.stepping.predictions import predictions

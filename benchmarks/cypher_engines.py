@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_packages, need_sandbox
+from kgot_lab.cli.requirements import need_packages, need_sandbox
 from kgot_lab.experiments.stores.cypher_candidates import CANDIDATES
 from kgot_lab.experiments.stores.cypher_shapes import CYPHER_SHAPES
 from kgot_lab.experiments.stores.cypher_trial import cypher_trial, trial_table

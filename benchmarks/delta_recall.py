@@ -35,7 +35,7 @@ import json
 import time
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_structure
+from kgot_lab.cli.requirements import need_structure
 from kgot_lab.experiments.delta.walks import delta_result, delta_table, measure_delta_recall
 from kgot_lab.experiments.recall.figures import json_lines
 

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.bundled import bundled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.schemas.dimensions.cues import CUES
-from kgot_lab.schemas.dimensions.extracted import NOT_EXTRACTABLE, edges_at, extract_dimensions
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.schemas.dimensions.cues import CUES
+from kgot_lab.kgos.schemas.dimensions.extracted import NOT_EXTRACTABLE, edges_at, extract_dimensions
 from kgot_lab.types import Edge, Node
 
 REPORT = Path(__file__).parent / "results" / "dimension_extraction.json"

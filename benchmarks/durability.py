@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from kgot_lab.cli.needs import need, need_sandbox
+from kgot_lab.cli.requirements import need, need_sandbox
 from kgot_lab.experiments.stores.durability import SPREAD_OF_KILLS, SURVIVAL_HEAD, Survival, survival
 
 RESULTS = Path(__file__).parent / "results" / "durability.json"

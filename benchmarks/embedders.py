@@ -28,7 +28,7 @@ from kgot_lab.experiments.trails.embedders import (
     learn_anew,
     measure_embedder,
 )
-from kgot_lab.writing import write_whole
+from kgot_lab.io.atomic_write import write_whole
 
 FOLDER = Path(__file__).parent / "results" / "embedders"
 
@@ -52,7 +52,7 @@ def main() -> None:
     )
     wanted = parser.parse_args()
     if not wanted.table:
-        from kgot_lab.embedding.named import embedder_named
+        from kgot_lab.embedding.model_names import embedder_named
 
         embedder = embedder_named(wanted.embedder)
         if wanted.learn is not None:

@@ -19,7 +19,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.needs import need, need_files, need_local_model
+from kgot_lab.cli.requirements import need, need_files, need_local_model
 from kgot_lab.errors import LabError, NotInstalled
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SCORES = Path(__file__).parents[1] / "kgot_lab" / "experts" / "shipped" / "score
 
 def searching_with() -> Embedder | None:
     """What the expert searches with beside words: what the server of experts takes."""
-    from kgot_lab.embedding.of_query import query_embedder
+    from kgot_lab.embedding.query_embedder import query_embedder
 
     try:
         return query_embedder()
@@ -69,7 +69,7 @@ def show(options: argparse.Namespace, path: Path) -> None:
     from kgot_lab.experiments.experts.gold import NodeWords, expert_questions
     from kgot_lab.experiments.experts.replies import kept_replies
     from kgot_lab.experts.scores import config_digest
-    from kgot_lab.methods.cookbook import cookbook
+    from kgot_lab.kgos.methods.cookbook import cookbook
 
     questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
     told = answers_report(options.split, questions, replies, words)

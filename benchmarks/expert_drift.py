@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kgot_lab.experts.learning.stating import DimensionEvidence
+    from kgot_lab.experts.learning.dimension_statements import DimensionEvidence
     from kgot_lab.graph import PropertyGraph
 
 RESULTS = Path(__file__).parent / "results" / "expert_drift.json"
@@ -38,8 +38,8 @@ def ended(graph: PropertyGraph) -> list[Pair]:
     """The nodes and dimensions with a value at one of the ends: .25 or more from the middle; only nodes whose
     name is theirs alone.
     """
-    from kgot_lab.experts.learning.naming import named_node
-    from kgot_lab.schemas.dimensions.catalogue import BY_NAME
+    from kgot_lab.experts.learning.entity_mentions import named_node
+    from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 
     alone = [node for node in graph.nodes if len(named_node(graph, str(node.properties["name"]))) == 1]
     return sorted(
@@ -50,7 +50,7 @@ def ended(graph: PropertyGraph) -> list[Pair]:
 @cache
 def watched() -> tuple[PropertyGraph, list[Pair]]:
     """The curated graph, and what people may speak of in it."""
-    from kgot_lab.methods.cookbook import cookbook
+    from kgot_lab.kgos.methods.cookbook import cookbook
 
     graph = cookbook()
     return graph, ended(graph)
@@ -76,8 +76,8 @@ def said(
     before: PropertyGraph, after: PropertyGraph, pairs: Sequence[Pair], people: float, error: float, seed: int
 ) -> list[DimensionEvidence]:
     """What simulated people say of the graph as it was, as it is read with the graph as it is."""
+    from kgot_lab.experts.learning.dimension_statements import stated_dimensions
     from kgot_lab.experts.learning.simulated import simulated_sayings
-    from kgot_lab.experts.learning.stating import stated_dimensions
 
     told = simulated_sayings(before, pairs, people=people, error=error, seed=seed)
     return [
@@ -95,7 +95,7 @@ def asked_with_filters(
     """
     import numpy as np
 
-    from kgot_lab.experts.learning.stating import DimensionEvidence, filter_evidence
+    from kgot_lab.experts.learning.dimension_statements import DimensionEvidence, filter_evidence
 
     chance, found = np.random.default_rng(seed), []
     for number, (id, name) in enumerate(pairs):
@@ -124,7 +124,7 @@ def one_trial(way: str, k: int, people: float, error: float, seed: int) -> dict[
     """Right, reported and altered, for the report and for taking everyone's word."""
     import numpy as np
 
-    from kgot_lab.experts.learning.contradicted import contradicted_dimensions
+    from kgot_lab.experts.learning.contradictions import contradicted_dimensions
 
     before, pairs = watched()
     chance = np.random.default_rng([seed, k])

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from kgot_lab.embedding.embedder import Embedder
     from kgot_lab.evaluation.significance import Estimate
     from kgot_lab.experiments.kgos.queries import CookbookQuery
-    from kgot_lab.experts.learning.failed import AskedQuestion
+    from kgot_lab.experts.learning.failed_questions import AskedQuestion
     from kgot_lab.experts.learning.gaps import GapReport
-    from kgot_lab.experts.learning.regions import ProposedRegion
+    from kgot_lab.experts.learning.growth_regions import ProposedRegion
     from kgot_lab.graph import PropertyGraph
-    from kgot_lab.methods.search.configuration import RetrievalConfig
+    from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 
 RESULTS = Path(__file__).parent / "results" / "expert_gaps.json"
 DRAWS, CUT, ERRORS = 40, 5, (0.0, 0.1)
@@ -46,7 +46,7 @@ Counted = list[
 def data() -> tuple[PropertyGraph, tuple[CookbookQuery, ...]]:
     """The curated graph and the tuning half of its queries."""
     from kgot_lab.experiments.kgos.queries import cookbook_queries
-    from kgot_lab.methods.cookbook import cookbook
+    from kgot_lab.kgos.methods.cookbook import cookbook
 
     return cookbook(), cookbook_queries("tuning")
 
@@ -55,8 +55,8 @@ def asked(
     graph: PropertyGraph, queries: Sequence[CookbookQuery], config: RetrievalConfig, embedder: Embedder | None
 ) -> list[tuple[CookbookQuery, AskedQuestion]]:
     """The queries as an expert is asked them; the thumb is right: down where no gold node is told."""
-    from kgot_lab.experts.learning.failed import AskedQuestion
-    from kgot_lab.methods.search.intent_search import intent_search
+    from kgot_lab.experts.learning.failed_questions import AskedQuestion
+    from kgot_lab.kgos.methods.search.intent_search import intent_search
 
     found = []
     for query in queries:
@@ -138,7 +138,7 @@ def estimate(values: Counted) -> list[float] | None:
 def deleted(embedder: Embedder | None) -> list[dict[str, Any]]:
     """Draws of deleted nodes, a row an error rate."""
     from kgot_lab.experts.learning.gaps import gap_report
-    from kgot_lab.methods.search.configuration import RetrievalConfig
+    from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 
     graph, queries = data()
     inside = [query for query in queries if query.strict]
@@ -180,7 +180,7 @@ def untouched(embedder: Embedder | None) -> list[dict[str, Any]]:
     answers.
     """
     from kgot_lab.experts.learning.gaps import gap_report
-    from kgot_lab.methods.search.configuration import RetrievalConfig
+    from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 
     graph, queries = data()
     found = []
@@ -215,7 +215,7 @@ def settings(embedder: Embedder | None) -> list[dict[str, Any]]:
     """Experts that are set badly, on the untouched graph: are their failures put down to the setting?"""
     from kgot_lab.evaluation.significance import share
     from kgot_lab.experts.learning.gaps import gap_report
-    from kgot_lab.methods.search.configuration import RetrievalConfig
+    from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
     from kgot_lab.retrieval.presets import Weights
 
     graph, queries = data()
@@ -291,7 +291,7 @@ def topics(embedder: Embedder | None) -> list[dict[str, Any]]:
     from dataclasses import replace
 
     from kgot_lab.experts.learning.patterns import failure_patterns
-    from kgot_lab.methods.search.configuration import RetrievalConfig
+    from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 
     graph, queries = data()
     inside = [query for query in queries if query.strict]

@@ -30,20 +30,20 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.needs import need
+from kgot_lab.cli.requirements import need
 
 RESULTS = Path(__file__).parent / "results" / "expert_streams.json"
 EXPERT = "expert_cook"
 SERVER = """
 import logging, sys, time
 import uvicorn
-from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
-from kgot_lab.experts.doors.server import expert_app
+from kgot_lab.experts.http.auth import GuardLimits, GuardRules
+from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
 from kgot_lab.llm.presets import FREE
-from kgot_lab.methods.cookbook import cookbook
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.types import Reply, Usage
 
 logging.disable(logging.INFO)

@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.cli.needs import need_browser, need_embeddings
-from kgot_lab.examine.pieces import find_chromium
-from kgot_lab.viz.explorer import explore_dataset
+from kgot_lab.cli.requirements import need_browser, need_embeddings
+from kgot_lab.diagnostics.components import find_chromium
+from kgot_lab.viz.explorer.explorer import explore_dataset
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -61,7 +61,7 @@ def main() -> None:
                 reduced_motion="no-preference"
             )  # as most readers have it: hits glide to their places
             for k in SHOWN:
-                show = f"from kgot_lab.viz.explorer import explore_dataset\nexplorer = explore_dataset({DATASET!r}).but(k={k})\nexplorer"
+                show = f"from kgot_lab.viz.explorer.explorer import explore_dataset\nexplorer = explore_dataset({DATASET!r}).but(k={k})\nexplorer"
                 open_notebook(page, lab.scratch([show]))
                 view = run_cell(page, 0).locator(".kl-x")
                 view.wait_for()

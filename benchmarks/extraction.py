@@ -28,10 +28,10 @@ ONE = """
 import json, os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from pathlib import Path
-from kgot_lab.extraction.folder import graph_of_folder
-from kgot_lab.extraction.patterns.found import with_patterns
-from kgot_lab.schemas.code import CODE
-from kgot_lab.schemas.rules.twelve import check_rules
+from kgot_lab.kgos.extraction.folder import graph_of_folder
+from kgot_lab.kgos.extraction.patterns.matching import with_patterns
+from kgot_lab.kgos.schemas.code import CODE
+from kgot_lab.kgos.schemas.rules.catalogue import check_rules
 begun = time.perf_counter()
 found = graph_of_folder(sys.argv[1], cache=Path(sys.argv[2]))
 seconds = time.perf_counter() - begun
@@ -118,7 +118,7 @@ def happened() -> set[tuple]:
 
 def of_graph(root: Path) -> tuple[dict, set]:
     """The ids of functions by file and line, and the calls in the graph by ids."""
-    from kgot_lab.extraction.folder import graph_of_folder
+    from kgot_lab.kgos.extraction.folder import graph_of_folder
 
     graph = graph_of_folder(root).graph
     ids = {}

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.schemas.profiles.reader import read_foreign
+from kgot_lab.kgos.schemas.profiles.reader import read_foreign
 from kgot_lab.types import Edge, Node
 
 NODES, EDGES, ROUNDS = 2_057, 284_178, 5

@@ -19,8 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.needs import need_browser
-from kgot_lab.examine.pieces import find_chromium
+from kgot_lab.cli.requirements import need_browser
+from kgot_lab.diagnostics.components import find_chromium
 
 if TYPE_CHECKING:
     from browser.reading import Reading

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from graph_view import GRAPHS, keep, machine
 
-from kgot_lab.cli.needs import need_browser, need_packages
-from kgot_lab.examine.pieces import find_chromium
+from kgot_lab.cli.requirements import need_browser, need_packages
+from kgot_lab.diagnostics.components import find_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

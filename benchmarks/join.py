@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.needs import need_packages
+from kgot_lab.cli.requirements import need_packages
 from kgot_lab.experiments.recall.join_speed import (
     join_approximately,
     join_bars,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_local_model
+from kgot_lab.cli.requirements import need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experiments.structure.judge import JUDGE_RUBRICS, JUDGE_SETS, judge_table, judged_rows

@@ -22,7 +22,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.needs import need, need_files, need_local_model
+from kgot_lab.cli.requirements import need, need_files, need_local_model
 from kgot_lab.errors import LabError
 
 if TYPE_CHECKING:

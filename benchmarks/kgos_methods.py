@@ -44,7 +44,7 @@ def measured_at(times: int, rounds: int, without: list[str]) -> dict[str, Any]:
     from kgot_lab.experiments.beside.paired import in_turn
     from kgot_lab.experiments.beside.questions import kgos_questions, loading
     from kgot_lab.experiments.beside.report import shown
-    from kgot_lab.methods.index import index_of
+    from kgot_lab.kgos.methods.index import index_of
 
     graph = kgos_graph(times)
     begin = time.perf_counter()

@@ -17,10 +17,10 @@ import json
 from pathlib import Path
 from statistics import fmean, median
 
-from kgot_lab.cli.needs import need, need_embeddings, need_files, need_local_model
+from kgot_lab.cli.requirements import need, need_embeddings, need_files, need_local_model
 from kgot_lab.errors import LabError, require_count
 from kgot_lab.evaluation.significance import grouped_interval
-from kgot_lab.evaluation.told import span
+from kgot_lab.evaluation.summary import span
 from kgot_lab.experiments.pays.chains import GRAPHS_OF_A_CHAIN, Chained, chain_plan, related_chains
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, PassageSearches
 from kgot_lab.experiments.questions.batch import RECEIPTS, alone_in

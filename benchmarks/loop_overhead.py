@@ -15,11 +15,11 @@ import statistics
 import time
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_sandbox
+from kgot_lab.cli.requirements import need_sandbox
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Read, Started, Voted, Wrote
 from kgot_lab.loop.limits import REFERENCE
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.loop.walk import think
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Diff, Edge, Node, Prompt, Reply, Rows

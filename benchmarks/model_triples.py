@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_files, need_local_model
+from kgot_lab.cli.requirements import need_files, need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
@@ -34,9 +34,9 @@ from kgot_lab.experiments.recall.model_triples import (
     triples_measured,
     triples_read,
 )
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm import connect
 from kgot_lab.types import Document, Json
-from kgot_lab.writing import write_whole
 
 FOLDER = Path(__file__).parent / "results" / "model_triples"
 TRIPLES, MEASURED = FOLDER / "triples.jsonl", FOLDER / "measured.json"

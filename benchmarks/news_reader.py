@@ -25,7 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 
 FOLDER = Path(__file__).parent / "results" / "news_reader"
 SHOWN = 8  # reasons
@@ -35,10 +35,10 @@ KEPT = "what was read so far is on the tape: start again to go on"
 def read_example(llm: Any) -> dict[str, Any]:
     """The example of the document in an empty graph."""
     from kgot_lab.domains.investment.graph import open_investment_graph
-    from kgot_lab.domains.monitor.reading_news import read_item
+    from kgot_lab.domains.investment.monitor.news_reader import read_item
     from kgot_lab.experiments.briefings.edges_read import EdgesRead, edges_of_item
     from kgot_lab.experiments.briefings.example import MULTI_LEVEL, MULTI_LEVEL_EDGES
-    from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
+    from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
 
     with open_investment_graph(vocabulary=INVESTMENT_WITH_COMPANIES) as graph:
         facts = read_item(llm, MULTI_LEVEL, graph.view())
@@ -53,7 +53,7 @@ def read_example(llm: Any) -> dict[str, Any]:
 
 def read_month(llm: Any, *, tell: bool = False) -> dict[str, Any]:
     """The month from its first day to its last."""
-    from kgot_lab.domains.monitor.events import ItemWritten, StageFailed
+    from kgot_lab.domains.investment.monitor.events import ItemWritten, StageFailed
     from kgot_lab.experiments.briefings.edges_read import added_edges, edges_of_month
     from kgot_lab.experiments.briefings.month import load_month
     from kgot_lab.experiments.briefings.scoring import TOLD_RIGHT, score_month

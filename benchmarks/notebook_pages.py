@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_packages
-from kgot_lab.draw.outside import links, notebook_references, references
+from kgot_lab.cli.requirements import need_packages
 from kgot_lab.viz.course import write_course
+from kgot_lab.viz.external_requests import links, notebook_references, references
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 

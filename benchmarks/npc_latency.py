@@ -36,7 +36,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 
 RESULTS = Path(__file__).parent / "results" / "npc_latency.json"
 ENGINES = ("sqlite", "postgres")
@@ -103,7 +103,7 @@ def opened(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[], object
 
 def questions(layers: Any, engine: str, npc: str) -> Timed:
     """What is timed, asked as one NPC."""
-    from kgot_lab.domains.layers.hot import HotBudget, hot_context
+    from kgot_lab.domains.npc.layers.session_context import HotBudget, hot_context
     from kgot_lab.domains.npc.rows import uuids
 
     memory, chunks, patient = layers.memory(npc), layers.chunks, HotBudget(limit=600)
@@ -126,8 +126,8 @@ def questions(layers: Any, engine: str, npc: str) -> Timed:
 
 def changes(world: Any, npc: str, number: int) -> Timed:
     """What is timed of changes: each is on the disk when it returns."""
+    from kgot_lab.domains.npc.models import Entity, Relationship
     from kgot_lab.domains.npc.rows import attributes_text, uuids
-    from kgot_lab.domains.npc.things import Entity, Relationship
 
     one, id = Entity("npc", f"name {number}", {"mood": f"grey {number}"}, npc), uuids(npc)[0]
     entity = {
@@ -154,7 +154,7 @@ def changes(world: Any, npc: str, number: int) -> Timed:
 
 def bulk(world: Any, npcs: Sequence[str]) -> dict[str, float]:
     """The milliseconds that BULK relationships of a new type take, put in one change."""
-    from kgot_lab.domains.npc.things import Relationship
+    from kgot_lab.domains.npc.models import Relationship
     from kgot_lab.experiments.town.made import WORLD_SEED
 
     chance = random.Random(WORLD_SEED + 1)
@@ -193,7 +193,7 @@ def searched(chunks: Any, asked: Sequence[str], effort: int | None) -> tuple[lis
 
 def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
     """The median and the 95th percentile of each question, in a world of some size on an engine."""
-    from kgot_lab.domains.layers.memory import WorldLayers
+    from kgot_lab.domains.npc.layers.memory import WorldLayers
     from kgot_lab.experiments.town.made import WORLD_SEED, Directions, made_world
 
     took: dict[str, list[float]] = {}

@@ -58,7 +58,7 @@ def looked(engine: str, worlds: int) -> dict[str, Any]:
     from support.npc_planted import canaries, planted
     from support.npc_remembering import remembered_too_much
 
-    from kgot_lab.domains.layers.memory import WorldLayers
+    from kgot_lab.domains.npc.layers.memory import WorldLayers
 
     counted = {
         "engine": engine,

@@ -25,7 +25,7 @@ import json
 import time
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_embeddings
+from kgot_lab.cli.requirements import need_embeddings
 from kgot_lab.experiments.recall.figures import json_lines
 from kgot_lab.experiments.recall.pass_through import measure_pass_through, pass_through_result
 

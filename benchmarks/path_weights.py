@@ -1,4 +1,4 @@
-"""What a sentence is worth on a path: the weights of `kgot_lab.paths.worth`, fitted on the develop questions
+"""What a sentence is worth on a path: the weights of `kgot_lab.loop.modes.paths.sentence_scoring`, fitted on the develop questions
 and tried on those left out.
 
 python benchmarks/path_weights.py          # fits them, shows how well they rank beside the cosine alone;
@@ -11,14 +11,14 @@ import argparse
 
 import numpy as np
 
-from kgot_lab.cli.needs import need_embeddings
+from kgot_lab.cli.requirements import need_embeddings
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.experiments.pays.samples import develop_samples
 from kgot_lab.experiments.questions.question import Question, QuestionSet
-from kgot_lab.paths.form import form_of
-from kgot_lab.paths.mentions import PlacedSentence
-from kgot_lab.paths.worth import WORTHS, traits
+from kgot_lab.loop.modes.paths.answer_type import form_of
+from kgot_lab.loop.modes.paths.mentions import PlacedSentence
+from kgot_lab.loop.modes.paths.sentence_scoring import WORTHS, traits
 from kgot_lab.text.sentences import sentences
 
 FOLDS, DEPTHS = 5, (1, 2, 3)

@@ -17,7 +17,7 @@ import json
 from pathlib import Path
 from statistics import median
 
-from kgot_lab.cli.needs import need_files, need_local_model
+from kgot_lab.cli.requirements import need_files, need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.experts.replies import add_line, whole_lines

@@ -14,15 +14,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_local_model
+from kgot_lab.cli.requirements import need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
 from kgot_lab.experiments.structure.judge import JUDGE_SETS
 from kgot_lab.experiments.transfer.read_by_model import read_grid, read_rows
 from kgot_lab.experiments.transfer.receipts import held_out, kept_sets
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 FOLDER = Path(__file__).parent / "results" / "transfer"
 RESULT = FOLDER / "read_by_model.jsonl"

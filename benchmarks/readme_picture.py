@@ -5,11 +5,11 @@ model is asked.
 import argparse
 from pathlib import Path
 
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.answer import answer_picture
-from kgot_lab.draw.drawing import Drawing
-from kgot_lab.draw.loop_drawing import loop_drawing
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.trace import load_run
+from kgot_lab.viz.static.answer import answer_picture
+from kgot_lab.viz.static.drawing import Drawing
+from kgot_lab.viz.static.loop_drawing import loop_drawing
 
 DOCS = Path(__file__).parent.parent / "docs"
 

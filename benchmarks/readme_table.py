@@ -16,7 +16,7 @@ import best_sentences
 import topic_reports
 
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.receipts import load_receipt
+from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.experiments.kgos.benchmark import half_report

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.bundled import bundled
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import TraceError
 from kgot_lab.experiments.questions.hotpotqa import hotpotqa
+from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
-from kgot_lab.loop.again.forks import recorded_fork, save_fork
-from kgot_lab.loop.again.replay import Resources, fork
+from kgot_lab.loop.replay.forks import recorded_fork, save_fork
+from kgot_lab.loop.replay.replay import Resources, fork
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.front.ask import ask
+from kgot_lab.api.ask import ask
 from kgot_lab.loop.trace import Trace, record
 
 FOLDER = Path(__file__).parent.parent / "data" / "own-folder"

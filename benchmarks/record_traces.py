@@ -19,18 +19,18 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.bundled import bundled
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
 from kgot_lab.experiments.questions.question import Question
+from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted
+from kgot_lab.loop.controller import think
+from kgot_lab.loop.formatting import line
 from kgot_lab.loop.limits import LOCAL, Limits
-from kgot_lab.loop.telling import line
 from kgot_lab.loop.trace import record
-from kgot_lab.loop.walk import think
 from kgot_lab.stores import Store, open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import LLM, Document, Json

@@ -10,7 +10,7 @@ import argparse
 import re
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_sandbox
+from kgot_lab.cli.requirements import need_sandbox
 from kgot_lab.experiments.stores.hostile_code import CODE_ATTACKS
 from kgot_lab.experiments.stores.sandbox_attacks import ATTACKED_BY_CODE, host_of_code, what_code_got
 from kgot_lab.sandbox import open_sandbox

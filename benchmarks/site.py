@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.needs import need_browser, need_packages
-from kgot_lab.examine.pieces import find_chromium
+from kgot_lab.cli.requirements import need_browser, need_packages
+from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.viz.course import write_course
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import json
 from statistics import fmean
 
 from kgot_lab.analogy.skeleton_makers import RULES, SKELETON_EXAMPLES
-from kgot_lab.bundled import bundled
 from kgot_lab.experiments.structure.analogies import CHOICES, choices
+from kgot_lab.io.bundled import bundled
 from kgot_lab.text.tokens import tokens
 
 

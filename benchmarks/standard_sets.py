@@ -17,7 +17,7 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.standard import measure_standard, standard_tables
-from kgot_lab.writing import write_whole
+from kgot_lab.io.atomic_write import write_whole
 
 FOLDER = Path(__file__).parent / "results" / "standard_sets"
 CROSSED = FOLDER / "crossed.json"  # benchmarks/fit_trail.py --check makes it

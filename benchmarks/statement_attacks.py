@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from kgot_lab.cli.needs import need, need_sandbox
+from kgot_lab.cli.requirements import need, need_sandbox
 from kgot_lab.experiments.stores.attacks import ATTACKS, PATIENCE, failings, host, open_to_attack, what_it_got
 
 

@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kgot_lab.cli.needs import need, need_sandbox
+from kgot_lab.cli.requirements import need, need_sandbox
 from kgot_lab.experiments.stores.graphs import size_of
 from kgot_lab.experiments.stores.speed import Allowance, kept_rows, measure_missing
 from kgot_lab.experiments.stores.tables import MEASURED_STORES, store_bars, store_tables

@@ -34,7 +34,7 @@ import argparse
 import time
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_packages, need_structure
+from kgot_lab.cli.requirements import need_packages, need_structure
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.structure.instruments import Instruments
 from kgot_lab.experiments.structure.receipts import answer_sets, draw_edges, map_words, search_pools

@@ -48,7 +48,7 @@ import argparse
 import time
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_structure
+from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.structure.instruments import Instruments
 from kgot_lab.experiments.transfer.receipts import make_traits

@@ -18,19 +18,19 @@ from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 
-from kgot_lab.cli.needs import need_embeddings, need_files, need_local_model
+from kgot_lab.cli.requirements import need_embeddings, need_files, need_local_model
 from kgot_lab.evaluation.answers import f1
 from kgot_lab.evaluation.significance import interval
+from kgot_lab.evaluation.summary import span
 from kgot_lab.evaluation.tables import signed
-from kgot_lab.evaluation.told import span
 from kgot_lab.experiments.pays.ablations import ABLATIONS
 from kgot_lab.experiments.pays.plan import Design
 from kgot_lab.experiments.pays.samples import develop_samples
 from kgot_lab.experiments.pays.sitting import Sitting, Slice
 from kgot_lab.experiments.questions.batch import TRACES, trace_name
 from kgot_lab.loop.events import Asked, Event
+from kgot_lab.loop.modes.paths.reader_prompt import answer_in, few_prompt
 from kgot_lab.loop.trace import load_run
-from kgot_lab.paths.few import answer_in, few_prompt
 from kgot_lab.types import LLM, Message, Prompt
 
 FOLDER = Path(__file__).parent / "results" / "walk_summary"

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_files
+from kgot_lab.cli.requirements import need_files
 from kgot_lab.experiments.questions.answers_on_file import answers_file, rows_on_file
 from kgot_lab.experiments.questions.lost import STAGES, lost_answers
 

@@ -8,11 +8,11 @@ names of `__all__`, each loaded when it is first used. Everything else is in the
 TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
 if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
-    from kgot_lab.bundled import bundled as bundled_file
+    from kgot_lab.api.ask import ask
+    from kgot_lab.api.expert import expert
+    from kgot_lab.api.show import show
+    from kgot_lab.diagnostics.notebook import doctor
     from kgot_lab.documents.folder import read_documents
-    from kgot_lab.draw.attempts import hand_in
-    from kgot_lab.draw.exercise import exercise
-    from kgot_lab.draw.plots import plot_named as plot
     from kgot_lab.embedding.embedders import embedder
     from kgot_lab.errors import LabError
     from kgot_lab.evaluation.dataset import Dataset
@@ -21,57 +21,57 @@ if TYPE_CHECKING:
     from kgot_lab.experiments.recall.bench import bench
     from kgot_lab.experiments.recall.datasets import load_dataset
     from kgot_lab.experiments.recall.systems import systems
-    from kgot_lab.front.ask import ask
-    from kgot_lab.front.expert import expert
-    from kgot_lab.front.show import show
     from kgot_lab.graph.property_graph import PropertyGraph
+    from kgot_lab.io.bundled import bundled as bundled_file
     from kgot_lab.llm import connect
-    from kgot_lab.loop.again.forks import recorded_fork
-    from kgot_lab.loop.again.replay import Resources, again, fork, resume, verify
+    from kgot_lab.loop.controller import solve, think
     from kgot_lab.loop.limits import Limits
+    from kgot_lab.loop.replay.forks import recorded_fork
+    from kgot_lab.loop.replay.replay import Resources, again, fork, resume, verify
     from kgot_lab.loop.trace import Trace, graph_after, load_run
-    from kgot_lab.loop.walk import solve, think
     from kgot_lab.retrieval.stage import Stage
     from kgot_lab.stores.opening import open_store
     from kgot_lab.tools.ask_model import ask_model
     from kgot_lab.tools.python import python
     from kgot_lab.tools.search import search
     from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple, ranked
-    from kgot_lab.viz.explorer import explore
+    from kgot_lab.viz.course.attempts import hand_in
+    from kgot_lab.viz.course.exercise import exercise
+    from kgot_lab.viz.explorer.explorer import explore
     from kgot_lab.viz.html import html
-    from kgot_lab.viz.probe import doctor
+    from kgot_lab.viz.plots import plot_named as plot
     from kgot_lab.viz.stepping.stepper import stepper
 
 __version__ = "0.1.0"
 
 _HOMES = {  # the module of each name, in the order in which one meets them; behind a colon the name it has there, if another
-    "ask": "front.ask",
+    "ask": "api.ask",
     "read_documents": "documents.folder",
     "connect": "llm",
     "open_store": "stores.opening",
     "search": "tools.search",
     "python": "tools.python",
     "ask_model": "tools.ask_model",
-    "think": "loop.walk",
-    "solve": "loop.walk",
+    "think": "loop.controller",
+    "solve": "loop.controller",
     "load_run": "loop.trace",
-    "again": "loop.again.replay",
-    "verify": "loop.again.replay",
-    "resume": "loop.again.replay",
-    "fork": "loop.again.replay",
-    "recorded_fork": "loop.again.forks",
+    "again": "loop.replay.replay",
+    "verify": "loop.replay.replay",
+    "resume": "loop.replay.replay",
+    "fork": "loop.replay.replay",
+    "recorded_fork": "loop.replay.forks",
     "graph_after": "loop.trace",
-    "expert": "front.expert",
-    "show": "front.show",
+    "expert": "api.expert",
+    "show": "api.show",
     "stepper": "viz.stepping.stepper",
-    "explore": "viz.explorer",
+    "explore": "viz.explorer.explorer",
     "compare_texts": "analogy.delta_edges",
     "html": "viz.html",
-    "doctor": "viz.probe",
-    "plot": "draw.plots:plot_named",
-    "exercise": "draw.exercise",
-    "hand_in": "draw.attempts",
-    "bundled_file": "bundled:bundled",
+    "doctor": "diagnostics.notebook",
+    "plot": "viz.plots:plot_named",
+    "exercise": "viz.course.exercise",
+    "hand_in": "viz.course.attempts",
+    "bundled_file": "io.bundled:bundled",
     "embedder": "embedding.embedders",
     "ranked": "types",
     "load_dataset": "experiments.recall.datasets",
@@ -89,7 +89,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "Stage": "retrieval.stage",
     "Trace": "loop.trace",
     "Limits": "loop.limits",
-    "Resources": "loop.again.replay",
+    "Resources": "loop.replay.replay",
     "Dataset": "evaluation.dataset",
     "Plan": "evaluation.plan",
     "Report": "evaluation.reports",

@@ -17,13 +17,13 @@ import kgot_lab as lab
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.io.bundled import bundled
 from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
-from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.presets import Weights, hybrid
-from kgot_lab.viz.explorer import Lanes
+from kgot_lab.viz.explorer.explorer import Lanes
 
 LONGEST = 520  # letters of a message; the longest names all limits
 HUGE = "x" * 1_000_000

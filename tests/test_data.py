@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from kgot_lab.bundled import bundled
+from kgot_lab.io.bundled import bundled
 
 DATA = bundled("README.md").parent
 README = (DATA / "README.md").read_text(encoding="utf-8")

@@ -14,9 +14,6 @@ from support.tiny_collection import tiny
 import kgot_lab as lab
 from kgot_lab.analogy.delta_edges import DELTA, FoundEdges
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.structure.view import StructureView
-from kgot_lab.draw.table import Table
 from kgot_lab.embedding.lsa import lsa
 from kgot_lab.errors import (
     BadInput,
@@ -29,15 +26,18 @@ from kgot_lab.errors import (
 )
 from kgot_lab.evaluation.reports import report
 from kgot_lab.evaluation.runs import run
+from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.llm.recorded import Recorder
-from kgot_lab.loop.again.replay import same_event
 from kgot_lab.loop.events import Wrote
+from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.opening import resolved
-from kgot_lab.viz.explorer import Lanes
-from kgot_lab.viz.graph_view import GraphView
+from kgot_lab.viz.analogy.view import StructureView
+from kgot_lab.viz.explorer.explorer import Lanes
+from kgot_lab.viz.graph.view import GraphView
+from kgot_lab.viz.static.table import Table
 from kgot_lab.viz.stepping.stepper import Stepper
 
 QUESTION = "Where was Ada Lovelace born?"

@@ -177,8 +177,8 @@ def test_no_room_holds_more_files_than_one_overlooks():
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("kgot_lab.graph.truth", "from kgot_lab.stores.protocol import Schema"),
-        ("kgot_lab.graph.truth", "import kgot_lab.llm.local as local"),
+        ("kgot_lab.graph.dict_graph", "from kgot_lab.stores.protocol import Schema"),
+        ("kgot_lab.graph.dict_graph", "import kgot_lab.llm.local as local"),
         ("kgot_lab.llm.local", "def load():\n    from kgot_lab import sandbox"),
         ("kgot_lab.llm.local", "from ..loop import think"),
         ("kgot_lab.memory.extract", "from kgot_lab.tools.search import search"),
@@ -190,11 +190,11 @@ def test_no_room_holds_more_files_than_one_overlooks():
         ),
         ("kgot_lab.sandbox.inside.worker", "from kgot_lab.stores.protocol import Execute"),
         ("kgot_lab.sandbox.inside.worker", "from kgot_lab.sandbox.process import Sandbox"),
-        ("kgot_lab.stores.kept", "from kgot_lab.stores.cypher.embedded import CypherEmbedded"),
+        ("kgot_lab.stores.embedded_store", "from kgot_lab.stores.cypher.embedded import CypherEmbedded"),
         ("kgot_lab.stores.cypher.embedded", "from kgot_lab.stores.sparql.triples import triples_of"),
         ("kgot_lab.evaluation.runs", "from kgot_lab.retrieval.stage import Stage"),
         ("kgot_lab.types", "import kgot_lab"),
-        ("kgot_lab.examine.pieces", "from kgot_lab.cli.terminal import say"),
+        ("kgot_lab.diagnostics.components", "from kgot_lab.cli.terminal import say"),
     ],
 )
 def test_an_import_that_climbs_is_found(module, source):
@@ -204,11 +204,11 @@ def test_an_import_that_climbs_is_found(module, source):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("kgot_lab.bundled", "from kgot_lab.errors import UnknownName"),
+        ("kgot_lab.io.bundled", "from kgot_lab.errors import UnknownName"),
         ("kgot_lab.graph.property_graph", "from kgot_lab.graph import exchange"),
         ("kgot_lab.llm.local", "from .tape import Tape\nfrom kgot_lab.types import Prompt\nimport networkx"),
         ("kgot_lab.stores.in_memory", "from kgot_lab.sandbox import run"),
-        ("kgot_lab.stores.cypher.embedded", "from kgot_lab.stores.kept import Kept"),
+        ("kgot_lab.stores.cypher.embedded", "from kgot_lab.stores.embedded_store import Kept"),
         (
             "kgot_lab.sandbox.process",
             "import typing\nif typing.TYPE_CHECKING:\n    from kgot_lab.stores.protocol import Execute",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.dense import best_sentence, meaning
 from kgot_lab.retrieval.fusion import columns, fused, gathered, hit_rows, scores_of, weighted
-from kgot_lab.retrieval.meaning import best_sentence, meaning
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked
 

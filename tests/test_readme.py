@@ -17,7 +17,7 @@ import pytest
 import typer.main
 
 from kgot_lab.cli.app import app
-from kgot_lab.draw.loop_drawing import loop_drawing
+from kgot_lab.viz.static.loop_drawing import loop_drawing
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

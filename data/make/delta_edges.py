@@ -29,11 +29,11 @@ from pathlib import Path
 
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Calibrated
+from kgot_lab.analogy.candidates import Material
 from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.material import Material
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.cli.needs import need_structure
+from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
@@ -44,9 +44,9 @@ from kgot_lab.experiments.recall.systems import systems
 from kgot_lab.experiments.recall.tuned import mean_recall
 from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import SPECIFIED, Thresholds
-from kgot_lab.pairs.join import delta_pairs
 from kgot_lab.retrieval.links import title_graph
+from kgot_lab.similarity.delta import SPECIFIED, Thresholds
+from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.types import Edge, Json
 
 FILE = Path(__file__).parent.parent / "musique-train-100" / "delta_edges.jsonl.gz"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save, stored
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.cli.needs import need_local_model
+from kgot_lab.cli.requirements import need_local_model
 from kgot_lab.experiments.structure.analogies import choices, hashed, jsonl_rows
 from kgot_lab.llm.local import Local
 

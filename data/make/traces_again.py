@@ -13,8 +13,8 @@ from contextlib import closing
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.loop.again.recording import Recording
-from kgot_lab.loop.again.replay import remembered, started, walk_again
+from kgot_lab.loop.replay.recording import Recording
+from kgot_lab.loop.replay.replay import remembered, started, walk_again
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores import open_for
 

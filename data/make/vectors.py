@@ -7,7 +7,7 @@ python data/make/vectors.py [hotpotqa] [musique] [2wiki] [musique-498]
 import argparse
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_embeddings
+from kgot_lab.cli.requirements import need_embeddings
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors
 from kgot_lab.experiments.questions.packed import musique_dev

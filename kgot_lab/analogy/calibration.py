@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.pairs.bands import DIGITS, Cosines, Pair, Thresholds
+from kgot_lab.similarity.delta import DIGITS, Cosines, Pair, Thresholds
 
 
 @dataclass(frozen=True)

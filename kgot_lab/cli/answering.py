@@ -8,18 +8,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli import asking, remembering, saving, terminal
-from kgot_lab.cli.going_on import GoOn, command, finish, made_again
+from kgot_lab.cli import memory as remembering
+from kgot_lab.cli import output_files as saving
+from kgot_lab.cli import question_setup as asking
+from kgot_lab.cli import terminal
+from kgot_lab.cli.resume import GoOn, command, finish, made_again
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration, StoreChoice
-    from kgot_lab.cli.saving import SavedGraph
-    from kgot_lab.loop.again.replay import Resources
+    from kgot_lab.cli.output_files import SavedGraph
     from kgot_lab.loop.events import Event
-    from kgot_lab.loop.lasting.asked import AskedMemory
     from kgot_lab.loop.limits import Limits
+    from kgot_lab.loop.persistence.memory_session import AskedMemory
+    from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores.protocol import Store
 
 _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
@@ -64,7 +67,7 @@ def _answer_with(
     attached: Sequence[Path],
     outputs: Outputs,
 ) -> None:
-    from kgot_lab.loop.again.replay import Resources
+    from kgot_lab.loop.replay.replay import Resources
 
     documents = Path(configuration.documents) if configuration.documents else None
     choice, chosen = configuration.store, configuration.tools
@@ -152,8 +155,8 @@ def walked(
     memory: AskedMemory | None = None,
 ) -> None:
     """Walk the loop, on file and on screen; the store is closed in the end."""
+    from kgot_lab.loop.controller import think
     from kgot_lab.loop.trace import made_by, record
-    from kgot_lab.loop.walk import think
 
     assert task.live.planning is not None and outputs.trace is not None
     with closing(store) as opened:
@@ -215,9 +218,9 @@ def _go_on_with(
     execution: str | None,
 ) -> None:
     from kgot_lab.cli.configuration import configuration_of
-    from kgot_lab.loop.again.forks import by_hand
-    from kgot_lab.loop.again.replay import Resources, limits_of, resume
-    from kgot_lab.loop.certified.certificate import certificate_of_run
+    from kgot_lab.loop.certificate.certificate import certificate_of_run
+    from kgot_lab.loop.replay.forks import by_hand
+    from kgot_lab.loop.replay.replay import Resources, limits_of, resume
     from kgot_lab.stores import store_again
 
     run, begun = terminal.run_of(trace)

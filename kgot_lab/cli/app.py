@@ -19,19 +19,22 @@ import typer
 from typer.core import TyperGroup
 
 from kgot_lab import __version__
-from kgot_lab.cli import asking, options, terminal
+from kgot_lab.cli import options, terminal
+from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import benchmarks
-from kgot_lab.cli.course.marking import show_marks
-from kgot_lab.cli.course.presenting import make_slides
-from kgot_lab.cli.experts.drifted import tell_drift
+from kgot_lab.cli.certify import certify_run, list_answers
+from kgot_lab.cli.course.marks import show_marks
+from kgot_lab.cli.course.slides import make_slides
+from kgot_lab.cli.experts.drift import tell_drift
 from kgot_lab.cli.experts.market import experts
-from kgot_lab.cli.experts.serving import serve_experts
-from kgot_lab.cli.experts.withdrawing import list_tokens, revoke_tenant
-from kgot_lab.cli.forking import fork_run
-from kgot_lab.cli.going_on import GoOn
-from kgot_lab.cli.investing import investments
-from kgot_lab.cli.meanings import (
+from kgot_lab.cli.experts.revoke import list_tokens, revoke_tenant
+from kgot_lab.cli.experts.serve import serve_experts
+from kgot_lab.cli.export import export, list_namespaces, pages
+from kgot_lab.cli.fork import fork_run
+from kgot_lab.cli.invest import investments
+from kgot_lab.cli.memory import memories
+from kgot_lab.cli.ontology import (
     declare_relation,
     list_names,
     list_relations,
@@ -41,10 +44,8 @@ from kgot_lab.cli.meanings import (
 )
 from kgot_lab.cli.query.serving import serve_mcp
 from kgot_lab.cli.questions import answer_questions
-from kgot_lab.cli.remembering import memories
-from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
-from kgot_lab.cli.sharing import export, list_namespaces, pages
-from kgot_lab.cli.vouching import certify_run, list_answers
+from kgot_lab.cli.resume import GoOn
+from kgot_lab.cli.review import decide_on_one, list_waiting, review_in_turn
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -266,8 +267,8 @@ def demo(
     recorded run.
     """
     from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
-    from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.limits import LOCAL
+    from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores import InMemory
 
     if replayed and more:
@@ -332,7 +333,7 @@ def extract(
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
     from kgot_lab.cli.configuration import limits_given, read_configuration
-    from kgot_lab.cli.extracting import EXTRACTS, extract_graph
+    from kgot_lab.cli.extract import EXTRACTS, extract_graph
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
@@ -421,7 +422,7 @@ def show(
 @app.command()
 def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None:
     """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
-    from kgot_lab.loop.again.replay import verify as verifying
+    from kgot_lab.loop.replay.replay import verify as verifying
 
     run, begun = terminal.run_of(trace)
     with closing(terminal.store_of(begun)) as store:
@@ -486,7 +487,7 @@ def doctor(
         return _examine_file(file, salvage=salvage)
     if salvage:
         raise BadInput("say which file to salvage: kgot-lab doctor --salvage FILE")
-    from kgot_lab.examine.pieces import examine
+    from kgot_lab.diagnostics.components import examine
 
     findings = []
     for finding in examine():
@@ -497,7 +498,7 @@ def doctor(
 
 
 def _examine_file(file: Path, *, salvage: bool) -> None:
-    from kgot_lab.examine.own_files import examine_file, salvage_file
+    from kgot_lab.diagnostics.file_check import examine_file, salvage_file
 
     health = examine_file(file)
     if salvage and not health.whole:
@@ -510,7 +511,7 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
 
 
 def _replay_demo() -> None:
-    from kgot_lab.bundled import bundled
+    from kgot_lab.io.bundled import bundled
     from kgot_lab.loop.trace import load_run
 
     path = bundled("traces/hotpotqa_demo.jsonl")

@@ -14,9 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.comparing import bench_questions
+from kgot_lab.cli.bench_questions import bench_questions
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.writing import write_whole
+from kgot_lab.io.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.evaluation.reports import Report
@@ -144,10 +144,10 @@ def reported(
     for package in NEEDED:
         if find_spec(package) is None:
             raise NotInstalled("bench", package)
-    from kgot_lab.embedding.named import embedder_named
+    from kgot_lab.embedding.model_names import embedder_named
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark
-    from kgot_lab.workers import workers_at
+    from kgot_lab.io.dask_workers import workers_at
 
     given = Plan.load(plan) if plan else None
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgot_lab.cli import asking, options, terminal
+from kgot_lab.cli import options, terminal
+from kgot_lab.cli import question_setup as asking
 from kgot_lab.errors import BadInput, LabError, OverBudget, require_count, shortly
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.text.harmless import harmless
-from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
@@ -323,7 +324,7 @@ def _show(run: QuestionRun, as_json: bool) -> None:
 
 def _draw(folder: Path, kind: str) -> None:
     """Draw the plots of a run, and say what each shows."""
-    from kgot_lab.draw.plots.question_run import save_ten_plots
+    from kgot_lab.viz.plots.question_run import save_ten_plots
 
     if kind not in {"svg", "png", "pdf"}:
         raise BadInput(f"--plots-as is svg, png or pdf, not {kind!r}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kgot_lab.experiments.recall.bench import BenchmarkProgress
     from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
-    from kgot_lab.loop.lasting.learning import LearntRun
+    from kgot_lab.loop.persistence.learning import LearntRun
     from kgot_lab.loop.trace import Trace
     from kgot_lab.memory.claims.certificate import Certificate
     from kgot_lab.stores.protocol import Store
@@ -287,7 +287,7 @@ def with_notes(make: Callable[[], _Made]) -> _Made:
 
 def run_of(trace: Path) -> tuple[Trace, Started]:
     """The run of a question on file, and how it began; raises TraceError, and BadInput for an extraction."""
-    from kgot_lab.loop.again.replay import started
+    from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.trace import load_run
 
     run = load_run(trace)
@@ -396,7 +396,7 @@ def check_apart(**files: object) -> None:
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
     """An event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.loop.telling import line
+    from kgot_lab.loop.formatting import line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
@@ -416,11 +416,11 @@ def show_end(
     With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all
     that it rests on.
     """
-    from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.certified.certificate import told_as_certified
+    from kgot_lab.loop.certificate.certificate import told_as_certified
     from kgot_lab.loop.events import Answered, ToolReturned
+    from kgot_lab.loop.formatting import fact_told
     from kgot_lab.loop.ledger import ledger
-    from kgot_lab.loop.telling import fact_told
+    from kgot_lab.loop.replay.replay import started
     from kgot_lab.memory.claims.certificate import certificate_parts
 
     given = next(event for event in reversed(events) if isinstance(event, Answered))
@@ -529,7 +529,7 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certified.certificate import told_as_certified
+    from kgot_lab.loop.certificate.certificate import told_as_certified
     from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 

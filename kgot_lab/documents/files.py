@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.documents.apart import converter_of
-from kgot_lab.documents.converting import CONVERTED
+from kgot_lab.documents.conversion import CONVERTED
+from kgot_lab.documents.convert_worker import converter_of
 from kgot_lab.errors import BadInput, NotInstalled, shortly
-from kgot_lab.reading import read_regular, wide_encoding
+from kgot_lab.io.text_files import read_regular, wide_encoding
 
 PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
 _NOT_ASCII = (

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from kgot_lab.documents.converting import CONVERTED
+from kgot_lab.documents.conversion import CONVERTED
 from kgot_lab.documents.files import PLAIN, text_of
 from kgot_lab.documents.passages import first_heading, passages, without_heading
 from kgot_lab.errors import BadInput, require

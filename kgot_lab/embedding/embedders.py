@@ -10,7 +10,7 @@ from kgot_lab.embedding.api import API
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.infonce import infonce
 from kgot_lab.embedding.lsa import lsa
-from kgot_lab.embedding.packaged import SentenceTransformers, WordLlama
+from kgot_lab.embedding.packaged_models import SentenceTransformers, WordLlama
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 

@@ -12,9 +12,9 @@ from kgot_lab.errors import BadInput, UnknownName, described_value, require, req
 from kgot_lab.evaluation.measures import MEASURES, depth
 from kgot_lab.evaluation.runs import BY_ID, TIES
 from kgot_lab.evaluation.significance import ROUNDS
-from kgot_lab.reading import read_regular_text
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.text_files import read_regular_text
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 MARGIN = 0.02  # of the primary measure; fixed before the first run
 

@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset, query_parts
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import EMBEDDER_HASH, RESUMED, fingerprints, load_receipt
+from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals_of
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.methods.search.configuration import GoalMapping, RetrievalConfig
+from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.retrieval.presets import Weights
 
 SCHEMA_VERSION = 1

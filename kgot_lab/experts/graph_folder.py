@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
-from kgot_lab.experts.apart import graph_read_apart
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
-from kgot_lab.extraction.folder import folder_stamp
+from kgot_lab.experts.graph_worker import graph_read_apart
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.methods.index import index_of
-from kgot_lab.methods.search.several import SEPARATOR, SeveralGraphs
-from kgot_lab.toolkit.opened import opened_graph
+from kgot_lab.kgos.extraction.folder import folder_stamp
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, SeveralGraphs
+from kgot_lab.kgos.query.graph_loading import opened_graph
 from kgot_lab.types import Edge
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.expert import SCHEMA_VERSION, Expert, ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.office import ExpertOffice
+from kgot_lab.experts.service import ExpertOffice
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.experts.expert import ExpertConfig
-from kgot_lab.experts.office import ExpertOffice
+from kgot_lab.experts.service import ExpertOffice
 
 _MEASURED = Path(__file__).parent / "shipped" / "scores"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kgot_lab import __version__
 from kgot_lab.experts.expert import Expert
-from kgot_lab.experts.keeping import ChatConversation, ChatMessage
+from kgot_lab.experts.repository import ChatConversation, ChatMessage
 
 
 def genai_spans(

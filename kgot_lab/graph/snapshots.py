@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.reading import read_regular, utf8_text
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.writing import write_whole
 
 Variant = Literal["apoc", "networkx"]
 Record = dict[str, Json]

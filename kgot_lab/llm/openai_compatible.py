@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.http.bounded import UnusableBody, bounded_client
-from kgot_lab.http.proxies import proxy_variable, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client
+from kgot_lab.io.proxies import proxy_variable, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
-from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
-from kgot_lab.llm.manner import (
+from kgot_lab.llm.capabilities import (
     Manner,
     Refusal,
     Sending,
@@ -27,11 +26,12 @@ from kgot_lab.llm.manner import (
     refusal_of,
     refused_in_answer,
 )
+from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
 from kgot_lab.llm.settings import Patience, Settings
 from kgot_lab.llm.streaming import StreamedAnswer
 from kgot_lab.llm.thinking import reasons
-from kgot_lab.llm.wires import WIRES, RawReply
+from kgot_lab.llm.transport import WIRES, RawReply
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
 __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Settings", "server_at"]

@@ -18,11 +18,11 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
+from kgot_lab.io.text_files import read_regular
 from kgot_lab.llm.budget import Spending, charged_account, price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import in_words, streamed
 from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_recorded
-from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, described_value
-from kgot_lab.http.bounded import MOST_HOLDERS
+from kgot_lab.io.http_client import MOST_HOLDERS
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of them costs nothing

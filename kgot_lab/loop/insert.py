@@ -19,12 +19,11 @@ from kgot_lab.errors import (
     wants_memory,
     words_of,
 )
-from kgot_lab.graph.supports import Support, noted, sentence_of, with_supports_kept
+from kgot_lab.graph.provenance import Support, noted, sentence_of, with_supports_kept
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import fit, joined_lines, relevance
 from kgot_lab.loop.events import (
     LOST_CALL,
     Asked,
@@ -37,9 +36,20 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
-from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
-from kgot_lab.memory.grounded import (
+from kgot_lab.loop.reply_schemas import Calls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.run_context import (
+    How,
+    Loop,
+    Steps,
+    TooLong,
+    ask_for,
+    ask_text,
+    distinct,
+    repairing,
+    situation,
+)
+from kgot_lab.loop.truncation import fit, joined_lines, relevance
+from kgot_lab.memory.grounded_extraction import (
     SourcedSentence,
     facts_prompt,
     grounded_and_not,

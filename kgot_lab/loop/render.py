@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kgot_lab.graph.supports import HIDDEN, sentence_of
-from kgot_lab.loop.cut import fit, joined_lines
+from kgot_lab.graph.provenance import HIDDEN, sentence_of
 from kgot_lab.loop.events import Cut
+from kgot_lab.loop.truncation import fit, joined_lines
 from kgot_lab.stores.in_memory import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.text.tokens import shorten, tokens

@@ -13,7 +13,14 @@ from typing import Literal, Protocol
 from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
-from kgot_lab.memory.turns import AnswersNow, LearningMemory, Noted, TellsCopies, TellsWhatHolds, ToldTurn
+from kgot_lab.memory.turn_records import (
+    AnswersNow,
+    LearningMemory,
+    Noted,
+    TellsCopies,
+    TellsWhatHolds,
+    ToldTurn,
+)
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole

@@ -12,8 +12,7 @@ from threading import RLock
 from typing import Any, Self
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
+from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.memory.matching import (
     Keyword,
     checked_keywords,
@@ -23,6 +22,7 @@ from kgot_lab.memory.matching import (
     require_pattern,
     spaced_words,
 )
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple

@@ -1,7 +1,6 @@
 """Keeps graphs: one language and one home each, all behind the same small protocols."""
 
 from kgot_lab.stores.in_memory import InMemory
-from kgot_lab.stores.looking_up import edges_between, holds_value
 from kgot_lab.stores.opening import (
     STORES,
     delete_namespace,
@@ -13,6 +12,7 @@ from kgot_lab.stores.opening import (
     store_again,
 )
 from kgot_lab.stores.protocol import Dialect, Schema, Store
+from kgot_lab.stores.value_index import edges_between, holds_value
 
 __all__ = [
     "STORES",

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from unicodedata import normalize
 
-from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.kept import Kept
-from kgot_lab.stores.own_words import python_words
+from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.stores.embedded_store import Kept
 from kgot_lab.stores.paths import python_paths
 from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.stores.statement_literals import python_words
 from kgot_lab.types import Edge, Json, Node, Triple
 
 

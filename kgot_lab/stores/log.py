@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
-from kgot_lab.graph.truth import Identity, Truth
-from kgot_lab.inherited import tell_of_forks
-from kgot_lab.locking import hold
-from kgot_lab.reading import read_regular
+from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.io.fork_safety import tell_of_forks
+from kgot_lab.io.locking import hold
+from kgot_lab.io.text_files import read_regular
 from kgot_lab.sandbox.replies import account_of, removal_of
-from kgot_lab.stores.chain import (
+from kgot_lab.stores.hash_chain import (
     CHAINED,
     FRESH,
     HEAD,

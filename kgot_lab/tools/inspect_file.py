@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from kgot_lab.documents.archives import zip_members
 from kgot_lab.documents.files import text_of
-from kgot_lab.documents.unpacking import zip_members
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, require_count
 from kgot_lab.text.counted import counted
 from kgot_lab.text.fence import FENCES, fenced

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kgot_lab.documents.unpacking import UnpackLimits, unpacked, unpacked_before
+from kgot_lab.documents.archives import UnpackLimits, unpacked, unpacked_before
 from kgot_lab.errors import BadInput, ToolFailed, described_value, shortly
 from kgot_lab.text.harmless import harmless
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgot_lab.draw.graph.shapes import Place
-from kgot_lab.draw.markup import element, key_of
-from kgot_lab.draw.outside import references
-from kgot_lab.draw.table import table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.given import as_graph, is_undirected
+from kgot_lab.graph.conversion import as_graph, is_undirected
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.text.counted import counted
-from kgot_lab.viz.graph_data import DRAWN
-from kgot_lab.viz.graph_view import show_graph
+from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.view import show_graph
+from kgot_lab.viz.graph.view_data import DRAWN
 from kgot_lab.viz.live import page_script, page_style, place
 from kgot_lab.viz.page import page_head
-from kgot_lab.writing import write_whole
+from kgot_lab.viz.static.markup import element, key_of
+from kgot_lab.viz.static.table import table
 
 MOST_EXPORTED = DRAWN  # nodes drawn by themselves; with more the drawing is a cloud
 _HEIGHT = 600  # pixels of the drawing

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from kgot_lab.draw.drawing import Drawing, drawing
-from kgot_lab.draw.markup import Markup, element
-from kgot_lab.draw.table import Sheet, Table
-from kgot_lab.draw.wrapping import wrapped
-from kgot_lab.evaluation.contest import Contest
+from kgot_lab.evaluation.ranking_game import Contest
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live, in_marimo
+from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.markup import Markup, element
+from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.static.wrapping import wrapped
 
 _WIDTH, _LEFT, _LINE, _ROW = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"

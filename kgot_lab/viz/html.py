@@ -10,13 +10,13 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.evaluation.reports import Report
-from kgot_lab.loop.again.replay import Fork
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import Event
+from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
 from kgot_lab.viz.page import page
 from kgot_lab.viz.recall import recall_page
 from kgot_lab.viz.stepping.stepper import stepper
-from kgot_lab.writing import write_whole
 
 
 @dataclass(frozen=True)

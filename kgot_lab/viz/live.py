@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from kgot_lab.draw.markup import Markup, element, key_of
 from kgot_lab.errors import NotInstalled
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Json
+from kgot_lab.viz.static.markup import Markup, element, key_of
 
 _FOLDER = Path(__file__).parent / "browser"
 VIEWS = (

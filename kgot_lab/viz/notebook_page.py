@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from kgot_lab.draw.outside import notebook_references, references
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.viz.external_requests import notebook_references, references
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

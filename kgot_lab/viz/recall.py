@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from kgot_lab.draw.markup import Markup, element, joined
-from kgot_lab.draw.plots.figure import Plot
-from kgot_lab.draw.plots.recall import pace, recall_curves, rival, scatter, shown_systems
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.viz.page import STYLE
-from kgot_lab.writing import write_whole
+from kgot_lab.viz.plots.figure import Plot
+from kgot_lab.viz.plots.recall import pace, recall_curves, rival, scatter, shown_systems
+from kgot_lab.viz.static.markup import Markup, element, joined
 
 _QUESTIONS = 300  # of a data set that are listed
 _ROWS = 300  # of the numbers of a plot

@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgot_lab.draw.graph.svg import Picture, svg
-from kgot_lab.draw.markup import Markup, element, joined, shortened
-from kgot_lab.draw.table import CELL, LEFT, Sheet, Table, cell
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.supports import HIDDEN
+from kgot_lab.graph.provenance import HIDDEN
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.types import Json, Rows
+from kgot_lab.viz.graph.svg import Picture, svg
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.static.table import CELL, LEFT, Sheet, Table, cell
 
 _NAMES = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
 _MOST_ROWS = 3

@@ -13,6 +13,7 @@ import pytest
 from support.searching import const
 
 from kgot_lab.analogy.calibration import Aim, calibrated_thresholds
+from kgot_lab.analogy.candidates import described
 from kgot_lab.analogy.delta_edges import (
     DELTA,
     SIMILARITY,
@@ -24,15 +25,14 @@ from kgot_lab.analogy.delta_edges import (
     with_edges,
     without_nodes,
 )
-from kgot_lab.analogy.material import described
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import unit
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import BANDS, Pair, Thresholds, band, cosines
-from kgot_lab.pairs.work import Effort
-from kgot_lab.retrieval.passthrough import Walk, traverse
+from kgot_lab.retrieval.pass_through import Walk, traverse
+from kgot_lab.similarity.delta import BANDS, Pair, Thresholds, band, cosines
+from kgot_lab.similarity.scheduler import Effort
 from kgot_lab.types import Edge, Node
 
 LOOSE = Thresholds(0.2, -0.1, words=0)

@@ -4,16 +4,16 @@ import pytest
 
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
-from kgot_lab.analogy.expected import MEASURED_SHARES, BandShares, expected_precision
+from kgot_lab.analogy.expected_precision import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.linguistic import Linguistic, analyse
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.transfer.alarm_tables import kept_alarms, measured_shares
 from kgot_lab.experiments.transfer.outcomes import BAD, GOOD, OUTCOME_PHRASES
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import SPECIFIED, Pair, Thresholds, told_words
+from kgot_lab.io.bundled import bundled
+from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds, told_words
 from kgot_lab.types import Node
 
 RECEIPT = bundled("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"

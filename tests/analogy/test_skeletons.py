@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.analogy.skeleton_makers import (
     AGAIN_EXAMPLES,
     LONGEST,
@@ -26,6 +25,7 @@ from kgot_lab.analogy.skeleton_makers import (
     stored,
 )
 from kgot_lab.analogy.skeletons import LOT, Skeletons, one_line, skeletons
+from kgot_lab.analogy.vocabulary_leaks import LeakCheck
 from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Prompt

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import LabError
-from kgot_lab.examine.pieces import find_chromium
 
 if TYPE_CHECKING:  # without Playwright this file is still read
     from playwright.sync_api import BrowserContext, Page

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.bundled import bundled
 from kgot_lab.domains import npc
-from kgot_lab.draw.markup import Markup, element
 from kgot_lab.experiments import town
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph
-from kgot_lab.viz.graph_view import GraphView
+from kgot_lab.viz.graph.view import GraphView
 from kgot_lab.viz.live import page_script, place, style
+from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.worlds import seen_graph
 
 if TYPE_CHECKING:  # without Playwright this file is still read

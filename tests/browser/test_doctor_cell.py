@@ -6,7 +6,7 @@ from browser.window import SCREENSHOTS
 
 def test_the_doctor_cell_says_what_works_and_that_live_views_draw(page, lab):
     open_notebook(
-        page, lab.scratch(["from kgot_lab.viz import doctor\ndoctor('widgets', 'exports', 'bundled data')"])
+        page, lab.scratch(["from kgot_lab import doctor\ndoctor('widgets', 'exports', 'bundled data')"])
     )
     area = run_cell(page, 0)
     expect(area.locator("table")).to_contain_text("widgets")
@@ -19,7 +19,7 @@ def test_the_doctor_cell_says_what_works_and_that_live_views_draw(page, lab):
 
 def test_where_a_live_view_cannot_draw_the_lines_that_say_what_to_do_stay(page, lab):
     without = "import sys; sys.modules['anywidget'] = None  # as if it were not installed\n"
-    open_notebook(page, lab.scratch([without + "from kgot_lab.viz import doctor\ndoctor('exports')"]))
+    open_notebook(page, lab.scratch([without + "from kgot_lab import doctor\ndoctor('exports')"]))
     area = run_cell(page, 0)
     expect(area.locator("img")).to_be_visible()
     expect(area).to_contain_text("pip install 'kgot_lab[lab]'")

@@ -14,12 +14,12 @@ from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
 from kgot_lab.types import Document, Query
-from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
+from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
+from kgot_lab.viz.explorer.fusion_weights import LETTERS, Mix, shares
 from kgot_lab.viz.live import page_script, place, script, style
-from kgot_lab.viz.mix import LETTERS, Mix, shares
 
 SHOW = """
-from kgot_lab.viz.explorer import explore_dataset
+from kgot_lab.viz.explorer.explorer import explore_dataset
 
 explorer = explore_dataset("hotpotqa").but(k=8)
 explorer
@@ -280,11 +280,11 @@ def test_two_systems_stand_side_by_side_and_what_is_shown_again_is_where_the_rea
 
 
 def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_so(page, watch, tmp_path):
-    from kgot_lab.draw.markup import Markup, element
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.types import Document
     from kgot_lab.viz import live
-    from kgot_lab.viz.explorer import Lanes, explore
+    from kgot_lab.viz.explorer.explorer import Lanes, explore
+    from kgot_lab.viz.static.markup import Markup, element
 
     evil = "<img src=x onerror=alert(1)>"
     documents = [Document("a", f"a machine {evil}", evil), Document("b", "another machine", "B")]

@@ -130,7 +130,9 @@ def test_the_output_of_a_cell_is_found_by_its_place_in_the_file(page, lab):
 def test_the_doctor_says_in_a_cell_that_live_views_can_draw(page, lab):
     open_notebook(
         page,
-        lab.scratch(["from kgot_lab.viz.probe import doctor\ndoctor('notebooks', 'widgets', 'exports')"]),
+        lab.scratch(
+            ["from kgot_lab.diagnostics.notebook import doctor\ndoctor('notebooks', 'widgets', 'exports')"]
+        ),
     )
     table = run_cell(page, 0).get_by_role("table", name="3 of 3 pieces work")
     expect(table.get_by_role("row")).to_have_count(4)

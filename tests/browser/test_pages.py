@@ -11,14 +11,14 @@ import pytest
 
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, open_from_disk
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.outside import references
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.loop.again.forks import recorded_fork
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import export, html
 from kgot_lab.viz.course import write_course
+from kgot_lab.viz.external_requests import references
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 

@@ -11,12 +11,12 @@ from browser.lab import expect, open_notebook, output_of, run_cell, wait_for_ker
 SHOWN = """
 from IPython.display import display
 
-from kgot_lab.bundled import bundled
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
-from kgot_lab.viz.explorer import Lanes
+from kgot_lab.viz.explorer.explorer import Lanes
 
 storm = load_run(bundled("traces/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]

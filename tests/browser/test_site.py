@@ -8,8 +8,8 @@ from browser.alive import blank_pictures, served, views_on
 from browser.audit import FINE, faults, follows_the_browser, keyboard_goes_through
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, Watch
-from kgot_lab.draw.exercise import sealed
 from kgot_lab.viz.course import write_course
+from kgot_lab.viz.course.exercise import sealed
 
 CHOSEN = ("00_tour", "75_an_expert")
 

@@ -21,8 +21,8 @@ from support.waiting import AMPLE, until
 from support.workers import local_cluster
 
 from kgot_lab.cli.terminal import bar
-from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.experiments.recall import benchmark
 from kgot_lab.experiments.recall.datasets import BUNDLED
 

@@ -23,18 +23,18 @@ from support.command_line import ADA, FIRST, INSERT, QUESTION, REST, SEARCH, WRI
 from support.openai_server import Answer, openai_server, refuses, says
 from support.waiting import AMPLE, until
 
-from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
-from kgot_lab.cli.going_on import command
+from kgot_lab.cli.resume import command
 from kgot_lab.cli.terminal import DEMO, documents_of, new_trace, own_name
-from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.engines import ENGINES
 from kgot_lab.llm.model_file import VARIABLE
-from kgot_lab.loop.again.replay import same_event
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.limits import limits_for
+from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import Trace, load_run
+from kgot_lab.viz.external_requests import references
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -309,8 +309,8 @@ if sys.argv.pop(1) == "in a search":
     held = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (held + 160_000_000,) * 2)
 else:
-    import kgot_lab.cli.asking
-    kgot_lab.cli.asking.check_engine = lambda chosen: bytearray(1 << 60)
+    import kgot_lab.cli.question_setup
+    kgot_lab.cli.question_setup.check_engine = lambda chosen: bytearray(1 << 60)
 main()
 """
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.cli.experts.opening import place_of_proposals
-from kgot_lab.cli.experts.serving import make_ready
-from kgot_lab.experts.delegation.marketplace import published_expert
-from kgot_lab.experts.doors.tokens import tenant_of
+from kgot_lab.cli.experts.serve import make_ready
+from kgot_lab.experts.federation.marketplace import published_expert
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.http.tokens import tenant_of
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
 from kgot_lab.llm import connect
 from kgot_lab.llm.scripted import Scripted
 

@@ -92,7 +92,7 @@ def test_a_fork_takes_the_documents_of_its_run_from_the_trace(kgot_lab, forked_f
 
 
 def test_of_two_questions_for_one_trace_the_later_is_not_told_to_go_on_with_the_other(kgot_lab, server):
-    from kgot_lab.cli.going_on import GoOn, told_how
+    from kgot_lab.cli.resume import GoOn, told_how
     from kgot_lab.errors import TraceTaken
     from kgot_lab.loop.trace import record
 

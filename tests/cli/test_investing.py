@@ -19,9 +19,9 @@ from support.small_news import ITEMS, LANTERN, put_on_file, simulated_reader
 from support.waiting import AMPLE, until
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER
+from kgot_lab.domains.investment.monitor.journal import open_journal
+from kgot_lab.domains.investment.monitor.monitor import open_places
 from kgot_lab.domains.investment.naming import investment_node
-from kgot_lab.domains.monitor.journal import open_journal
-from kgot_lab.domains.monitor.monitor import open_places
 from kgot_lab.types import Edge
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

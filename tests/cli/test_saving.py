@@ -13,7 +13,7 @@ import pytest
 from support.command_line import FIRST, REST, WRITE, asking, replies
 from support.openai_server import Answer, openai_server
 
-from kgot_lab.cli.saving import SavedGraph, keep_graph
+from kgot_lab.cli.output_files import SavedGraph, keep_graph
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from kgot_lab.bundled import bundled
-from kgot_lab.cli.asking import graph_in
-from kgot_lab.draw.outside import references
+from kgot_lab.cli.question_setup import graph_in
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.bundled import bundled
 from kgot_lab.stores import open_store
 from kgot_lab.types import Node
+from kgot_lab.viz.external_requests import references
 
 
 @pytest.fixture(autouse=True)

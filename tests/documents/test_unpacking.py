@@ -3,7 +3,7 @@ import stat
 import pytest
 from support.zips import locked_zip, lying_zip, zip_named, zip_of
 
-from kgot_lab.documents.unpacking import UnpackLimits, ZipMember, unpacked, zip_members
+from kgot_lab.documents.archives import UnpackLimits, ZipMember, unpacked, zip_members
 from kgot_lab.errors import BadInput
 
 USUAL = UnpackLimits()

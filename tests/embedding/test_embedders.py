@@ -17,7 +17,7 @@ from kgot_lab.embedding.infonce import Training, loss
 from kgot_lab.embedding.infonce import _untrained as untrained
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
 from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.retrieval.meaning import meaning
+from kgot_lab.retrieval.dense import meaning
 from kgot_lab.types import Document, full_text
 
 TEXTS = (

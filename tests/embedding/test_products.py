@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kgot_lab.embedding import products
-from kgot_lab.embedding.products import row_products
+from kgot_lab.embedding import dot_products as products
+from kgot_lab.embedding.dot_products import row_products
 
 
 def vectors(rows: int, width: int) -> np.ndarray:

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from kgot_lab.embedding import signs
-from kgot_lab.embedding.signs import SignBits
-from kgot_lab.embedding.stored import StoredVectors
+from kgot_lab.embedding import binary_quantization as signs
+from kgot_lab.embedding.binary_quantization import SignBits
+from kgot_lab.embedding.stored_vectors import StoredVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.recall.join_vectors import clustered
-from kgot_lab.retrieval import meaning as lanes
-from kgot_lab.retrieval.meaning import meaning, meaning_of_vectors
+from kgot_lab.retrieval import dense as lanes
+from kgot_lab.retrieval.dense import meaning, meaning_of_vectors
 from kgot_lab.types import Document
 
 pytestmark = pytest.mark.skipif(not signs.CAN_COUNT_BITS, reason="numpy before 2 counts no bits")

@@ -12,13 +12,13 @@ from evaluation.test_runs import DATA, DOCUMENTS, QUERIES, WORDS, Stage
 from support.waiting import AMPLE, until
 
 import kgot_lab
-from kgot_lab.evaluation.receipts import load_receipt
-from kgot_lab.evaluation.running import run_to
+from kgot_lab.evaluation.results import load_receipt
+from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.source import embedders_in, source_digest
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
-from kgot_lab.retrieval.follow import Reach, follow
+from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.entity_expansion import Reach, follow
 from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.meaning import meaning
 
 TESTS = Path(__file__).parents[1]
 
@@ -151,7 +151,7 @@ HELD = """
 import os, sys, time
 from pathlib import Path
 from evaluation.test_runs import DATA, WORDS, Stage
-from kgot_lab.evaluation.running import run_to
+from kgot_lab.evaluation.runner import run_to
 place = Path(sys.argv[1])
 def step(ranking):
     with (place / "asked").open("a") as file:

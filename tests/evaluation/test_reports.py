@@ -15,9 +15,9 @@ from kgot_lab.evaluation import significance
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.measures import MEASURES, score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import load_receipt, save_receipt
 from kgot_lab.evaluation.reports import derive, report
-from kgot_lab.evaluation.running import run_to
+from kgot_lab.evaluation.results import load_receipt, save_receipt
+from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.receipts import KEEP, load_receipt, save_receipt
-from kgot_lab.evaluation.running import run_to
+from kgot_lab.evaluation.results import KEEP, load_receipt, save_receipt
+from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.runs import Latency, latency, run
 from kgot_lab.evaluation.source import source_digest
 from kgot_lab.experiments.recall.datasets import Dataset

@@ -14,7 +14,7 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import roc_area
-from kgot_lab.evaluation.receipts import save_receipt
+from kgot_lab.evaluation.results import save_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.experiments.beam import remarks
 from kgot_lab.experiments.beam.chats import data_digest, read_chats

@@ -16,10 +16,10 @@ import pytest
 from support.tiny_collection import tiny
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable, TooLittle, UnknownName
-from kgot_lab.evaluation import running
-from kgot_lab.evaluation.own_data import to_beir
+from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
+from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.experiments.recall import bench as runner
 from kgot_lab.experiments.recall.bench import bench
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE

@@ -18,11 +18,11 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import skeletons
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
-from kgot_lab.evaluation.own_data import from_beir, from_frames, to_beir
+from kgot_lab.evaluation.user_data import from_beir, from_frames, to_beir
 from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset, published
+from kgot_lab.io.bundled import bundled
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [

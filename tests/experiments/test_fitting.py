@@ -8,7 +8,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset, published_thousand
 from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
 from kgot_lab.experiments.trails.learning import develop_parts
-from kgot_lab.retrieval.trail.clues import CLUES
+from kgot_lab.retrieval.multihop.features import CLUES
 from kgot_lab.types import Document, Query
 
 CHANCE = np.random.default_rng(0)

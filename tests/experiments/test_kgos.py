@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from support.searching import Letters
 
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
@@ -32,7 +31,8 @@ from kgot_lab.experiments.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, 
 from kgot_lab.experiments.kgos.queries import HALVES, cookbook_data, cookbook_queries
 from kgot_lab.experiments.kgos.results import kgos_verdicts
 from kgot_lab.experiments.kgos.systems import kgos_systems
-from kgot_lab.methods.cookbook import cookbook
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.methods.cookbook import cookbook
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "kgos"
 

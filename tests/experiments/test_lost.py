@@ -19,7 +19,7 @@ from kgot_lab.experiments.questions.lost import stage_of_loss
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS
 from kgot_lab.loop.events import Answered, Asked, Parsed, ToolCall, ToolReturned
-from kgot_lab.paths.few import few_prompt
+from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
 from kgot_lab.types import Document
 
 LOVELACE = ASKED[0]

@@ -14,8 +14,8 @@ from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.receipts import CODE_HASH, EMBEDDER_HASH, load_receipt
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.results import CODE_HASH, EMBEDDER_HASH, load_receipt
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, signed, told_p
 from kgot_lab.experiments.recall.datasets import load_dataset
@@ -28,7 +28,7 @@ from kgot_lab.experiments.trails.embedders import (
     measure_embedder,
 )
 from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS
-from kgot_lab.retrieval.trail.scorer import Scorer
+from kgot_lab.retrieval.multihop.scorer import Scorer
 from kgot_lab.types import Document, Query
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"

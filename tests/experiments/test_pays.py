@@ -20,7 +20,6 @@ import pytest
 from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
@@ -45,6 +44,7 @@ from kgot_lab.experiments.questions.baselines import IN_JSON
 from kgot_lab.experiments.questions.packed import musique_dev
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS, Selection
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage, full_text

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
-from kgot_lab.draw.plots.recall import rival, shown_systems
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation import running
-from kgot_lab.evaluation.own_data import to_beir
+from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.experiments.recall import benchmark as room
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, benchmark, indexing
 from kgot_lab.experiments.recall.datasets import load_dataset
@@ -26,6 +25,7 @@ from kgot_lab.experiments.recall.growth import LANES, measured
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import BASELINE, systems
 from kgot_lab.types import Document, Query
+from kgot_lab.viz.plots.recall import rival, shown_systems
 from kgot_lab.viz.recall import recall_page
 
 VECTORS = SyntheticVectors(64)

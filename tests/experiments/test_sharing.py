@@ -15,17 +15,17 @@ from support.waiting import until
 from support.workers import local_cluster
 
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.evaluation import running
-from kgot_lab.evaluation.own_data import to_beir
+from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.experiments.recall import sharing
 from kgot_lab.experiments.recall.bench import bench
 from kgot_lab.experiments.recall.benchmark import benchmark
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import systems
+from kgot_lab.io.dask_workers import workers_at
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked
-from kgot_lab.workers import workers_at
 
 DATA, PLAN = tiny(triples=TRIPLES), Plan("convex", rounds=100)
 SOME = ("like", "bm25", "convex", "follow, sentences", "pagerank, triples", "follow, triples", "gate")

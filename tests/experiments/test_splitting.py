@@ -16,8 +16,8 @@ from kgot_lab.experiments.trails.splitting import (
     split_questions,
     splits_grid,
 )
-from kgot_lab.retrieval.trail.clues import CLUES, Clues
-from kgot_lab.retrieval.trail.trail import trail_index
+from kgot_lab.retrieval.multihop.features import CLUES, Clues
+from kgot_lab.retrieval.multihop.retriever import trail_index
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Query, Reply, Usage
 

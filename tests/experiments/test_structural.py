@@ -20,7 +20,7 @@ from kgot_lab.experiments.structure.tables import (
     kept,
     worst_cells,
 )
-from kgot_lab.pairs.bands import Thresholds
+from kgot_lab.similarity.delta import Thresholds
 
 DAM = "Melting snow filled the lake. The pressure on the wall grew. The wall gave way."
 DEBT = "Rising rents filled the ledger. The burden on the tenant grew. The tenant gave up."

@@ -12,7 +12,7 @@ from kgot_lab.experiments.recall import growth as growth_room
 from kgot_lab.experiments.recall.growth import LANES, held_bytes, measure_growth
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic, title, word
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.meaning import meaning
+from kgot_lab.retrieval.dense import meaning
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text
 

@@ -17,7 +17,7 @@ from kgot_lab.experiments.recall.filling import file_name
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import BASELINE, gate_decisions, shuffled, systems
 from kgot_lab.experiments.recall.tuned import mean_recall
-from kgot_lab.retrieval.follow import follow
+from kgot_lab.retrieval.entity_expansion import follow
 from kgot_lab.retrieval.links import name_graph, title_graph
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge

@@ -14,7 +14,7 @@ from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, cro
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.gate import gate
+from kgot_lab.retrieval.retriever_selection import gate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking, ranked
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgot_lab.analogy.leaks import LeakCheck
+from kgot_lab.analogy.vocabulary_leaks import LeakCheck
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.experiments.structure.analogies import choices

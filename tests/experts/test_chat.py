@@ -14,8 +14,7 @@ from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, echoin
 
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.chat import prompting
-from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck, named_nodes
-from kgot_lab.experts.chat.happening import (
+from kgot_lab.experts.chat.chat_events import (
     ChatDone,
     ChatFailed,
     ConversationStarted,
@@ -24,6 +23,7 @@ from kgot_lab.experts.chat.happening import (
     ThoughtTold,
     TokenTold,
 )
+from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck, named_nodes
 from kgot_lab.experts.chat.prompting import (
     MOST_TOLD_EDGES,
     MOST_TOLD_NODES,
@@ -35,9 +35,9 @@ from kgot_lab.experts.chat.turn import ExpertTurn, looked_for
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.methods.search.intent_search import intent_search
-from kgot_lab.methods.search.several import SeveralGraphs
 from kgot_lab.types import Edge, Node
 
 ME = "ada"

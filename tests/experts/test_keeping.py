@@ -12,8 +12,8 @@ from support.claim_places import InPostgres
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import changed_config, expert_config
-from kgot_lab.experts.keeping import AlreadyThere, NotThere, chain_of, open_experts
-from kgot_lab.experts.office import shown_expert
+from kgot_lab.experts.repository import AlreadyThere, NotThere, chain_of, open_experts
+from kgot_lab.experts.service import shown_expert
 
 NUMBER = count()
 START = datetime(2026, 11, 1, tzinfo=UTC)

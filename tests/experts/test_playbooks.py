@@ -12,9 +12,9 @@ import pytest
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.playbook import authored_playbooks, matching_sections, read_playbook
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
-from kgot_lab.methods.cookbook import cookbook
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import Reply
 

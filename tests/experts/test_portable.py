@@ -10,12 +10,12 @@ import pytest
 from support.expert_server import COOK, COOK_ID, echoing, expert_office, the_cookbook
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.delegation.marketplace import fetched_expert, listed_experts, published_expert
 from kgot_lab.experts.expert import expert_config
+from kgot_lab.experts.federation.marketplace import fetched_expert, listed_experts, published_expert
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
 from kgot_lab.experts.portable import exported, taken
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, echoing, expert_office
 
+from kgot_lab.experts.chat.chat_events import ChatDone, SourcesTold, ThoughtTold, TokenTold
 from kgot_lab.experts.chat.citations import CitableNode
-from kgot_lab.experts.chat.happening import ChatDone, SourcesTold, ThoughtTold, TokenTold
 from kgot_lab.experts.chat.sentences import KNOWS_NOT, NO_SOURCE, SentencePieces, sentences_schema
 from kgot_lab.llm.scripted import Scripted
 

@@ -10,11 +10,11 @@ import pytest
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.experts.chat.chat_events import ChatDone, TokenTold
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
-from kgot_lab.experts.chat.happening import ChatDone, TokenTold
 from kgot_lab.experts.expert import Persona
-from kgot_lab.experts.keeping import NotThere
-from kgot_lab.experts.talk import AnswerPart, ExpertTalk, answer_parts
+from kgot_lab.experts.repository import NotThere
+from kgot_lab.experts.session import AnswerPart, ExpertTalk, answer_parts
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Edge, Node
 

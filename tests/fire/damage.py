@@ -16,9 +16,9 @@ import numpy as np
 
 from fire.counting import Counts
 from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import LabError
-from kgot_lab.examine.own_files import examine_file
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Forced
 from kgot_lab.loop.ledger import Entry, Ledger

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.given import as_graph
+from kgot_lab.graph.conversion import as_graph
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 ADA = Node("ada", ("Person",), {"name": "Ada Lovelace", "born": 1815})

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import openai
 import pytest
 
-from kgot_lab.http.bounded import UnusableBody, body_lines, bounded_client, unpacked_body, unpacked_pieces
+from kgot_lab.io.http_client import UnusableBody, body_lines, bounded_client, unpacked_body, unpacked_pieces
 
 
 class _Waits(BaseHTTPRequestHandler):

@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm import connect
 from kgot_lab.llm.engines import Written
+from kgot_lab.llm.health import probe_local
 from kgot_lab.llm.local import CHUNK, Local, _reusable
 from kgot_lab.llm.model_file import QWEN_CODER, why_not_loaded
-from kgot_lab.llm.probes import probe_local
 from kgot_lab.llm.settings import Settings
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.types import Message, Prompt

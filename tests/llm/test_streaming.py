@@ -29,10 +29,10 @@ from support.waiting import AMPLE
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, OverBudget, ReplayMiss
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
+from kgot_lab.llm.capabilities import without_quotes
 from kgot_lab.llm.engines import Written
 from kgot_lab.llm.keys import PiecesMasked, with_key_masked
 from kgot_lab.llm.local import Local
-from kgot_lab.llm.manner import without_quotes
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, server_at
 from kgot_lab.llm.presets import SERVER_KEY
 from kgot_lab.llm.recorded import Recorded, Recorder

@@ -13,9 +13,8 @@ from support.work import computing_at_most
 
 from kgot_lab.errors import BadInput, LLMError, SandboxError, ToolFailed, TraceError
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.loop.again.recording import Recording, RememberedLLM, RememberedTool
-from kgot_lab.loop.again.replay import Resources, again, fork, resume, same_event, verify
 from kgot_lab.loop.conclude import row_lines
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -36,8 +35,9 @@ from kgot_lab.loop.events import (
     from_json,
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
+from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedTool
+from kgot_lab.loop.replay.replay import Resources, again, fork, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, load_run, record, save_run
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.search import search

@@ -12,7 +12,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, UnknownName
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.loop.again.replay import Resources, limits_of, resume, verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -28,8 +28,8 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.forecast import calls_by_role
 from kgot_lab.loop.limits import PATHS, Limits, preset
+from kgot_lab.loop.replay.replay import Resources, limits_of, resume, verify
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS

@@ -11,10 +11,10 @@ import pytest
 from loop.test_along import LANGUAGES, PLAIN, Told, of
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.again.replay import verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Refused
+from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store

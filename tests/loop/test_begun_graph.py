@@ -7,11 +7,11 @@ from support.loop_script import ADA, FEW, call, kinds, of, scripted, votes
 
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Forced, Started, Wrote
 from kgot_lab.loop.limits import LOCAL
+from kgot_lab.loop.replay.replay import Resources, again, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import beside, graph_after, load_run, record
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search

@@ -6,10 +6,10 @@ import pytest
 from support.loop_script import FEW, WRITE, call, of, scripted, votes
 
 from kgot_lab.errors import OutOfMemory
-from kgot_lab.loop.again.replay import Resources, resume
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, ToolReturned
+from kgot_lab.loop.replay.replay import Resources, resume
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.loop.walk import think
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.tools.tool import Result, TextTool
 

@@ -9,17 +9,17 @@ import pytest
 from support.no_sandbox import no_sandbox
 from support.waiting import AMPLE
 
-from kgot_lab.bundled import bundled
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, ReplayMiss
+from kgot_lab.io.bundled import bundled
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
-from kgot_lab.loop.again.replay import again, fork, same_event, verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
+from kgot_lab.loop.replay.replay import again, fork, same_event, verify
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.loop.walk import think
 from kgot_lab.stores import InMemory, open_for
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.competence.plain_facts import PlainFacts
 from kgot_lab.experiments.competence.simulated import Competence, Simulated
 from kgot_lab.experiments.competence.worlds import World, chain_world, comparing_world
-from kgot_lab.graph.supports import Support, note
-from kgot_lab.loop.certified.certificate import certificate_of_run
-from kgot_lab.loop.certified.needs import question_names
-from kgot_lab.loop.certified.rivals import value_instead
+from kgot_lab.graph.provenance import Support, note
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.certificate.certificate import certificate_of_run
+from kgot_lab.loop.certificate.contradictions import value_instead
+from kgot_lab.loop.certificate.requirements import question_names
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.trace import load_run
-from kgot_lab.loop.walk import think
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.text.words import stands_in

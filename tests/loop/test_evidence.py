@@ -8,13 +8,13 @@ import pytest
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.supports import Support, note, noted
-from kgot_lab.loop.again.replay import verify
+from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
 from kgot_lab.loop.evidence import saying
 from kgot_lab.loop.grounding import constants
 from kgot_lab.loop.limits import LOCAL
-from kgot_lab.loop.walk import think
+from kgot_lab.loop.replay.replay import verify
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search

@@ -11,10 +11,10 @@ from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.loop.again.replay import again, same_event, verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Started, ToolCall
+from kgot_lab.loop.replay.replay import again, same_event, verify
 from kgot_lab.loop.trace import load_run, save_run
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.fused import Fused

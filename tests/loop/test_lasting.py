@@ -15,16 +15,16 @@ from kgot_lab.errors import BadInput, LLMError, ToolFailed
 from kgot_lab.experiments.competence.plain_facts import PlainFacts
 from kgot_lab.experiments.competence.simulated import Simulated
 from kgot_lab.experiments.competence.worlds import World, chain_world
-from kgot_lab.graph.supports import noted
+from kgot_lab.graph.provenance import noted
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
-from kgot_lab.loop.lasting.asked import asked_memory
-from kgot_lab.loop.lasting.begun import graph_of_claims, nearest_facts, remembered_near
-from kgot_lab.loop.lasting.learning import learn_run
-from kgot_lab.loop.lasting.retracted import without_retracted
-from kgot_lab.loop.lasting.same_source import SameSources
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
+from kgot_lab.loop.persistence.initial_graph import graph_of_claims, nearest_facts, remembered_near
+from kgot_lab.loop.persistence.learning import learn_run
+from kgot_lab.loop.persistence.memory_session import asked_memory
+from kgot_lab.loop.persistence.retraction_filter import without_retracted
+from kgot_lab.loop.persistence.same_source import SameSources
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
-from kgot_lab.bundled import bundled
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
     Computed,
@@ -24,9 +25,8 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.lessons import LESSONS, KnownAnswer, known_of, lessons_of
+from kgot_lab.loop.teaching import LESSONS, KnownAnswer, known_of, lessons_of
 from kgot_lab.loop.trace import Trace, load_run
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search

@@ -10,7 +10,7 @@ import pytest
 from support.each_kind import each_kind
 
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Ballot, Forced, Parsed, Read, Started, Voted, Wrote
-from kgot_lab.loop.telling import line, tell
+from kgot_lab.loop.formatting import line, tell
 from kgot_lab.text.harmless import harmless
 
 

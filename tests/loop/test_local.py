@@ -12,8 +12,7 @@ from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.work import calls, computing_at_most
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.loop.again.extract import extract, left_to_read
-from kgot_lab.loop.cut import fit
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -33,9 +32,10 @@ from kgot_lab.loop.forecast import calls_by_role, forecast
 from kgot_lab.loop.insert import proper, sourced_sentences
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
+from kgot_lab.loop.replay.extract import extract, left_to_read
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.loop.walk import think
-from kgot_lab.memory.grounded import (
+from kgot_lab.loop.truncation import fit
+from kgot_lab.memory.grounded_extraction import (
     EXAMPLES,
     EXTRACT,
     SourcedSentence,

@@ -8,15 +8,15 @@ import pytest
 from support.loop_script import FEW, call, of, scripted, votes
 from support.store_kinds import KINDS, opened
 
-from kgot_lab.graph.supports import Support, note, noted
-from kgot_lab.loop.again.replay import verify
+from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.insert import written
 from kgot_lab.loop.limits import LOCAL
+from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
+from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.loop.walk import think
-from kgot_lab.memory.grounded import SourcedSentence, grounded_facts
-from kgot_lab.paths.mentions import mention_facts, new_sentences
+from kgot_lab.memory.grounded_extraction import SourcedSentence, grounded_facts
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
 from kgot_lab.stores import open_store
 from kgot_lab.tools.tool import Result, TextTool

@@ -17,11 +17,11 @@ from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.no_sandbox import no_sandbox
 from support.waiting import until
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.io.bundled import bundled
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     EVENTS,
     Answered,
@@ -35,8 +35,8 @@ from kgot_lab.loop.events import (
     from_json,
     to_json,
 )
+from kgot_lab.loop.replay.replay import Resources, again, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record, save_run
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search

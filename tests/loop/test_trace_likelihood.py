@@ -12,14 +12,14 @@ from kgot_lab.errors import ReplayMiss, TraceError
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.loop.again.recording import Recording, RememberedLLM
-from kgot_lab.loop.again.replay import Resources, fork, resume, same_event, verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, from_json, to_json
-from kgot_lab.loop.run import How, Loop, ask_for, ask_reply, ask_text
-from kgot_lab.loop.shapes import Answer
+from kgot_lab.loop.replay.recording import Recording, RememberedLLM
+from kgot_lab.loop.replay.replay import Resources, fork, resume, same_event, verify
+from kgot_lab.loop.reply_schemas import Answer
+from kgot_lab.loop.run_context import How, Loop, ask_for, ask_reply, ask_text
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import load_run, record, save_run
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.types import Message

@@ -8,7 +8,7 @@ import pytest
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scripted, votes
 
 from kgot_lab.errors import BadInput, BadReply
-from kgot_lab.loop.again.replay import replay
+from kgot_lab.loop.controller import solve, think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -29,8 +29,8 @@ from kgot_lab.loop.events import (
 )  # fmt: skip
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import REFERENCE, Limits, preset
+from kgot_lab.loop.replay.replay import replay
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.loop.walk import solve, think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.attachment import read_attachment
 from kgot_lab.tools.search import search

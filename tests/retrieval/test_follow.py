@@ -16,10 +16,10 @@ from kgot_lab.evaluation.runs import run
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.follow import Reach, follow
+from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.entity_expansion import Reach, follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
-from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked

@@ -5,7 +5,7 @@ import pytest
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.gate import Trial, gate
+from kgot_lab.retrieval.retriever_selection import Trial, gate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked
 

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import best_first
-from kgot_lab.retrieval.learned import LearnedFusion, fit_logistic, learn_fusion, learned, pooled
+from kgot_lab.retrieval.learned_fusion import LearnedFusion, fit_logistic, learn_fusion, learned, pooled
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, Ranking
 

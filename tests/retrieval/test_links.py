@@ -20,7 +20,7 @@ from kgot_lab.retrieval.links import (
     title_graph,
 )
 from kgot_lab.retrieval.names import COMMON, Titles, called, capitalised, compared_name
-from kgot_lab.retrieval.passthrough import has_text
+from kgot_lab.retrieval.pass_through import has_text
 from kgot_lab.types import Document, Edge, Triple
 
 # --- names

@@ -7,7 +7,7 @@ from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.passthrough import Walk, has_text, traverse, without_text
+from kgot_lab.retrieval.pass_through import Walk, has_text, traverse, without_text
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node
 

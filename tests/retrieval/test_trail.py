@@ -7,11 +7,11 @@ import pytest
 from support.searching import Letters
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.trail.clues import CLUES, NAME_CLUES, Clues
-from kgot_lab.retrieval.trail.mentions import Mentions, Ragged
-from kgot_lab.retrieval.trail.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer, learnt_scorer
-from kgot_lab.retrieval.trail.subjects import goes_by
-from kgot_lab.retrieval.trail.trail import trail, trail_index
+from kgot_lab.retrieval.multihop.features import CLUES, NAME_CLUES, Clues
+from kgot_lab.retrieval.multihop.mentions import Mentions, Ragged
+from kgot_lab.retrieval.multihop.passage_names import goes_by
+from kgot_lab.retrieval.multihop.retriever import trail, trail_index
+from kgot_lab.retrieval.multihop.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer, learnt_scorer
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document
 

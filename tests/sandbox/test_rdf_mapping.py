@@ -9,10 +9,10 @@ import random
 
 import pytest
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.bundled import bundled
 from kgot_lab.sandbox.inside.rdf import (
     NAMESPACE,
     PREFIXES,

@@ -12,7 +12,7 @@ from support.store_kinds import NEIGHBOUR
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.experiments.stores.cypher_shapes import CYPHER_SHAPES
-from kgot_lab.stores.cypher.confined import confined
+from kgot_lab.stores.cypher.namespace_guard import confined
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
 

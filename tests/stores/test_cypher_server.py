@@ -17,10 +17,10 @@ import pytest
 from support.cypher_statements import STATEMENTS
 from support.loopback import free_port
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.bundled import bundled
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
-from kgot_lab.examine.own_files import examine_file
-from kgot_lab.graph.truth import Truth
+from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.stores import open_store
-from kgot_lab.stores.chain import line_of
+from kgot_lab.stores.hash_chain import line_of
 from kgot_lab.stores.in_memory import InMemory, inverse
 from kgot_lab.stores.log import chain_on_file, history, salvage
 from kgot_lab.types import Diff, Edge, Node

@@ -13,10 +13,10 @@ from support.loop_script import ADA, FEW, call, of, scripted, votes
 from support.store_kinds import CYPHER, NUMBERS, SPARQL
 
 from kgot_lab.errors import QueryFailed, ServerLost, StoreUnavailable
-from kgot_lab.loop.again.replay import Resources, resume
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Refused
+from kgot_lab.loop.replay.replay import Resources, resume
 from kgot_lab.loop.trace import record
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.stores.sparql.server import SparqlServer

@@ -17,8 +17,8 @@ from support.store_kinds import CYPHER, NEIGHBOUR, NUMBERS, SPARQL, Statements
 
 from kgot_lab.errors import BadInput, QueryFailed, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Wrote
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store, store_again
 from kgot_lab.stores.protocol import Schema

@@ -13,10 +13,10 @@ from support.store_kinds import KINDS, SQL, opened
 
 import kgot_lab
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.again.replay import Resources, resume, verify
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Wrote
+from kgot_lab.loop.replay.replay import Resources, resume, verify
 from kgot_lab.loop.trace import graph_after, load_run, record
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search

@@ -156,7 +156,7 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
 
 
 def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, monkeypatch):
-    monkeypatch.setattr("kgot_lab.stores.cypher.link._TRIES", 3)
+    monkeypatch.setattr("kgot_lab.stores.cypher.connection._TRIES", 3)
     with (
         closing(open_store("cypher_server", **bolt, wipe=True)) as one,
         closing(open_store("cypher_server", **bolt)) as two,
@@ -214,7 +214,7 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
 ):
     with closing(open_store("cypher_server", **bolt, wipe=True)) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
-        monkeypatch.setattr("kgot_lab.stores.cypher.turns._WAIT", 0.5)
+        monkeypatch.setattr("kgot_lab.stores.cypher.write_lock._WAIT", 0.5)
         said = r"did not let us write .* for 0\.5 s: another writer keeps it"
         with pytest.raises(StoreUnavailable, match=said), store._link.writing() as transaction:
             transaction.run("RETURN 1").consume()

@@ -8,7 +8,7 @@ import pytest
 from support.store_kinds import opened
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.gate import MOST_KEPT, fit_diff
+from kgot_lab.graph.validation import MOST_KEPT, fit_diff
 from kgot_lab.types import Diff, Edge, Node
 
 ROOM = 1_000  # bytes for what names an element

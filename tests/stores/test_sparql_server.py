@@ -14,13 +14,13 @@ from support.loopback import free_port
 from support.oxigraph_server import OxigraphServer
 from support.waiting import AMPLE
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.bundled import bundled
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import META
-from kgot_lab.stores.sparql.link import SparqlLink
+from kgot_lab.stores.sparql.connection import SparqlLink
 from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.types import Diff, Edge, Node
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 from support.waiting import AMPLE
 
+from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
-from kgot_lab.examine.own_files import examine_file
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.truth import Truth
+from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.stores.protocol import Schema, Store, Walkable
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite

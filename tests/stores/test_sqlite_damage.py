@@ -14,8 +14,8 @@ from contextlib import closing
 import pytest
 from support.waiting import AMPLE, until
 
+from kgot_lab.diagnostics.file_check import examine_file, salvage_file
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
-from kgot_lab.examine.own_files import examine_file, salvage_file
 from kgot_lab.stores.sqlite import file
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite

@@ -18,17 +18,17 @@ import httpx
 import uvicorn
 
 from kgot_lab.errors import LLMError
-from kgot_lab.experts.doors.guard import GuardRules
-from kgot_lab.experts.doors.server import expert_app
-from kgot_lab.experts.doors.tokens import TenantRole, new_token
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
-from kgot_lab.experts.learning.desk import LearningDesk
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.http.auth import GuardRules
+from kgot_lab.experts.http.server import expert_app
+from kgot_lab.experts.http.tokens import TenantRole, new_token
+from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.types import LLM, Prompt, Reply, Usage
 from support.waiting import AMPLE, until
 

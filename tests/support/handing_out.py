@@ -12,18 +12,18 @@ from xdist.scheduler import LoadScopeScheduling
 
 BROWSER = "tests/browser"  # one JupyterLab and one Chromium for all its files
 LONG = (
-    BROWSER, "tests/experts/doors/test_fuzzed.py", "tests/stores/test_size_of_elements.py", "tests/cli/test_commands.py",
+    BROWSER, "tests/experts/http/test_fuzzed.py", "tests/stores/test_size_of_elements.py", "tests/cli/test_commands.py",
     "tests/stores/test_one_write_ahead.py", "tests/stores/test_contract.py", "tests/experiments/test_bench.py", "tests/test_receipts.py",
     "tests/stores/test_postgres.py", "tests/cli/test_questions.py", "tests/cli/test_bench.py", "tests/experiments/test_recall.py",
-    "tests/viz/test_graph_view.py", "tests/experts/doors/test_pages.py", "tests/experiments/test_sharing.py",
+    "tests/viz/test_graph_view.py", "tests/experts/http/test_pages.py", "tests/experiments/test_sharing.py",
     "tests/cli/test_whole_loop.py", "tests/experiments/competence/test_along_paths.py", "tests/stores/test_side_by_side.py",
     "tests/evaluation/test_runs.py", "tests/cli/test_ending.py", "tests/fire/test_servers.py", "tests/cli/test_memory.py",
     "tests/domains/npc/test_visibility.py", "tests/cli/test_going_on_twice.py", "tests/loop/test_bundled_traces.py",
-    "tests/experiments/test_standard.py", "tests/cli/test_secrets.py", "tests/domains/monitor/test_killed.py",
-    "tests/loop/test_supports_kept.py", "tests/pairs/test_join.py", "tests/stores/test_cypher.py", "tests/loop/test_along.py",
+    "tests/experiments/test_standard.py", "tests/cli/test_secrets.py", "tests/domains/investment/monitor/test_killed.py",
+    "tests/loop/test_supports_kept.py", "tests/similarity/test_join.py", "tests/stores/test_cypher.py", "tests/loop/test_along.py",
     "tests/documents/test_apart.py", "tests/experiments/test_pays.py", "tests/loop/test_along_facts.py",
-    "tests/experts/doors/test_tenants.py", "tests/fire/test_statements.py", "tests/draw/test_plots.py",
-    "tests/domains/layers/test_layer_visibility.py", "tests/viz/test_export.py", "tests/schemas/test_shacl.py",
+    "tests/experts/http/test_tenants.py", "tests/fire/test_statements.py", "tests/viz/test_plots.py",
+    "tests/domains/npc/layers/test_layer_visibility.py", "tests/viz/test_export.py", "tests/kgos/schemas/test_shacl.py",
     "tests/stores/test_sqlite.py", "tests/test_readme.py", "tests/stores/test_cypher_server.py",
 )  # fmt: skip
 

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.sight import Sight
-from kgot_lab.domains.npc.things import EntityFilter, RelationshipFilter
+from kgot_lab.domains.npc.visibility import Sight
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import LabError
 from support.npc_oracle import may_see

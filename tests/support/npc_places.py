@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
-from kgot_lab.domains.layers.memory import WorldLayers
-from kgot_lab.domains.layers.things import Chunk, LogEntry
 from kgot_lab.domains.npc.bolt import BoltWorld
+from kgot_lab.domains.npc.layers.memory import WorldLayers
+from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.lsa import LSA, lsa
 from kgot_lab.types import Document

@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kgot_lab.domains.layers.hot import HotBudget, hot_context
-from kgot_lab.domains.layers.log import HeardLog
-from kgot_lab.domains.layers.memory import NpcMemory, WorldLayers
-from kgot_lab.domains.layers.things import ContextRanking
-from kgot_lab.domains.layers.tool import query_entities
+from kgot_lab.domains.npc.layers.memory import NpcMemory, WorldLayers
+from kgot_lab.domains.npc.layers.models import ContextRanking
+from kgot_lab.domains.npc.layers.session_context import HotBudget, hot_context
+from kgot_lab.domains.npc.layers.session_log import HeardLog
+from kgot_lab.domains.npc.layers.tool import query_entities
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.errors import LabError
 from support.npc_oracle import may_hear, may_see

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import uvicorn
 
-from kgot_lab.experts.doors.guard import GuardRules
-from kgot_lab.experts.doors.server import expert_app
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.http.auth import GuardRules
+from kgot_lab.experts.http.server import expert_app
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.types import Edge, Node, Prompt
 from support.waiting import until
 

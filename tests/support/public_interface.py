@@ -17,20 +17,20 @@ import kgot_lab
 from kgot_lab.cli.app import app as command_line
 from kgot_lab.cli.query.serving import character_server
 from kgot_lab.domains import npc
-from kgot_lab.editing.editor import Editor
-from kgot_lab.experts.delegation.answering import Federation
-from kgot_lab.experts.delegation.keys import new_instance_key
-from kgot_lab.experts.delegation.nonces import open_nonces
-from kgot_lab.experts.delegation.peers import Peers
-from kgot_lab.experts.doors.assistants import expert_tools
-from kgot_lab.experts.doors.federating import federation_router
-from kgot_lab.experts.doors.pages import pages_router
-from kgot_lab.experts.doors.pouring import Faucet
-from kgot_lab.experts.doors.server import expert_app
-from kgot_lab.experts.learning.desk import LearningDesk
+from kgot_lab.experts.federation.answering import Federation
+from kgot_lab.experts.federation.keys import new_instance_key
+from kgot_lab.experts.federation.nonces import open_nonces
+from kgot_lab.experts.federation.peers import Peers
+from kgot_lab.experts.http.federation_routes import federation_router
+from kgot_lab.experts.http.mcp import expert_tools
+from kgot_lab.experts.http.pages import pages_router
+from kgot_lab.experts.http.server import expert_app
+from kgot_lab.experts.http.streaming import Faucet
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.methods.cookbook import cookbook
-from kgot_lab.toolkit.mcp_server import graph_server
+from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.kgos.editing.editor import Editor
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.query.mcp_server import graph_server
 from support.expert_server import expert_office
 
 

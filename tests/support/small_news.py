@@ -8,7 +8,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kgot_lab.domains.monitor.news import NewsItem
+from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.experiments.briefings.example import MULTI_LEVEL
 from kgot_lab.types import Json, Prompt
 

@@ -13,7 +13,7 @@ import pytest
 from support.web_site import Sent, web_site
 from support.zips import zip_named, zip_of
 
-from kgot_lab.documents.unpacking import UnpackLimits
+from kgot_lab.documents.archives import UnpackLimits
 from kgot_lab.errors import BadInput, NotInstalled, OverBudget, ToolFailed
 from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.scripted import Scripted

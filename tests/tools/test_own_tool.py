@@ -8,8 +8,8 @@ import pytest
 from support.loop_script import FEW, of, scripted, votes
 
 from kgot_lab.errors import ToolFailed
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import ToolReturned
-from kgot_lab.loop.walk import think
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.tools.offered import ENTRY_POINTS
 

@@ -6,13 +6,13 @@ import pytest
 from support.saying import fact, inferred, said, year
 
 import kgot_lab as lab
-from kgot_lab.draw.outside import references
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
 from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.types import Document
 from kgot_lab.viz.claims import before_and_after, over_time, review
-from kgot_lab.viz.graph_view import GraphView
+from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.graph.view import GraphView
 
 EVIL = '<img src=x onerror="alert(1)">'
 TEXT = "A letter of 1840 says that Ada lives in London, near the park."

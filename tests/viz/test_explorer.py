@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 from support.searching import const
 
-from kgot_lab.draw.outside import references
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
@@ -24,10 +23,11 @@ from kgot_lab.retrieval.presets import WEIGHTS, Weights, hybrid
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live
-from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
-from kgot_lab.viz.hits import excerpt, marked_words
-from kgot_lab.viz.hits_picture import LANE_COLOURS
-from kgot_lab.viz.mix import Mix
+from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
+from kgot_lab.viz.explorer.fusion_weights import Mix
+from kgot_lab.viz.explorer.hits import excerpt, marked_words
+from kgot_lab.viz.explorer.hits_picture import LANE_COLOURS
+from kgot_lab.viz.external_requests import references
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "</title></text></script><script>alert(1)</script><img src=//e.example onerror=x>\"'&\x00\u202e"

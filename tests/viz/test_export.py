@@ -11,19 +11,19 @@ import sys
 
 import pytest
 
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.graph.svg import NO_NODES
-from kgot_lab.draw.markup import key_of
-from kgot_lab.draw.outside import links, references
-from kgot_lab.draw.tags import tags
+from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import html, show_graph, svg
 from kgot_lab.viz.export import MOST_EXPORTED, export, export_page
+from kgot_lab.viz.external_requests import links, references
+from kgot_lab.viz.graph.svg import NO_NODES
+from kgot_lab.viz.static.markup import key_of
+from kgot_lab.viz.static.tags import tags
 
 EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"

@@ -10,21 +10,21 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.graph.groups import EVERYTHING_ELSE
-from kgot_lab.draw.graph.paths import links_of, shortest_path
-from kgot_lab.draw.markup import key_of
+from kgot_lab.diagnostics.notebook import doctor
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.again.forks import by_hand, origin
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
-from kgot_lab.viz.graph_finding import holding_text
-from kgot_lab.viz.graph_kept import NOTHING_OPENS, kept_groups
+from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
+from kgot_lab.viz.graph.paths import links_of, shortest_path
+from kgot_lab.viz.graph.search import holding_text
+from kgot_lab.viz.graph.static_groups import NOTHING_OPENS, kept_groups
 from kgot_lab.viz.live import place, script
-from kgot_lab.viz.probe import doctor
+from kgot_lab.viz.static.markup import key_of
 
 
 def tell(view, **message):
@@ -160,7 +160,7 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):
-    monkeypatch.setattr("kgot_lab.draw.graph.collapse._LINES_OF_FEW", 0)
+    monkeypatch.setattr("kgot_lab.viz.graph.collapse._LINES_OF_FEW", 0)
     answer = tell(view, find="bridge", turn=0)
     assert "edge" not in answer and answer["pick"] == "n0" and "its source is marked" in answer["said"]
 
@@ -277,7 +277,7 @@ def test_half_a_surrogate_pair_does_not_stop_a_view():
 
 
 def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
-    from kgot_lab.draw.graph.shapes import MARKS
+    from kgot_lab.viz.graph.shapes import MARKS
 
     line = next(line for line in script().splitlines() if line.startswith("const MARK_SIGNS"))
     assert all(f'{mark}: "{style.sign}"' in line for mark, style in MARKS.items())

@@ -8,20 +8,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.graph.shapes import look_of
-from kgot_lab.draw.graph.svg import NO_NODES
-from kgot_lab.draw.markup import Markup, element, escaped, shortened
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.provenance import Support, note
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.graph.supports import Support, note
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
-from kgot_lab.loop.telling import tell
+from kgot_lab.loop.formatting import tell
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
+from kgot_lab.viz.graph.shapes import look_of
+from kgot_lab.viz.graph.svg import NO_NODES
+from kgot_lab.viz.static.markup import Markup, element, escaped, shortened
 from kgot_lab.viz.stepping.data import run_data
 
 EVIL = (

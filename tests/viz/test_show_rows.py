@@ -1,7 +1,7 @@
 """Show takes rows and stages as well: a table, and a diagram of the pipeline."""
 
 import kgot_lab as lab
-from kgot_lab.draw.table import Table
+from kgot_lab.viz.static.table import Table
 
 
 def test_rows_are_shown_as_a_table_cut_at_the_limit():

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.draw.markup import element
-from kgot_lab.draw.outside import references
 from kgot_lab.errors import BadInput
+from kgot_lab.viz.external_requests import references
 from kgot_lab.viz.slides import slides_of, write_slides
 from kgot_lab.viz.slides.reading import inline, unmarked
+from kgot_lab.viz.static.markup import element
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><circle r="4"/></svg>'

@@ -12,13 +12,11 @@ import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from viz.test_pages import EVIL
 
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.markup import key_of
 from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened
-from kgot_lab.loop.again.forks import recorded_fork
-from kgot_lab.loop.again.replay import Fork, Resources
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -31,10 +29,11 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
+from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.telling import caption
+from kgot_lab.loop.replay.forks import recorded_fork
+from kgot_lab.loop.replay.replay import Fork, Resources
 from kgot_lab.loop.trace import Trace, graph_after, load_run
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.in_memory import fact_of
@@ -42,6 +41,7 @@ from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.live import place
+from kgot_lab.viz.static.markup import key_of
 from kgot_lab.viz.stepping.data import polls, repairs_before
 from kgot_lab.viz.stepping.graphs import DRAWN_OF_RUN, places_in_run
 from kgot_lab.viz.stepping.stepper import Stepper, stepper

@@ -9,15 +9,15 @@ import re
 import pytest
 
 import kgot_lab as lab
+from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.domains.npc.things import Entity, Relationship, VisibleWorld
-from kgot_lab.draw.graph.svg import svg
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.town.written import settled, written_town
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
-from kgot_lab.viz.worlds.beside import sights_beside
-from kgot_lab.viz.worlds.seen import seen_graph
+from kgot_lab.viz.graph.svg import svg
+from kgot_lab.viz.worlds.comparison import sights_beside
+from kgot_lab.viz.worlds.visible_graph import seen_graph
 
 TOWN = written_town()
 ILSE, ODO, CRYPT = (TOWN.ids[key] for key in ("ilse", "odo", "crypt"))

@@ -12,7 +12,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.experts.opening import desk_at, office_at
-from kgot_lab.cli.remembering import print_rows
+from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 
@@ -45,7 +45,7 @@ def list_of_experts(
     as_json: options.AsJson = False,
 ) -> None:
     """List the experts of a marketplace with their measured scores, or those of this computer."""
-    from kgot_lab.experts.delegation.marketplace import listed_experts
+    from kgot_lab.experts.federation.marketplace import listed_experts
 
     if market is None:
         held = office_at(None, store, searching=False).tables.experts()
@@ -82,7 +82,7 @@ def publish_expert(
     """Publish an expert in the folder of a marketplace, with its hash and its measured scores: no
     conversation and no graph goes along.
     """
-    from kgot_lab.experts.delegation.marketplace import published_expert
+    from kgot_lab.experts.federation.marketplace import published_expert
     from kgot_lab.experts.portable import exported
     from kgot_lab.experts.scores import expert_scores, numbers_measured
 
@@ -117,7 +117,7 @@ def fetch_expert(
     """Fetch an expert from a marketplace: one with another hash than the index says is refused, and what does
     not fit leaves nothing.
     """
-    from kgot_lab.experts.delegation.marketplace import fetched_expert
+    from kgot_lab.experts.federation.marketplace import fetched_expert
     from kgot_lab.experts.portable import taken
 
     ours = dict(_parted(each, "--graph is THEIRS=OURS") for each in standing_for or [])

@@ -11,8 +11,8 @@ from kgot_lab.cli import terminal
 from kgot_lab.errors import BadInput, NotInstalled
 
 if TYPE_CHECKING:
-    from kgot_lab.experts.learning.desk import LearningDesk
-    from kgot_lab.experts.office import ExpertOffice
+    from kgot_lab.experts.learning.review_queue import LearningDesk
+    from kgot_lab.experts.service import ExpertOffice
 
 
 def place_of_store(store: str | None) -> str:
@@ -48,13 +48,13 @@ def office_at(
 
     Where nobody is `searching`, nothing is opened that only a search by meaning needs.
     """
-    from kgot_lab.embedding.of_query import query_embedder
+    from kgot_lab.embedding.query_embedder import query_embedder
+    from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.experts.graph_folder import GraphFolder
-    from kgot_lab.experts.keeping import open_experts
-    from kgot_lab.experts.office import ExpertModels, ExpertOffice
-    from kgot_lab.experts.shipping import SHIPPED_GRAPHS, ship_experts
+    from kgot_lab.experts.repository import open_experts
+    from kgot_lab.experts.service import ExpertModels, ExpertOffice
     from kgot_lab.llm import check_spec, connect
-    from kgot_lab.llm.manner import without_quotes
+    from kgot_lab.llm.capabilities import without_quotes
     from kgot_lab.llm.models import load_models
 
     if graphs is not None and not graphs.is_dir():
@@ -83,8 +83,8 @@ def desk_at(
     """The office of a server with what was accepted for its graphs, as its doors have it, for a command that
     answers no question.
     """
-    from kgot_lab.experts.learning.desk import LearningDesk
     from kgot_lab.experts.learning.ledger import open_proposals
+    from kgot_lab.experts.learning.review_queue import LearningDesk
 
     office = office_at(graphs, store, models=models, searching=searching)
     return LearningDesk(office, open_proposals(place_of_proposals(store)))

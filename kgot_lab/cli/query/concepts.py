@@ -38,9 +38,9 @@ def _concepts(
     all. What was read is kept, so the same command goes on where it was interrupted, and asks nothing a
     second time.
     """
-    from kgot_lab.cli.asking import rate_of
-    from kgot_lab.extraction.concepts.grown import read_concepts, what_it_takes
-    from kgot_lab.extraction.concepts.passages import passages_to_read
+    from kgot_lab.cli.question_setup import rate_of
+    from kgot_lab.kgos.extraction.concepts.graph_building import read_concepts, what_it_takes
+    from kgot_lab.kgos.extraction.concepts.passages import passages_to_read
     from kgot_lab.stores.files import check_graph_file, write_graph
 
     named: Named = context.obj

@@ -12,7 +12,7 @@ import typer
 from kgot_lab.cli import terminal
 from kgot_lab.cli.query.shared import SHARED, Named, shape_of, tell_result, within_time
 from kgot_lab.errors import BadInput
-from kgot_lab.toolkit.questions import QUESTIONS, GraphQuestion
+from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

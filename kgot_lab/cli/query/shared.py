@@ -20,12 +20,12 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.errors import BadInput
-from kgot_lab.writing import write_whole
+from kgot_lab.io.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
-    from kgot_lab.methods.printed import MethodResult
-    from kgot_lab.methods.search.several import SeveralGraphs
+    from kgot_lab.kgos.methods.formatting import MethodResult
+    from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
 NOTHING, RULES_BROKEN, OUT_OF_TIME = (
     3,
@@ -58,14 +58,14 @@ class Named:
     @property
     def graph(self) -> PropertyGraph:
         """The graph, or all in one with the names of each before its ids."""
-        from kgot_lab.methods.search.several import SeveralGraphs
+        from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
         return self.whole.graph if isinstance(self.whole, SeveralGraphs) else self.whole
 
     @cached_property
     def whole(self) -> PropertyGraph | SeveralGraphs:
         """The graph, or several that are ranked together."""
-        from kgot_lab.methods.search.several import SeveralGraphs
+        from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
         if not self.beside:
             return self._open(self.where)
@@ -77,8 +77,8 @@ class Named:
         )
 
     def _open(self, where: str) -> PropertyGraph:
-        from kgot_lab.toolkit.opened import opened_graph
-        from kgot_lab.workers import workers_at
+        from kgot_lab.io.dask_workers import workers_at
+        from kgot_lab.kgos.query.graph_loading import opened_graph
 
         options: dict[str, Any] = {
             "namespace": self.namespace,
@@ -224,7 +224,7 @@ def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = Fal
     """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a
     code that says so.
     """
-    from kgot_lab.methods.can_it import Capability
+    from kgot_lab.kgos.methods.can_it import Capability
 
     columns, rows = shown_rows(result, shape)
     put_text(

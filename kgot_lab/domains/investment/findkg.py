@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.errors import BadInput, UnknownName, shortly
-from kgot_lab.schemas.check import time_of
+from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.types import Edge, Json, Node
 
 FINDKG_TYPES: Mapping[str, str] = {  # theirs: our node type, or '' for none

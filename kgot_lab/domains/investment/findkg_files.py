@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.domains.investment.findkg import FinRow
 from kgot_lab.errors import BadInput
-from kgot_lab.reading import read_regular, utf8_text
+from kgot_lab.io.text_files import read_regular, utf8_text
 
 # In the order of the numbers in its entity2id.txt, where none of them is named: told by the entities that
 # have each.

@@ -12,25 +12,25 @@ from pathlib import Path
 from types import TracebackType
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.given import (
+from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime
+from kgot_lab.domains.investment.naming import asked_for
+from kgot_lab.domains.investment.versions import EdgeIds, GivenEnds, GraphChange, edge_ids, last_time
+from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView
+from kgot_lab.domains.investment.write_batch import (
     edge_in_order,
     one_each,
     ownership_faults,
     require_key,
     require_owner,
 )
-from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime
-from kgot_lab.domains.investment.naming import asked_for
-from kgot_lab.domains.investment.versions import EdgeIds, GivenEnds, GraphChange, edge_ids, last_time
-from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
+from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
+from kgot_lab.kgos.schemas.investment import INVESTMENT
 from kgot_lab.memory.claims.times import instant, open_instant, utc_now
 from kgot_lab.memory.tables.opening import open_tables
 from kgot_lab.memory.tables.storage import TableStorage
-from kgot_lab.schemas.check import Fault, faults, refuse_faulty
-from kgot_lab.schemas.investment import INVESTMENT
-from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Edge, Node
 
 

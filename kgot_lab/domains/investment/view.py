@@ -13,9 +13,9 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.naming import SYMBOLS, asked_for, fold, shown_name, upper
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.vocabulary import Vocabulary
 from kgot_lab.memory.claims.times import moment, open_moment
 from kgot_lab.memory.tables.storage import TableStorage
-from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Edge, Node
 
 FOREVER = 2**62  # microseconds: after every time

@@ -2,12 +2,12 @@
 may know of it.
 """
 
-from kgot_lab.domains.npc.hearing import hear
+from kgot_lab.domains.npc.explanations import why_not
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.review import WorldReview
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
-from kgot_lab.domains.npc.why_not import why_not
+from kgot_lab.domains.npc.session_import import hear
 
 __all__ = [
     "Entity",

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter, VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.storage import WorldRow, WorldStatements
-from kgot_lab.domains.npc.things import EntityFilter, RelationshipFilter, VisibleWorld
-from kgot_lab.domains.npc.visible_here import visible_here
+from kgot_lab.domains.npc.visibility_python import visible_here
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.inherited import tell_of_forks
-from kgot_lab.stores.cypher.link import BoltLink, Overtaken
-from kgot_lab.stores.cypher.turns import Turns
+from kgot_lab.io.fork_safety import tell_of_forks
+from kgot_lab.stores.cypher.connection import BoltLink, Overtaken
+from kgot_lab.stores.cypher.write_lock import Turns
 
 if TYPE_CHECKING:
     from neo4j import Transaction

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT, in_sqlite
 from kgot_lab.domains.npc.statements import IN_SQL
 from kgot_lab.domains.npc.storage import WorldRow
-from kgot_lab.domains.npc.things import VisibleWorld
-from kgot_lab.domains.npc.visible_here import visible_here
+from kgot_lab.domains.npc.visibility_python import visible_here
 from kgot_lab.memory.tables.sqlite import SQLiteTables
 
 

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT
 from kgot_lab.domains.npc.statements import IN_SQL
-from kgot_lab.domains.npc.things import VisibleWorld
-from kgot_lab.domains.npc.visible_there import VISIBLE, asked_of_policy, visible_of
+from kgot_lab.domains.npc.visibility_sql import VISIBLE, asked_of_policy, visible_of
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.tables.postgres import PostgresTables, said_by_server
-from kgot_lab.stores.postgres.finding import require_pgvector
-from kgot_lab.stores.postgres.link import driver
+from kgot_lab.stores.postgres.connection import driver
 from kgot_lab.stores.postgres.rows import value_of_postgres
+from kgot_lab.stores.postgres.search import require_pgvector
 from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from kgot_lab.domains.npc.things import (
+from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
     IdentitySnapshot,

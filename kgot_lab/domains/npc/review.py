@@ -8,10 +8,10 @@ what is heard in a session names none.
 
 from __future__ import annotations
 
-from kgot_lab.domains.npc.putting import put_decision
+from kgot_lab.domains.npc.models import BOTH_WAYS, Relationship, RelationshipStanding
 from kgot_lab.domains.npc.rows import row_key, support_of
-from kgot_lab.domains.npc.things import BOTH_WAYS, Relationship, RelationshipStanding
 from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.domains.npc.writes import put_decision
 from kgot_lab.errors import require
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter, VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.things import EntityFilter, RelationshipFilter, VisibleWorld
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.tables.storage import TableStorage
 

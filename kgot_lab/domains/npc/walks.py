@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kgot_lab.domains.npc.things import Relationship
+from kgot_lab.domains.npc.models import Relationship
 from kgot_lab.graph.property_graph import Direction
 
 StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, every step there is: from, to

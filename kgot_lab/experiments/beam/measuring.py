@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.receipts import circumstances, save_receipt
+from kgot_lab.evaluation.results import circumstances, save_receipt
 from kgot_lab.evaluation.runs import Run, latency, run
 from kgot_lab.experiments.beam.chats import ABSTENTION, LongChat
 from kgot_lab.experiments.beam.systems import (
@@ -21,9 +21,9 @@ from kgot_lab.experiments.beam.systems import (
     memory_ablations,
 )
 from kgot_lab.experiments.beam.turn_memory import TurnRules
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 OPEN_CHATS, LOCKED_CHATS = "open", "locked"
 CHAT_PARTS = (OPEN_CHATS, LOCKED_CHATS)

@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import roc_area
 from kgot_lab.evaluation.measures import Scores, score
-from kgot_lab.evaluation.receipts import load_receipt
+from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Estimate, counts, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p

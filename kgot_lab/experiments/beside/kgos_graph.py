@@ -18,7 +18,7 @@ import numpy as np
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
-from kgot_lab.methods.index import index_of
+from kgot_lab.kgos.methods.index import index_of
 
 CURATED_PART, EXTRACTED_PART, ACROSS = (266, 605), (1_791, 283_166), 407
 CURATED_TYPES = (

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.methods.intents import INTENTS
+from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.text.words import searched_words
 
 

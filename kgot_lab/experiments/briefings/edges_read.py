@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kgot_lab.domains.investment.monitor.facts import NewsFacts
 from kgot_lab.domains.investment.view import InvestmentView
-from kgot_lab.domains.monitor.facts import NewsFacts
 from kgot_lab.experiments.briefings.month import GoldMonth
 from kgot_lab.types import Node
 

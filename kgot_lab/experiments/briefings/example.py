@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kgot_lab.domains.monitor.news import NewsItem
+from kgot_lab.domains.investment.monitor.news import NewsItem
 
 MULTI_LEVEL = NewsItem(
     "example-1",

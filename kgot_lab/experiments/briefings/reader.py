@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
-from kgot_lab.domains.monitor.news import NewsItem
+from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.errors import BadInput, LLMError, require_count
 from kgot_lab.experiments.briefings.month import GoldMonth
 from kgot_lab.experiments.briefings.said import SaidEdge, SaidFacts, SaidThing

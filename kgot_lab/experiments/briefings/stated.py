@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from kgot_lab.domains.monitor.asking import BY_THE_ITEM, OF_THE_ITEM
-from kgot_lab.domains.monitor.grounding import says_name, says_symbol, unsaid_names
-from kgot_lab.domains.monitor.news import NewsItem
+from kgot_lab.domains.investment.monitor.grounding import says_name, says_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.news import NewsItem
+from kgot_lab.domains.investment.monitor.news_prompt import BY_THE_ITEM, OF_THE_ITEM
 from kgot_lab.experiments.briefings.said import SaidEdge, SaidFacts, SaidThing
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Json

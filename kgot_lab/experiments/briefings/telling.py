@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from types import TracebackType
 
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry
+from kgot_lab.domains.investment.monitor.events import ItemWritten, MonitorEvent, StageFailed
+from kgot_lab.domains.investment.monitor.journal import Tick
+from kgot_lab.domains.investment.monitor.monitor import Monitor, MonitorPlaces, open_places
+from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.domains.investment.view import InvestmentView
-from kgot_lab.domains.monitor.events import ItemWritten, MonitorEvent, StageFailed
-from kgot_lab.domains.monitor.journal import Tick
-from kgot_lab.domains.monitor.monitor import Monitor, MonitorPlaces, open_places
-from kgot_lab.domains.monitor.news import NewsRead
 from kgot_lab.experiments.briefings.month import AccountChange, GoldMonth
 from kgot_lab.types import LLM, Edge, Json
 

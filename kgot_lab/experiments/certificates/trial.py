@@ -18,7 +18,8 @@ from kgot_lab.experiments.questions.batch import TRACES, QuestionRun, trace_name
 from kgot_lab.experiments.questions.plan import plan_differences, told_differences
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.receipts import QuestionReceipt
-from kgot_lab.loop.certified.certificate import certificate_of_run
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.loop.certificate.certificate import certificate_of_run
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.trace import made_by
 from kgot_lab.memory.claims.certificate import Certificate
@@ -27,7 +28,6 @@ from kgot_lab.text.words import named_words
 from kgot_lab.tools.search import FOLLOWED, search, words_and_meaning
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, Json, Ranking
-from kgot_lab.writing import write_whole
 
 CERTIFICATES, TRIAL_PLAN = "certificates.json", "plan.json"
 TRIAL_LIMITS = PATHS.but(

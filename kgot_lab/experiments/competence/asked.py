@@ -11,11 +11,12 @@ from itertools import product
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import schema_of
-from kgot_lab.loop import prompts, shapes
-from kgot_lab.memory.grounded import facts_prompt
-from kgot_lab.paths.compare import asked_of_each
-from kgot_lab.paths.few import few_prompt
-from kgot_lab.paths.split import hops_asked
+from kgot_lab.loop import prompts
+from kgot_lab.loop import reply_schemas as shapes
+from kgot_lab.loop.modes.paths.compare import asked_of_each
+from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.loop.modes.paths.splitting import hops_asked
+from kgot_lab.memory.grounded_extraction import facts_prompt
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Message, Prompt

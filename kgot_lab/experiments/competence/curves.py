@@ -16,9 +16,9 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.experiments.competence.gold import GoldSet
 from kgot_lab.experiments.competence.plain_facts import PlainFacts
 from kgot_lab.experiments.competence.simulated import ERROR_RATES, UNANSWERED, Competence, Simulated
+from kgot_lab.loop.controller import solve, think
 from kgot_lab.loop.events import Asked, Refused, Wrote
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.walk import solve, think
 from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Json

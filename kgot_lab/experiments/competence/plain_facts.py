@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.graph.truth import Truth
+from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.llm.structured import json_fault
 from kgot_lab.sandbox.inside.helpers import paths_found
 from kgot_lab.sandbox.inside.tracked import TrackedGraph
+from kgot_lab.stores.embedded_store import Kept
 from kgot_lab.stores.in_memory import PYTHON
-from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.paths import asked_paths
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.walks import reached

@@ -23,8 +23,8 @@ from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS
 from kgot_lab.experiments.competence.texts import NoGold, misread_names, told_answer
 from kgot_lab.experiments.recall.synthetic import word
 from kgot_lab.llm.presets import FREE
-from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import ToolCall
+from kgot_lab.loop.truncation import joined_lines
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.in_memory import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect

@@ -13,9 +13,9 @@ import numpy as np
 
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated_thresholds
+from kgot_lab.analogy.candidates import vectors
 from kgot_lab.analogy.delta_edges import FoundEdges, delta_edges, similarity_edges
 from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.material import vectors
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset, content_id
@@ -24,8 +24,8 @@ from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair, pai
 from kgot_lab.experiments.structure.controls import strangers
 from kgot_lab.experiments.structure.nouns import NounsOf
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import DIGITS, SPECIFIED, Pair, Thresholds
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.similarity.delta import DIGITS, SPECIFIED, Pair, Thresholds
 from kgot_lab.types import Edge, Node, Query, Ranking, ranked
 
 DELTA_SETS = ("storyanalogy-mc", "parallelparc", "analobench S1")

@@ -34,7 +34,7 @@ from kgot_lab.experiments.recall.figures import Row, corrected, estimated, gap_e
 from kgot_lab.experiments.recall.systems import shuffled
 from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair
 from kgot_lab.experiments.structure.nouns import Nouns
-from kgot_lab.retrieval.passthrough import Walk, traverse
+from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Json, Ranking
 

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
-from kgot_lab.experts.chat.happening import ConversationStarted, TokenTold
+from kgot_lab.experts.chat.chat_events import ConversationStarted, TokenTold
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import LLM, Edge, Node, Prompt, Reply, Usage
 

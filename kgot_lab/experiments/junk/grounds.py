@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from kgot_lab.memory.extraction import SPEAKER
-from kgot_lab.memory.grounded import SourcedSentence, says_fact
+from kgot_lab.memory.grounded_extraction import SourcedSentence, says_fact
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.words import named_words, telling_words
 from kgot_lab.types import Triple

@@ -17,15 +17,15 @@ from kgot_lab.errors import BadInput, BadReply, LLMError, words_of
 from kgot_lab.experiments.junk.grounds import ground_of
 from kgot_lab.experiments.junk.messages import SaidMessage, digest_of_messages
 from kgot_lab.experiments.questions.plan import plan_differences, told_differences
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.structured import NotedCall, noting_calls
 from kgot_lab.loop.trace import made_by
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.extraction import ExtractionMode
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
-from kgot_lab.memory.turns import ToldTurn
+from kgot_lab.memory.turn_records import ToldTurn
 from kgot_lab.types import LLM, Json
-from kgot_lab.writing import write_whole
 
 TAUGHT_WAYS: tuple[ExtractionMode, ...] = ("schema", "grounded")
 JUNK_RECEIPTS, JUNK_PLAN = "receipts.json", "plan.json"

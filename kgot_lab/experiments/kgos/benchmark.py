@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
@@ -20,11 +19,12 @@ from kgot_lab.experiments.kgos.queries import QueryHalf, cookbook_data, cookbook
 from kgot_lab.experiments.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
 from kgot_lab.experiments.recall.filling import earlier, fill
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.methods.cookbook import cookbook
-from kgot_lab.reading import read_regular_text
-from kgot_lab.retrieval.learned import LearnedFusion, learn_fusion
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.bundled import bundled
+from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 KGOS_PLAN = Plan(
     THREE_WEIGHTS, measures=("recall@5", "recall@10", "ndcg@10", "mrr@10"), expected="goal preset"

@@ -15,8 +15,8 @@ import numpy as np
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import counts, holm, interval, share, sign_flip_p
+from kgot_lab.evaluation.summary import p_said
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.evaluation.told import p_said
 from kgot_lab.experiments.kgos.intents import (
     BY_WORDS,
     NO_INTENT,
@@ -28,7 +28,7 @@ from kgot_lab.experiments.kgos.intents import (
     said_of_queries,
 )
 from kgot_lab.experiments.kgos.queries import CookbookQuery, QueryHalf, cookbook_queries
-from kgot_lab.writing import write_whole
+from kgot_lab.io.atomic_write import write_whole
 
 _OUTSIDE = "outside"  # what the ids of questions from outside begin with
 

@@ -13,12 +13,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import UnknownName
 from kgot_lab.experiments.kgos.queries import CookbookQuery
-from kgot_lab.methods.classify_intent import classify_intent
-from kgot_lab.methods.intents import INTENTS
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.methods.classify_intent import classify_intent
+from kgot_lab.kgos.methods.intents import INTENTS
 
 NO_INTENT = "none"
 INTENT_LABELS = (*INTENTS, NO_INTENT)

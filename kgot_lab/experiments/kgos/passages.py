@@ -17,16 +17,16 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import load_receipt
+from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.filling import fill, receipt
 from kgot_lab.experiments.recall.systems import systems
-from kgot_lab.reading import read_regular_text
-from kgot_lab.retrieval.learned import LearnedFusion, learn_fusion, learned
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.writing import write_whole
 
 PASSAGE_SETS = ("2wiki", "hotpotqa", "musique")
 PASSAGE_LANES = ("bm25", "fts5", "embeddings", "graph boost only", "pagerank, titles", "follow")

@@ -18,8 +18,8 @@ from kgot_lab.experiments.kgos.passages import transfer_grid, transfers
 from kgot_lab.experiments.kgos.queries import QueryHalf, cookbook_queries
 from kgot_lab.experiments.kgos.systems import FOUR_WEIGHTS
 from kgot_lab.experiments.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, verdicts
-from kgot_lab.methods.classify_intent import classify_intent
-from kgot_lab.methods.cookbook import cookbook
+from kgot_lab.kgos.methods.classify_intent import classify_intent
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.retrieval.bm25 import INTENT_VERBS
 from kgot_lab.text.words import searched_words
 

@@ -26,14 +26,14 @@ from kgot_lab.experiments.questions.receipts import (
     scored,
     with_costs,
 )
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.trace import beside, made_by, record
-from kgot_lab.loop.walk import think
 from kgot_lab.stores import empty_store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json
-from kgot_lab.writing import write_whole
 
 GRAPHS_OF_A_CHAIN = ("fresh", "lasting", "lasting with facts")
 _KIND = "does a graph that lasts help"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.contest import Contest, ContestRound
+from kgot_lab.evaluation.ranking_game import Contest, ContestRound
 from kgot_lab.experiments.pays.lost import LossesBySet
 from kgot_lab.experiments.pays.results import Findings
 from kgot_lab.experiments.questions.question import Question, QuestionSet

@@ -31,10 +31,10 @@ from kgot_lab.experiments.questions.lost import (
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS
-from kgot_lab.loop.cut import joined_lines
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed
-from kgot_lab.paths.form import form_of
-from kgot_lab.writing import write_whole
+from kgot_lab.loop.modes.paths.answer_type import form_of
+from kgot_lab.loop.truncation import joined_lines
 
 FAILED, NOT_SHOWN, REFUSED_RIGHT, NOT_CHOSEN, COMPARED = (
     "an error",

@@ -23,9 +23,9 @@ from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, prom
 from kgot_lab.experiments.questions.batch import RECEIPTS
 from kgot_lab.experiments.questions.plan import PLAN_FILE, hash_of_ids, plan_differences, told_differences
 from kgot_lab.experiments.questions.question import QuestionSet
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
-from kgot_lab.writing import write_whole
 
 _KIND = "does the graph pay"
 _PLAIN = "the plain comparison"

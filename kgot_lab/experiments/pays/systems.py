@@ -16,14 +16,22 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experiments.questions.baselines import IN_JSON, OneCall, plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.loop import prompts
-from kgot_lab.loop.along import apart, facts, gather, met, mode, reading
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
-from kgot_lab.paths import compare, few, form, mentions, near, routes, split, worth
+from kgot_lab.loop.modes.paths import answer_type as form
+from kgot_lab.loop.modes.paths import compare, mentions, mode, reading, routes
+from kgot_lab.loop.modes.paths import decomposition as apart
+from kgot_lab.loop.modes.paths import fetching as gather
+from kgot_lab.loop.modes.paths import neighbours as near
+from kgot_lab.loop.modes.paths import progress as met
+from kgot_lab.loop.modes.paths import reader_prompt as few
+from kgot_lab.loop.modes.paths import sentence_scoring as worth
+from kgot_lab.loop.modes.paths import splitting as split
+from kgot_lab.loop.modes.paths import typed_facts as facts
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.follow import follow
+from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.entity_expansion import follow
 from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import blocks, sentences
 from kgot_lab.tools.search import FOLLOWED, search

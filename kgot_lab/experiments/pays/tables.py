@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from kgot_lab.evaluation.calibration import reliability, risk_curve
 from kgot_lab.evaluation.significance import Estimate
+from kgot_lab.evaluation.summary import span
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
-from kgot_lab.evaluation.told import span
 from kgot_lab.experiments.pays.results import Findings, Measured
 from kgot_lab.experiments.pays.verdicts import MISSED, reached_goals
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from kgot_lab.evaluation.contest import Contest, ContestRound
+from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.summary import Sentences, p_said, span
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.evaluation.told import Sentences, p_said, span
 from kgot_lab.experiments.pays.lost import FAILED, LOSSES, LossesBySet, counted_losses
 from kgot_lab.experiments.pays.results import Findings, Measured
 from kgot_lab.experiments.questions.lost import NEARLY, RIGHT_STAGE

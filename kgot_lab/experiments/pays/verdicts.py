@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kgot_lab.evaluation.summary import p_said, span
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.evaluation.told import p_said, span
 from kgot_lab.experiments.pays.aims import Goal
 from kgot_lab.experiments.pays.results import Findings, Measured, Paired
 

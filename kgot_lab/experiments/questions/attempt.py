@@ -15,13 +15,13 @@ from kgot_lab.errors import BadInput, TraceError, UnknownName
 from kgot_lab.evaluation.grading import grade_in, grading_prompt
 from kgot_lab.experiments.questions.baselines import plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question
-from kgot_lab.loop.again.recording import Recording, RememberedLLM
-from kgot_lab.loop.again.replay import Resources, resume
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Started
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.run import Steps
+from kgot_lab.loop.replay.recording import Recording, RememberedLLM
+from kgot_lab.loop.replay.replay import Resources, resume
+from kgot_lab.loop.run_context import Steps
 from kgot_lab.loop.trace import RESTORE, load_run, made_by, record
-from kgot_lab.loop.walk import think
 from kgot_lab.stores import empty_store
 from kgot_lab.tools.tool import Result, Tool, sought_by
 from kgot_lab.types import LLM, Json

@@ -12,8 +12,8 @@ from kgot_lab.experiments.questions.question import Question
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
-from kgot_lab.loop.run import Steps
-from kgot_lab.loop.shapes import Answer
+from kgot_lab.loop.reply_schemas import Answer
+from kgot_lab.loop.run_context import Steps
 from kgot_lab.tools.tool import Result, Tool, sought_by
 from kgot_lab.types import LLM, Message, Prompt
 

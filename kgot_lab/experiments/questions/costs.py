@@ -12,10 +12,10 @@ from pathlib import Path
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import grading_prompt
 from kgot_lab.experiments.questions.batch import QuestionRun, trace_files
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, price_asked, tokens_of
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.types import LLM, Usage
-from kgot_lab.writing import write_whole
 
 UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits

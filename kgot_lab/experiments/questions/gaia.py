@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.hub import Hub
 from kgot_lab.experiments.questions.question import Question, QuestionSet
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
 

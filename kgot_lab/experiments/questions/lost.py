@@ -9,11 +9,11 @@ from kgot_lab.evaluation.answers import holds
 from kgot_lab.experiments.questions.answers_on_file import rows_on_file
 from kgot_lab.experiments.questions.hotpotqa import hotpotqa
 from kgot_lab.experiments.questions.question import Question
-from kgot_lab.graph.supports import sentence_of
+from kgot_lab.graph.provenance import sentence_of
 from kgot_lab.loop.conclude import row_text
-from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
 from kgot_lab.loop.trace import load_run
+from kgot_lab.loop.truncation import joined_lines
 
 RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 HALF = 0.5  # the least F1 of an answer that is nearly right

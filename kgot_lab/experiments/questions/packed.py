@@ -8,10 +8,10 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from kgot_lab.bundled import bundled
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.evaluation.dataset import content_id, linked_by, musique_steps
 from kgot_lab.experiments.questions.question import Question, QuestionSet
+from kgot_lab.io.bundled import bundled
 from kgot_lab.text.sentences import sentences
 from kgot_lab.types import Document, Json
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.question import QuestionSet
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 PLAN_FILE = "plan.json"
 _SHOWN = 3  # differences of two plans in one message

@@ -19,11 +19,11 @@ from kgot_lab.experiments.questions.kit import Kit, ModelsBehind, More, nothing_
 from kgot_lab.experiments.questions.plan import QuestionPlan, hash_of_ids
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.sets import Selection
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.budget import Budget, Budgeted, Spending, price_asked
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores import empty_store
 from kgot_lab.types import LLM, Document
-from kgot_lab.writing import write_whole
 
 _UNLIMITED = Budget()
 _IGNORED = (

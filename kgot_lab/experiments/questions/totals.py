@@ -10,10 +10,10 @@ from pathlib import Path
 
 from kgot_lab.experiments.questions.batch import LEDGER, RECEIPTS, TOOL_TIMES, TOTALS, traces_of
 from kgot_lab.experiments.questions.receipts import read_receipts
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.ledger import Entry, Ledger, ledger
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 
 def write_totals(folder: Path) -> dict[str, Json]:

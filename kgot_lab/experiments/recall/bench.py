@@ -16,8 +16,8 @@ from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import EMBEDDER_HASH
 from kgot_lab.evaluation.reports import PLAN, Report, report
+from kgot_lab.evaluation.results import EMBEDDER_HASH
 from kgot_lab.evaluation.runs import Run, unique
 from kgot_lab.experiments.recall.datasets import opened_data
 from kgot_lab.experiments.recall.filling import Contender, Filled, earlier, file_name, fill
@@ -55,7 +55,7 @@ def bench(
     stopped goes on, and the report says how many rankings are from before. Two processes at one receipt wait
     for each other. Without a folder nothing is kept. A system that learns from the documents is left out,
     which the report says, where they are too few. `progress(done, total, what)` counts systems. With a Dask
-    `client` (kgot_lab.workers.workers_at) its workers run them, each of yours pickled. Raises BadInput for
+    `client` (kgot_lab.io.dask_workers.workers_at) its workers run them, each of yours pickled. Raises BadInput for
     data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder
     that holds another plan or other data; UnknownName for the baseline or the embedder; NotInstalled;
     LabError for an error of a system's own code, which is its cause.

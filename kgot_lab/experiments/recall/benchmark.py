@@ -14,8 +14,8 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_receipt, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive
+from kgot_lab.evaluation.results import circumstances, fingerprints, load_receipt, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, plan_of, told_report
 from kgot_lab.experiments.recall.datasets import load_dataset, opened_data, published

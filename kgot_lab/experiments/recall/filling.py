@@ -11,8 +11,8 @@ from kgot_lab.errors import BadInput, TooLittle
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt
-from kgot_lab.evaluation.running import run_to, why_again
+from kgot_lab.evaluation.results import KEEP, fingerprints, load_receipt
+from kgot_lab.evaluation.runner import run_to, why_again
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.experiments.recall.systems import ByPlan
 from kgot_lab.retrieval.stage import Stage

@@ -24,7 +24,7 @@ from kgot_lab.evaluation.significance import interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
 from kgot_lab.experiments.recall.datasets import load_dataset, untitled
 from kgot_lab.experiments.recall.systems import BASELINE, systems
-from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not
+from kgot_lab.memory.grounded_extraction import SourcedSentence, facts_prompt, grounded_and_not
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.types import LLM, Document, Json, Prompt, Triple, full_text
 

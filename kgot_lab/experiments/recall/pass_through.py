@@ -19,7 +19,7 @@ from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.figures import Row, corrected, estimated, gap_estimated
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import phrase_graph, title_graph
-from kgot_lab.retrieval.passthrough import Walk, has_text, traverse, without_text
+from kgot_lab.retrieval.pass_through import Walk, has_text, traverse, without_text
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Json, Query, Ranking, full_text, ranked
 

@@ -22,8 +22,8 @@ from kgot_lab.embedding.vectors import text_key
 from kgot_lab.errors import BadInput, LabError, TooLittle
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import CODE_HASH, additions, fingerprints
-from kgot_lab.evaluation.running import kept_run, question_put, replace_receipt, run_whole, why_again
+from kgot_lab.evaluation.results import CODE_HASH, additions, fingerprints
+from kgot_lab.evaluation.runner import kept_run, question_put, replace_receipt, run_whole, why_again
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.source import embedders_in, source_digest
 from kgot_lab.experiments.recall.filling import (
@@ -36,9 +36,9 @@ from kgot_lab.experiments.recall.filling import (
     said_again,
 )
 from kgot_lab.experiments.recall.systems import Stages, systems
-from kgot_lab.locking import one_at_a_time
+from kgot_lab.io.dask_workers import part_failed
+from kgot_lab.io.locking import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.workers import part_failed
 
 SharingProgress = Callable[[int, int, str], object]  # done, total, what was done or is waited for
 _RETRIES = 3  # how often one job is sent again after data that it needs were lost with a worker

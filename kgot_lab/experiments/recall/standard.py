@@ -13,8 +13,8 @@ import numpy as np
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset, query_parts
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import fingerprints, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive
+from kgot_lab.evaluation.results import fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p

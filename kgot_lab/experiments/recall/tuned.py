@@ -11,7 +11,7 @@ from kgot_lab.evaluation.measures import depth, score
 from kgot_lab.evaluation.plan import MARGIN, Plan
 from kgot_lab.evaluation.runs import run
 from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.gate import Admission, gate
+from kgot_lab.retrieval.retriever_selection import Admission, gate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking
 

@@ -24,7 +24,7 @@ from typing import Any
 from kgot_lab.experiments.stores.graphs import size_of
 from kgot_lab.experiments.stores.measured import children, others_mb
 from kgot_lab.experiments.stores.tables import MEASURED_STORES
-from kgot_lab.writing import write_whole
+from kgot_lab.io.atomic_write import write_whole
 
 _PACKAGES = (
     "networkx",

@@ -18,8 +18,8 @@ import numpy as np
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.experiments.structure.analogies import Choice, Choices
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.types import Json
-from kgot_lab.writing import write_whole
 
 _FORMAT = "choice receipt 1"
 _QUESTIONS = "choices 1"

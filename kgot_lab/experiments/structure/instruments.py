@@ -12,7 +12,6 @@ from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeleton_makers import StoredSkeletons, stored
 from kgot_lab.analogy.skeletons import Maker, skeletons
-from kgot_lab.bundled import bundled
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.experiments.structure.analogies import Choices
 from kgot_lab.experiments.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface
@@ -20,6 +19,7 @@ from kgot_lab.experiments.structure.fitted import ALL, SIMPLE, Fitted, OnTheSurf
 from kgot_lab.experiments.structure.nouns import Nouns
 from kgot_lab.experiments.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
 from kgot_lab.experiments.structure.systems import Surface, System, Words
+from kgot_lab.io.bundled import bundled
 
 MODEL_OF_SKELETONS = "the local model"
 

@@ -31,9 +31,9 @@ from kgot_lab.experiments.structure.system_pairs import SystemPair, mapped, syst
 from kgot_lab.experiments.structure.systems import Surface, System, Words, answered, searching
 from kgot_lab.experiments.structure.tables import answers_in
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import SPECIFIED, Thresholds
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.types import Node
-from kgot_lab.writing import write_whole
 
 _TAUGHT_BY = {
     "storyanalogy-mc pool": "storyanalogy-mc",

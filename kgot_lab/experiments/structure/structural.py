@@ -12,7 +12,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.systems import Surface
-from kgot_lab.pairs.bands import SPECIFIED, Thresholds
+from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 
 SkeletonsOf = Callable[
     [Sequence[str]], Mapping[str, str]

@@ -8,9 +8,9 @@ import csv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.structure.analogies import locked_in
+from kgot_lab.io.bundled import bundled
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kgot_lab.domains.npc.hearing import HeardFacts, hear, placed
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.review import WorldReview
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
+from kgot_lab.domains.npc.session_import import HeardFacts, hear, placed
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.experiments.town.written import PlayLine, RelationshipKey, WrittenEvening, WrittenTown, settled
 from kgot_lab.memory.extraction import Extraction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kgot_lab.domains.npc.things import Entity
+from kgot_lab.domains.npc.models import Entity
 from kgot_lab.domains.npc.world import NpcWorld
 
 

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import numpy as np
 
-from kgot_lab.domains.layers.memory import WorldLayers
-from kgot_lab.domains.layers.things import Chunk, LogEntry
-from kgot_lab.domains.npc.things import Entity, Relationship
+from kgot_lab.domains.npc.layers.memory import WorldLayers
+from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
+from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.embedding.embedder import Matrix
 
 WORLD_SEED = 16

@@ -14,8 +14,8 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import query_parts
-from kgot_lab.evaluation.receipts import EMBEDDER_HASH
 from kgot_lab.evaluation.reports import PLAN, Report, derive
+from kgot_lab.evaluation.results import EMBEDDER_HASH
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p
 from kgot_lab.evaluation.source import named_embedder
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
@@ -26,12 +26,12 @@ from kgot_lab.experiments.recall.standard import STANDARD_PLAN, TRAIL
 from kgot_lab.experiments.recall.systems import BASELINE, systems
 from kgot_lab.experiments.trails.fitting import fit_scorer
 from kgot_lab.experiments.trails.learning import LearningProgress, develop_parts, learnt_choices
-from kgot_lab.reading import read_regular_text
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.retrieval.multihop.retriever import trail
+from kgot_lab.retrieval.multihop.scorer import Scorer
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.retrieval.trail.scorer import Scorer
-from kgot_lab.retrieval.trail.trail import trail
 from kgot_lab.types import Document
-from kgot_lab.writing import write_whole
 
 EMBEDDER_SETS = ("2wiki-1000", "musique-498")
 EMBEDDER_SYSTEMS = (

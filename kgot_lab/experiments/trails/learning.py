@@ -12,9 +12,9 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.experiments.recall.datasets import load_dataset, untitled
 from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
-from kgot_lab.retrieval.trail.clues import BY_NAMES
-from kgot_lab.retrieval.trail.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer
-from kgot_lab.retrieval.trail.trail import trail
+from kgot_lab.retrieval.multihop.features import BY_NAMES
+from kgot_lab.retrieval.multihop.retriever import trail
+from kgot_lab.retrieval.multihop.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer
 
 LEARNT_ON = ("hotpotqa", "musique", "2wiki-1000", "musique-498", "musique-steps", "musique-498-steps")
 CROSSED_BY = "recall@5"

@@ -25,11 +25,11 @@ from kgot_lab.experiments.trails.fitting import (
     fit_scorer,
 )
 from kgot_lab.experiments.trails.learning import LearningProgress, half_of
-from kgot_lab.paths.split import hops_asked, hops_in
+from kgot_lab.loop.modes.paths.splitting import hops_asked, hops_in
 from kgot_lab.retrieval.fusion import by_range
-from kgot_lab.retrieval.trail.clues import CLUES, NAME_CLUES, Clues, TrailIndex, Ways
-from kgot_lab.retrieval.trail.scorer import Scorer
-from kgot_lab.retrieval.trail.trail import trail_index
+from kgot_lab.retrieval.multihop.features import CLUES, NAME_CLUES, Clues, TrailIndex, Ways
+from kgot_lab.retrieval.multihop.retriever import trail_index
+from kgot_lab.retrieval.multihop.scorer import Scorer
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import LLM, Json, Query
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from kgot_lab.analogy.expected import BandShares, expected_precision
+from kgot_lab.analogy.expected_precision import BandShares, expected_precision
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.experiments.transfer.false_alarms import TIMES
-from kgot_lab.pairs.bands import BANDS
+from kgot_lab.similarity.delta import BANDS
 from kgot_lab.types import Json
 
 _KINDS = ("analogous", "others")

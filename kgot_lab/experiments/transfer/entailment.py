@@ -8,8 +8,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons
+from kgot_lab.analogy.vocabulary_leaks import LeakCheck
 from kgot_lab.errors import BadReply, LLMError
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.types import LLM, Message, Prompt

@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.analogy.candidates import vectors
 from kgot_lab.analogy.linguistic import analyse
-from kgot_lab.analogy.material import vectors
 from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.experiments.structure.analogies import ITEMS, items
 from kgot_lab.experiments.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
 from kgot_lab.experiments.structure.instruments import Instruments
-from kgot_lab.pairs.bands import BANDS, SPECIFIED, band, cosines, told_words
+from kgot_lab.similarity.delta import BANDS, SPECIFIED, band, cosines, told_words
 from kgot_lab.types import Json
 
 LEFT_OF_SKELETON = (1, 2, 3, 4, 6, 8, 12, 20)  # words a skeleton holds beside "something": where a bin begins

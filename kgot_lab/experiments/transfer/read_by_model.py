@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from kgot_lab.analogy.leaks import LeakCheck
+from kgot_lab.analogy.vocabulary_leaks import LeakCheck
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import Numbers, share

@@ -20,7 +20,7 @@ from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.analogies import Choices
 from kgot_lab.experiments.structure.answered import content_digest
 from kgot_lab.experiments.structure.fitted import Features
-from kgot_lab.writing import write_whole
+from kgot_lab.io.atomic_write import write_whole
 
 TRIED_FORMS, TRIED_DENIALS, TRIED_EVENTS = (0.0, 0.3, 0.6), (0.0, 0.1), (0.0, 0.2, 0.4, 0.6)
 MASKED = "skeleton, masked"

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.citations import CITED, CitableNode
-from kgot_lab.experts.delegation.answering import Federation
-from kgot_lab.experts.delegation.asking import DelegatedAnswer, delegate_to_all, joined_answers
-from kgot_lab.experts.delegation.capabilities import Advertised, best_peer, capabilities_of
-from kgot_lab.experts.delegation.peers import Peer
-from kgot_lab.experts.failing import log
-from kgot_lab.methods.index import index_of
-from kgot_lab.methods.search.results import SearchResult
+from kgot_lab.experts.error_messages import log
+from kgot_lab.experts.federation.answering import Federation
+from kgot_lab.experts.federation.asking import DelegatedAnswer, delegate_to_all, joined_answers
+from kgot_lab.experts.federation.capabilities import Advertised, best_peer, capabilities_of
+from kgot_lab.experts.federation.peers import Peer
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.stems import stem
 from kgot_lab.text.words import telling_words
 

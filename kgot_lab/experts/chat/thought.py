@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from kgot_lab.experts.chat.playbook import PlaybookSection
 from kgot_lab.experts.chat.prompting import ToldContext
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.methods.compose_for import Composition
-from kgot_lab.methods.search.results import SearchResult
+from kgot_lab.kgos.methods.compose_for import Composition
+from kgot_lab.kgos.methods.search.results import SearchResult
 
 
 class ThoughtNode(BaseModel):

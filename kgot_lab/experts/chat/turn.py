@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import LabError, LLMError
-from kgot_lab.experts.chat.citations import Citables, CitationCheck, named_nodes
-from kgot_lab.experts.chat.consulting import Consultants, remote_citables, told_answers, unsaid_words
-from kgot_lab.experts.chat.happening import (
+from kgot_lab.experts.ab_trials import TrialChoice
+from kgot_lab.experts.chat.chat_events import (
     ChatDone,
     ChatEvent,
     ChatFailed,
@@ -27,19 +26,20 @@ from kgot_lab.experts.chat.happening import (
     ThoughtTold,
     TokenTold,
 )
+from kgot_lab.experts.chat.citations import Citables, CitationCheck, named_nodes
+from kgot_lab.experts.chat.consulting import Consultants, remote_citables, told_answers, unsaid_words
 from kgot_lab.experts.chat.playbook import Playbook, matching_sections
 from kgot_lab.experts.chat.prompting import ExpertAsked, expert_prompt, nothing_told, told_context
-from kgot_lab.experts.chat.recollection import recollected
+from kgot_lab.experts.chat.recall import recollected
 from kgot_lab.experts.chat.sentences import SentencePieces
 from kgot_lab.experts.chat.thought import Thought, thought_of
-from kgot_lab.experts.delegation.asking import DelegatedAnswer
+from kgot_lab.experts.error_messages import failure_told
 from kgot_lab.experts.expert import Expert, ExpertConfig
-from kgot_lab.experts.failing import failure_told
+from kgot_lab.experts.federation.asking import DelegatedAnswer
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.keeping import ChatMessage, ExpertTables
-from kgot_lab.experts.trying import TrialChoice
+from kgot_lab.experts.repository import ChatMessage, ExpertTables
+from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.streaming import streamed
-from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.text.words import telling_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 

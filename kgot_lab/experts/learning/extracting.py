@@ -19,12 +19,17 @@ from kgot_lab.experts.learning.edits import (
     NodeToAdd,
     PropertyToChange,
 )
+from kgot_lab.experts.learning.entity_mentions import named_node
+from kgot_lab.experts.learning.extraction_prompt import (
+    MOST_OF_MESSAGE,
+    ChangeNoted,
+    ChangesNoted,
+    changes_prompt,
+)
 from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
-from kgot_lab.experts.learning.naming import named_node
-from kgot_lab.experts.learning.noting import MOST_OF_MESSAGE, ChangeNoted, ChangesNoted, changes_prompt
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.llm.structured import structured
-from kgot_lab.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.text.tokens import shorten
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import LLM, Json

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kgot_lab.experts.learning.stating import END_PHRASES, DimensionEnd
+from kgot_lab.experts.learning.dimension_statements import END_PHRASES, DimensionEnd
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.llm.presets import FREE
-from kgot_lab.methods.index import index_of
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
 _FENCED = re.compile(r"<<<(\w+) found: a message\n(.*)\n>>>\1", re.S)

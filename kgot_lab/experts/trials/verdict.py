@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.experts.trials.abstention import Declined, invalid_reasons, silence, undecided_reasons
 from kgot_lab.experts.trials.assignment import EVEN, TrialVariant, require_shares
-from kgot_lab.experts.trials.declining import Declined, invalid_reasons, silence, undecided_reasons
-from kgot_lab.experts.trials.measured import (
+from kgot_lab.experts.trials.measures import (
     TRIAL_MEASURES,
     TrialMeasure,
     settled_order,

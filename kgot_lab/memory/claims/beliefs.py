@@ -9,8 +9,8 @@ from datetime import datetime
 
 from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.claim import Claim, Span, digest, plain_text, plain_triple, triple_key
-from kgot_lab.memory.claims.holding import Held, InForce, combined_confidence, holding, sole_sources
-from kgot_lab.memory.claims.network import NOW, aliases, all_in_force, deciding, fact_ids
+from kgot_lab.memory.claims.dependencies import NOW, aliases, all_in_force, deciding, fact_ids
+from kgot_lab.memory.claims.justification import Held, InForce, combined_confidence, holding, sole_sources
 from kgot_lab.memory.claims.periods import periods
 from kgot_lab.memory.claims.reports import Cardinality, Period, Suggested
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now

@@ -9,19 +9,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.graph.vocabulary import Vocabulary
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
-from kgot_lab.memory.claims.changing import (
-    ClaimChange,
-    making,
-    open_versions,
-    what_fell,
-    write_claim,
-    write_fact,
-)
 from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, plain_triple, probability
+from kgot_lab.memory.claims.dependencies import fact_ids
 from kgot_lab.memory.claims.entities import merge_proposals
-from kgot_lab.memory.claims.erasing import erase_claims
-from kgot_lab.memory.claims.network import fact_ids
+from kgot_lab.memory.claims.erasure import erase_claims
 from kgot_lab.memory.claims.reports import (
     Cardinality,
     Erased,
@@ -33,10 +26,17 @@ from kgot_lab.memory.claims.reports import (
     Stood,
 )
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
-from kgot_lab.memory.claims.undoing import undo_change
+from kgot_lab.memory.claims.transactions import (
+    ClaimChange,
+    making,
+    open_versions,
+    what_fell,
+    write_claim,
+    write_fact,
+)
+from kgot_lab.memory.claims.undo import undo_change
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.memory.tables.storage import ClaimStorage
-from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Triple
 
 

@@ -13,13 +13,13 @@ from kgot_lab.errors import require_count, require_parts
 from kgot_lab.memory.claims.beliefs import answer_at
 from kgot_lab.memory.claims.claim import Claim, Span, plain_text, plain_triple
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.looking_up import BelievedTriples
+from kgot_lab.memory.claims.lookup import BelievedTriples
 from kgot_lab.memory.claims.reports import Erased, Fallen
 from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode
 from kgot_lab.memory.extractor import Extractor
 from kgot_lab.memory.knowledge import context_of
-from kgot_lab.memory.stated_times import StatedTimes
-from kgot_lab.memory.turns import AnswersNow, KeepsCopies, Noted, ToldTurn
+from kgot_lab.memory.time_expressions import StatedTimes
+from kgot_lab.memory.turn_records import AnswersNow, KeepsCopies, Noted, ToldTurn
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.words import telling_words
 from kgot_lab.types import LLM, Triple

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kgot_lab.memory.claims.claim import triple_key
-from kgot_lab.memory.claims.holding import Held, InForce, holding
+from kgot_lab.memory.claims.justification import Held, InForce, holding
 from kgot_lab.types import Triple
 
 

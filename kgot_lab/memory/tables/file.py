@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
 from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.stores.log import holds_something, require_path
 

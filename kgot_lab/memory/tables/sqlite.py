@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.files import LONGEST_WAIT, said_of_file
+from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, said_of_file
 from kgot_lab.memory.tables.file import opened_tables
 from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT, Layout
 from kgot_lab.memory.tables.statements import SCRUBBED, TO_SCRUB

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.truth import Identity, Truth
+from kgot_lab.graph.dict_graph import Identity, Truth
 from kgot_lab.sandbox.inside.cypher_mapping import (
     backticked,
     edge_properties,
@@ -20,8 +20,8 @@ from kgot_lab.sandbox.inside.cypher_mapping import (
     stored_edge,
     stored_node,
 )
+from kgot_lab.stores.cypher.connection import Ask, bolt_reason
 from kgot_lab.stores.cypher.dump import check_texts
-from kgot_lab.stores.cypher.link import Ask, bolt_reason
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.types import Diff, Edge, Node
 

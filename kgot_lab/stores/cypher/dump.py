@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import changes, same_value
-from kgot_lab.graph.truth import Identity, Truth
+from kgot_lab.graph.dict_graph import Identity, Truth
 from kgot_lab.sandbox.inside.cypher_mapping import (
     clash,
     edge_properties,
@@ -27,7 +27,7 @@ from kgot_lab.sandbox.inside.cypher_mapping import (
     own_key,
 )
 from kgot_lab.sandbox.inside.values import RefusedValue, canonical
-from kgot_lab.stores.cypher.link import Ask
+from kgot_lab.stores.cypher.connection import Ask
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.types import Diff, Edge, Node
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgot_lab.stores.cypher.dialect import CYPHER, refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.kept import Kept
+from kgot_lab.stores.embedded_store import Kept
 from kgot_lab.types import Diff, Rows
 
 

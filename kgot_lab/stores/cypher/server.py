@@ -9,13 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.gate import fit_diff
-from kgot_lab.graph.truth import inverse
+from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.validation import fit_diff
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.cypher.added import NotOnlyAdded, added, counts_truly
 from kgot_lab.stores.cypher.apply import Application
-from kgot_lab.stores.cypher.confined import Confined, confined
+from kgot_lab.stores.cypher.connection import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.dialect import (
     CYPHER,
     cypher_literal,
@@ -33,14 +32,15 @@ from kgot_lab.stores.cypher.dump import (
     rows_of,
     settle_ids,
 )
-from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
-from kgot_lab.stores.cypher.looking import Looking
+from kgot_lab.stores.cypher.insert_diff import NotOnlyAdded, added, counts_truly
+from kgot_lab.stores.cypher.namespace_guard import Confined, confined
 from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
 from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
-from kgot_lab.stores.cypher.turns import Turn, Turns
-from kgot_lab.stores.given import require_statement, require_words
-from kgot_lab.stores.lost import LostStatements
+from kgot_lab.stores.cypher.sampling import Looking
+from kgot_lab.stores.cypher.write_lock import Turn, Turns
+from kgot_lab.stores.fatal_statements import LostStatements
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
+from kgot_lab.stores.validation import require_statement, require_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.reading import read_regular, utf8_text
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.sandbox.inside.rdf import PREFIXES
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
-from kgot_lab.writing import write_whole
 
 _MOST_SAID = 500  # letters of what a parser says, which may be most of the file
 

@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
-from kgot_lab.inherited import tell_of_forks
-from kgot_lab.stores.postgres.link import driver
+from kgot_lab.io.fork_safety import tell_of_forks
+from kgot_lab.stores.postgres.connection import driver
 
 DATABASE = "kgot_lab"
 SUPERUSER = "postgres"

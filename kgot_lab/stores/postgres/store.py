@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.gate import fit_diff
-from kgot_lab.graph.truth import inverse
-from kgot_lab.inherited import ELSEWHERE, tell_of_forks
-from kgot_lab.stores.given import require_words
-from kgot_lab.stores.postgres import finding, tables
-from kgot_lab.stores.postgres.link import Circle, PostgresLink
+from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.validation import fit_diff
+from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
+from kgot_lab.stores.postgres import search as finding
+from kgot_lab.stores.postgres import tables
+from kgot_lab.stores.postgres.connection import Circle, PostgresLink
 from kgot_lab.stores.postgres.rows import (
     POSTGRES_EDGE,
     POSTGRES_NODE,
@@ -33,6 +33,7 @@ from kgot_lab.stores.postgres.statements import checked_read, checked_write, pos
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import diff_of
 from kgot_lab.stores.sql_dialect import sql_dialect
+from kgot_lab.stores.validation import require_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:

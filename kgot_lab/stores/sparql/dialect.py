@@ -24,8 +24,8 @@ from kgot_lab.sandbox.inside.rdf import (
 )
 from kgot_lab.sandbox.inside.sparql_rows import FACT
 from kgot_lab.stores.protocol import Dialect, Fact
-from kgot_lab.stores.sparql.own_words import sparql_words
 from kgot_lab.stores.sparql.paths import NO_EDGE, sparql_paths
+from kgot_lab.stores.sparql.statement_literals import sparql_words
 from kgot_lab.stores.sparql.triples import spelled
 from kgot_lab.types import Edge, Node
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.stores.kept import Kept
+from kgot_lab.stores.embedded_store import Kept
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.size import refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import require_holdable

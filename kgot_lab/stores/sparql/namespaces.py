@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.sandbox.inside.rdf import DESCRIBING, META, NAMESPACE, STATEMENT, TYPE, Literal, iri_of, name_of
 from kgot_lab.stores.protocol import GraphSize
-from kgot_lab.stores.sparql.link import SparqlLink
+from kgot_lab.stores.sparql.connection import SparqlLink
 
 VERSIONS_GRAPH, VERSION_IRI = (
     f"{META}versions",

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
-from kgot_lab.graph.gate import fit_diff
-from kgot_lab.inherited import ELSEWHERE
+from kgot_lab.graph.validation import fit_diff
+from kgot_lab.io.fork_safety import ELSEWHERE
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.given import require_words
-from kgot_lab.stores.kept import Kept
-from kgot_lab.stores.looking_up import edges_among
-from kgot_lab.stores.lost import LostStatements
+from kgot_lab.stores.embedded_store import Kept
+from kgot_lab.stores.fatal_statements import LostStatements
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
+from kgot_lab.stores.sparql.connection import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
 from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.stores.sparql.link import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
 from kgot_lab.stores.sparql.namespaces import (
     VERSION_IRI,
     VERSIONS_GRAPH,
@@ -35,6 +33,8 @@ from kgot_lab.stores.sparql.namespaces import (
 )
 from kgot_lab.stores.sparql.size import refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
+from kgot_lab.stores.validation import require_words
+from kgot_lab.stores.value_index import edges_among
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
 

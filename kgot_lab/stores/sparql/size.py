@@ -13,8 +13,16 @@ from collections.abc import Iterator, Sequence
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox.inside.sparql_text import SparqlToken, checked_statement, readings
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.bounds import CLOSE, OPEN, Mark, TooLarge, require_few, require_flat, require_length
-from kgot_lab.stores.given import require_statement
+from kgot_lab.stores.statement_limits import (
+    CLOSE,
+    OPEN,
+    Mark,
+    TooLarge,
+    require_few,
+    require_flat,
+    require_length,
+)
+from kgot_lab.stores.validation import require_statement
 
 _BRACKETS, _DEPTH, _PARTS = 100, 250, 100
 _BINDING = {

@@ -11,16 +11,14 @@ from pathlib import Path
 from uuid import uuid4
 from weakref import WeakSet
 
-from kgot_lab.copies import private_copy
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
-from kgot_lab.graph.gate import MOST_KEPT
-from kgot_lab.inherited import keep_for_ever, tell_of_forks
-from kgot_lab.stores.chain import SALVAGE
+from kgot_lab.graph.validation import MOST_KEPT
+from kgot_lab.io.fork_safety import keep_for_ever, tell_of_forks
+from kgot_lab.io.sqlite_snapshot import private_copy
+from kgot_lab.stores.hash_chain import SALVAGE
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.sql import json_text, parsed_json
-from kgot_lab.stores.sqlite.connection import Connection
-from kgot_lab.stores.sqlite.guard import Guard
-from kgot_lab.stores.sqlite.sums import (
+from kgot_lab.stores.sqlite.checksums import (
     ARRIVING,
     GUARDING,
     NOT_AS_WRITTEN,
@@ -33,6 +31,8 @@ from kgot_lab.stores.sqlite.sums import (
     lacks_sums,
     newest,
 )
+from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.guard import Guard
 from kgot_lab.stores.sqlite.tables import GRAPH_TABLES, INDEX_SINCE, JOURNAL, RECORDERS
 from kgot_lab.stores.sqlite.wal import damage_to_log, wal_frames, warn_of_lost
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from kgot_lab.copies import pad_to_size, private_copy
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
-from kgot_lab.graph.gate import fit_edge, fit_node
+from kgot_lab.graph.validation import fit_edge, fit_node
+from kgot_lab.io.sqlite_snapshot import pad_to_size, private_copy
 from kgot_lab.stores.log import Salvaged, set_aside
+from kgot_lab.stores.sqlite.checksums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed_here
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
-from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node
 

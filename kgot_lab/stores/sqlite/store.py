@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.gate import fit_diff
-from kgot_lab.graph.truth import inverse
-from kgot_lab.inherited import ELSEWHERE, tell_of_forks
-from kgot_lab.stores.given import require_words
+from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.validation import fit_diff
+from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
     SqlRow,
@@ -31,6 +30,7 @@ from kgot_lab.stores.sql import (
     touched,
 )
 from kgot_lab.stores.sql_dialect import sql_dialect
+from kgot_lab.stores.sqlite.checksums import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
 from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.file import Opened, damaged, in_bulk, opened_file, unavailable
 from kgot_lab.stores.sqlite.guard import Guard
@@ -42,8 +42,8 @@ from kgot_lab.stores.sqlite.rows import (
     sqlite_rows,
     terms_of,
 )
-from kgot_lab.stores.sqlite.sums import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
 from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
+from kgot_lab.stores.validation import require_words
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.copies import Copied
+from kgot_lab.io.sqlite_snapshot import Copied
 from kgot_lab.stores.log import set_aside
 
 _HEAD, _FRAME = (

@@ -3,7 +3,7 @@
 const EXPLORER_REST = 120; // milliseconds without a movement after which Python hears where the sliders are
 const EXPLORER_QUIET = 700; // milliseconds without a change after which it is spoken
 
-/** The explorer: `data` as made by kgot_lab.viz.explorer; `tell` sends a message to Python, or is null on a page of its own. */
+/** The explorer: `data` as made by kgot_lab.viz.explorer.explorer; `tell` sends a message to Python, or is null on a page of its own. */
 function explorerView(root, data, tell) {
   root.classList.add("kl-x");
   root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; }); // or JupyterLab takes its arrow keys

@@ -3,7 +3,7 @@
 const MANY_EDGES = 40; // of a graph without a plan: from here on their words need a closer look
 const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: what there is time to draw
 
-/** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
+/** The graph view: `data` as made by kgot_lab.viz.graph.view; `tell` sends a message to Python, or is null on a page of its own. */
 function graphView(root, data, tell) {
   const kept = tell ? null : keptGroups(data);
   const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(), cy: null, table: false, fitted: "" };

@@ -34,7 +34,7 @@ function announcer() {
   return make("div", { class: "kl-said", role: "status", "aria-live": "polite" });
 }
 
-/** Markup that Python made and escaped (kgot_lab.draw.markup), as nodes; any other text must go through `make`. */
+/** Markup that Python made and escaped (kgot_lab.viz.static.markup), as nodes; any other text must go through `make`. */
 function escapedMarkup(markup) {
   const template = document.createElement("template");
   template.innerHTML = markup;

@@ -8,9 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from kgot_lab.draw.graph.svg import Picture, svg
-from kgot_lab.draw.markup import Markup, element
-from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
@@ -18,8 +15,11 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node, Triple
-from kgot_lab.viz.claims.written import fact_said
+from kgot_lab.viz.claims.static_views import fact_said
+from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
+from kgot_lab.viz.static.markup import Markup, element
+from kgot_lab.viz.static.table import Sheet, Table
 
 _LISTED = 12  # facts or answers in a cell
 _WIDTH, _HEIGHT = 420, 400

@@ -9,9 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from kgot_lab.draw.graph.svg import Picture, svg
-from kgot_lab.draw.markup import Markup, element
-from kgot_lab.draw.table import LEFT, Sheet, Table
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
@@ -19,10 +16,13 @@ from kgot_lab.memory.claims.claim import triple_key
 from kgot_lab.memory.claims.times import time_said
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Triple
-from kgot_lab.viz.claims.written import WrittenDown, fact_said, written_down
+from kgot_lab.viz.claims.static_views import WrittenDown, fact_said, written_down
+from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, in_marimo, page_script, place, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, page_head
+from kgot_lab.viz.static.markup import Markup, element
+from kgot_lab.viz.static.table import LEFT, Sheet, Table
 
 _SIZE, _SMALL = (720, 420), (360, 320)
 _LISTED = 8  # facts in a caption

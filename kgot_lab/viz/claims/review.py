@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kgot_lab.draw.markup import shortened
-from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, LabError, NoLongerWaits, require
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
@@ -17,8 +15,10 @@ from kgot_lab.memory.claims.reviewer import Reviewer, Weighed
 from kgot_lab.memory.claims.times import span_said
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
-from kgot_lab.viz.claims.written import WrittenDown, fact_said, written_down
+from kgot_lab.viz.claims.static_views import WrittenDown, fact_said, written_down
 from kgot_lab.viz.live import Live, in_marimo
+from kgot_lab.viz.static.markup import shortened
+from kgot_lab.viz.static.table import Sheet, Table
 
 _AROUND = 160  # letters of the source before and after what was said
 _LISTED = 10  # facts under a heading

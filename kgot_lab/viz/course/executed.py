@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.draw.markup import shortened
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.types import Json
-from kgot_lab.viz.course.answering import with_answers
-from kgot_lab.viz.graph_kept import NOTHING_OPENS
+from kgot_lab.viz.course.page_exercises import with_answers
+from kgot_lab.viz.graph.static_groups import NOTHING_OPENS
 from kgot_lab.viz.live import FOR_PAGES, VIEWS, place
+from kgot_lab.viz.static.markup import shortened
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.text.counted import counted
 from kgot_lab.text.sentences import sentences
 from kgot_lab.viz.course.chapter import Chapter
 from kgot_lab.viz.page import page_head
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 
 FRONT_PAGE = "index.html"
 

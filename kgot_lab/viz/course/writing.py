@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from kgot_lab.draw.markup import Markup, element
 from kgot_lab.errors import BadInput
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.viz.course.chapter import Chapter, chapter_of
 from kgot_lab.viz.course.executed import execute_live, is_alive
 from kgot_lab.viz.course.front_page import FRONT_PAGE, front_page
 from kgot_lab.viz.live import page_source, page_style
 from kgot_lab.viz.notebook_page import TEMPLATE, PageFrame, framed_page, page_name, read_notebook
-from kgot_lab.writing import write_whole
+from kgot_lab.viz.static.markup import Markup, element
 
 SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # what all pages of a live course share
 _STILL = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."

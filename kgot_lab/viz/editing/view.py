@@ -8,12 +8,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kgot_lab.draw.table import Sheet, Table
-from kgot_lab.editing.editor import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.errors import BadInput, LabError, require
+from kgot_lab.kgos.editing.editor import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.claims.written import WrittenDown, written_down
+from kgot_lab.viz.claims.static_views import WrittenDown, written_down
 from kgot_lab.viz.live import Live, in_marimo
+from kgot_lab.viz.static.table import Sheet, Table
 
 _LISTED = 2_000  # ids that are offered while one types
 _EDGES = 200

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.talk import AnsweredTalk
-from kgot_lab.methods.can_it import limitations_of
-from kgot_lab.methods.index import GraphIndex, index_of
-from kgot_lab.methods.search.several import SEPARATOR
+from kgot_lab.experts.session import AnsweredTalk
+from kgot_lab.kgos.methods.can_it import limitations_of
+from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.types import Edge
 from kgot_lab.viz.experts.pictures import node_picture
 from kgot_lab.viz.live import Drawable
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 
 AsMarkup = Callable[
     [Drawable], Markup

@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kgot_lab.draw.markup import Markup, element, joined, shortened
-from kgot_lab.draw.table import Sheet
 from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.talk import AnsweredTalk
-from kgot_lab.methods.index import index_of
+from kgot_lab.experts.session import AnsweredTalk
+from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
 from kgot_lab.viz.experts.cards import AsMarkup, answer_markup, edge_said, heading, with_lines
 from kgot_lab.viz.experts.pictures import followed_picture, lane_bars
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.static.table import Sheet
 
 _LANES = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
           "graph": "edges from what the others found", "intent": "what fits the intent"}  # fmt: skip

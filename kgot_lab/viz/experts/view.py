@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kgot_lab.draw.markup import Markup, element, joined
-from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import LabError, require
-from kgot_lab.experts.chat.happening import ThoughtTold, TokenTold
-from kgot_lab.experts.talk import AnsweredTalk, ExpertTalk
+from kgot_lab.experts.chat.chat_events import ThoughtTold, TokenTold
+from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
-from kgot_lab.viz.claims.written import WrittenDown, written_down
+from kgot_lab.viz.claims.static_views import WrittenDown, written_down
 from kgot_lab.viz.experts.cards import answer_markup, chip_name, heading, node_card, with_lines
 from kgot_lab.viz.experts.steps import ThoughtPage, answer_pages, thought_pages
 from kgot_lab.viz.live import Drawable, Live, in_marimo
+from kgot_lab.viz.static.markup import Markup, element, joined
+from kgot_lab.viz.static.table import Sheet, Table
 
 
 class ThoughtView:

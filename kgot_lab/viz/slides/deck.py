@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.errors import BadInput
+from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.viz.page import page_head
 from kgot_lab.viz.slides.reading import CODE_LINES, CellShown, CellTold, Heading, inline, notebook_parts
-from kgot_lab.writing import write_whole
+from kgot_lab.viz.static.markup import Markup, element, joined
 
 _HERE = Path(__file__).parent
 _LEFT_OUT = ("In the package",)  # sections that are for readers, not for a room

@@ -12,8 +12,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.draw.markup import Markup, element, image, joined, shortened
 from kgot_lab.errors import BadInput
+from kgot_lab.viz.static.markup import Markup, element, image, joined, shortened
 
 CODE_LINES, _LINES_OUT, _ROWS, _CELL = (
     8,

@@ -1,14 +1,14 @@
-"""Each step of a run in a line, for the static picture; an event is told in kgot_lab.loop.telling."""
+"""Each step of a run in a line, for the static picture; an event is told in kgot_lab.loop.formatting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from kgot_lab.draw.markup import shortened
 from kgot_lab.loop.events import Asked, Chose, Event, Forced, Read, Voted, Wrote
-from kgot_lab.loop.telling import caption
+from kgot_lab.loop.formatting import caption
 from kgot_lab.text.counted import counted
+from kgot_lab.viz.static.markup import shortened
 
 
 def step_lines(events: Iterable[Event]) -> list[str]:

@@ -7,10 +7,6 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import groupby
 
-from kgot_lab.draw.graph.shapes import Place
-from kgot_lab.draw.markup import Markup, element, joined
-from kgot_lab.loop.again.forks import aligned, change_of, changeable, said
-from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -24,9 +20,13 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.telling import caption
+from kgot_lab.loop.formatting import caption
+from kgot_lab.loop.replay.forks import aligned, change_of, changeable, said
+from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Json, Usage
+from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.static.markup import Markup, element, joined
 from kgot_lab.viz.stepping.facts import facts_of_run
 from kgot_lab.viz.stepping.graphs import RunGraphs, graph_at
 from kgot_lab.viz.stepping.predictions import predictions

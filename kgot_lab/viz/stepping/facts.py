@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kgot_lab.graph.supports import Support
+from kgot_lab.graph.provenance import Support
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.evidence import FoundSupports
+from kgot_lab.loop.modes.paths.mentions import is_place
 from kgot_lab.loop.state import state_after
-from kgot_lab.paths.mentions import is_place
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Document, Edge, Json

@@ -8,13 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kgot_lab.draw.graph.shapes import Place
-from kgot_lab.draw.graph.svg import svg
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Wrote
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Diff, Json
-from kgot_lab.viz.graph_data import graph_data
+from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.svg import svg
+from kgot_lab.viz.graph.view_data import graph_data
 
 DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
 

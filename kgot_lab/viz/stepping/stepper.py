@@ -8,23 +8,23 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgot_lab.bundled import bundled
-from kgot_lab.draw.graph.shapes import Place
-from kgot_lab.draw.graph.svg import Picture, svg
-from kgot_lab.draw.markup import Markup, element, key_of, keyed, shortened
-from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.again import replay
-from kgot_lab.loop.again.forks import by_hand, forks_on_file, origin
-from kgot_lab.loop.again.replay import Fork
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Answered, Event, Started
-from kgot_lab.loop.telling import caption
+from kgot_lab.loop.formatting import caption
+from kgot_lab.loop.replay import replay
+from kgot_lab.loop.replay.forks import by_hand, forks_on_file, origin
+from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
+from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Live, in_marimo
+from kgot_lab.viz.static.markup import Markup, element, key_of, keyed, shortened
+from kgot_lab.viz.static.table import Sheet, Table
 from kgot_lab.viz.stepping.captions import step_lines, step_name
 from kgot_lab.viz.stepping.data import fork_data, run_data
 from kgot_lab.viz.stepping.graphs import DRAWN_OF_RUN, places_in_run

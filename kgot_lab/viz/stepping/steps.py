@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from kgot_lab.draw.markup import Markup, element, joined
-from kgot_lab.draw.table import properties, table
 from kgot_lab.loop.events import Asked, Event, ToolCall
-from kgot_lab.loop.telling import Part, PartKind, tell
+from kgot_lab.loop.formatting import Part, PartKind, tell
 from kgot_lab.types import Diff, Edge, Node, Prompt, Rows
+from kgot_lab.viz.static.markup import Markup, element, joined
+from kgot_lab.viz.static.table import properties, table
 
 BY_HAND = "(written by hand)"
 

@@ -2,7 +2,7 @@
 by side.
 """
 
-from kgot_lab.viz.worlds.beside import sights_beside
-from kgot_lab.viz.worlds.seen import seen_graph
+from kgot_lab.viz.worlds.comparison import sights_beside
+from kgot_lab.viz.worlds.visible_graph import seen_graph
 
 __all__ = ["seen_graph", "sights_beside"]

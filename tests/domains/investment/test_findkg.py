@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 import pytest
 from support.small_market import NOW
 
-from kgot_lab.bundled import bundled
 from kgot_lab.domains.investment.findkg import (
     FINDKG_TYPES,
     RELATION_NAMES,
@@ -22,8 +21,9 @@ from kgot_lab.domains.investment.findkg_files import read_findkg
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import reach
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.schemas.check import faults
-from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.schemas.check import faults
+from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
 
 DAY = "2026-02-05"
 ROWS = [

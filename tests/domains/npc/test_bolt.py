@@ -12,10 +12,10 @@ from support.npc_oracle import may_see
 from support.npc_places import at_bolt, plant, relationship
 from support.npc_planted import canaries, planted
 
-from kgot_lab.domains.layers.log import SessionLog
-from kgot_lab.domains.npc import visible_here
+from kgot_lab.domains.npc import visibility_python as visible_here
+from kgot_lab.domains.npc.layers.session_log import SessionLog
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
 from kgot_lab.errors import BadInput, StoreUnavailable
 
 WORLDS = 2  # the program is that of a file (`visible_here`), which is asked about many more

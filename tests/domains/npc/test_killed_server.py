@@ -26,7 +26,7 @@ ENOUGH = 20  # changes of each writer before the server is killed
 WRITER = """
 import sys
 from support.npc_places import at_postgres
-from kgot_lab.domains.npc.things import Entity, Relationship
+from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import StoreUnavailable
 
 conninfo, name = sys.argv[1:]

@@ -6,8 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from kgot_lab.domains.npc.fitting import fit_id
-from kgot_lab.domains.npc.things import (
+from kgot_lab.domains.npc.models import (
     ENTITY_TYPES,
     RELATIONSHIP_TYPES,
     Entity,
@@ -16,6 +15,7 @@ from kgot_lab.domains.npc.things import (
     Relationship,
     RelationshipFilter,
 )
+from kgot_lab.domains.npc.validation import fit_id
 from kgot_lab.errors import BadInput
 
 HERE, THERE = Entity("npc", "Grimjaw").id, Entity("npc", "Elara").id

@@ -13,9 +13,11 @@ from support.npc_oracle import may_see
 from support.npc_places import plant
 from support.npc_planted import canaries, planted
 
-from kgot_lab.domains.npc import policy, postgres, visible_here, visible_there
+from kgot_lab.domains.npc import policy, postgres
+from kgot_lab.domains.npc import visibility_python as visible_here
+from kgot_lab.domains.npc import visibility_sql as visible_there
+from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
-from kgot_lab.domains.npc.things import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.errors import BadInput
 
 WORLDS = 40  # on each engine; benchmarks/npc_visibility.py looks into a thousand

@@ -8,8 +8,8 @@ from itertools import pairwise, permutations
 import networkx as nx
 import pytest
 
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, RelationshipFilter
 from kgot_lab.domains.npc.review import WorldReview
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship, RelationshipFilter
 from kgot_lab.errors import BadInput
 
 
@@ -127,7 +127,7 @@ def test_a_depth_is_a_whole_number_from_one(world, ring, depth):
 def test_the_index_on_confidence_is_used_by_questions_of_it(postgres_url):
     from support.npc_places import at_postgres
 
-    from kgot_lab.domains.npc.things import RelationshipFilter
+    from kgot_lab.domains.npc.models import RelationshipFilter
 
     there = named("a", "b")
     with at_postgres(postgres_url, "index") as world:

@@ -11,11 +11,11 @@ from support.npc_oracle import may_see
 from support.npc_places import plant
 from support.npc_planted import planted
 
+from kgot_lab.domains.npc.explanations import why_not
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.review import WorldReview
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
-from kgot_lab.domains.npc.why_not import why_not
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 

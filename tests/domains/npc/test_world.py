@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.domains.npc.protocol import EntityReads, EntityViews, EntityWrites
 from kgot_lab.domains.npc.rows import row_key
-from kgot_lab.domains.npc.things import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.errors import BadInput
 
 ANY_WAY = RelationshipFilter(direction="both")

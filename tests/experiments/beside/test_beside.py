@@ -10,7 +10,6 @@ from itertools import count
 import networkx as nx
 import pytest
 
-from kgot_lab.bundled import bundled
 from kgot_lab.experiments.beside.kgos_graph import (
     ACROSS,
     CURATED_PART,
@@ -27,7 +26,8 @@ from kgot_lab.experiments.beside.report import write_size, written_report
 from kgot_lab.experiments.beside.social import DEPENDS, KNOWS, social
 from kgot_lab.experiments.beside.social_walkers import walkers_there
 from kgot_lab.experiments.beside.social_walks import operations
-from kgot_lab.schemas.profiles.reader import read_foreign
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.schemas.profiles.reader import read_foreign
 
 WHOLE = kgos_graph()
 PART = WHOLE.subgraph(WHOLE.ids[:420])

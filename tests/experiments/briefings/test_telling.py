@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
+from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickBegun, TickEnded
 from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS
-from kgot_lab.domains.monitor.events import ItemWritten, NewsGathered, TickBegun, TickEnded
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.significance import share
 from kgot_lab.experiments.briefings.curves import BriefingCurve, briefing_curve, briefing_grid, kinds_grid

@@ -10,7 +10,6 @@ from functools import partial
 
 import pytest
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import LLMError
 from kgot_lab.evaluation.significance import share
 from kgot_lab.experiments.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
@@ -30,12 +29,13 @@ from kgot_lab.experiments.competence.worlds import (
     world_of_triples,
     world_on_file,
 )
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Parsed, Refused
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits
-from kgot_lab.loop.walk import think
-from kgot_lab.paths.compare import asked_of_each
-from kgot_lab.paths.few import checked_answer, few_prompt
-from kgot_lab.paths.split import hops_asked, hops_in
+from kgot_lab.loop.modes.paths.compare import asked_of_each
+from kgot_lab.loop.modes.paths.reader_prompt import checked_answer, few_prompt
+from kgot_lab.loop.modes.paths.splitting import hops_asked, hops_in
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool

@@ -8,8 +8,8 @@ from kgot_lab.experiments.competence.gaps import first_gap
 from kgot_lab.experiments.competence.plain_facts import PlainFacts
 from kgot_lab.experiments.competence.simulated import Competence, Simulated
 from kgot_lab.experiments.competence.worlds import chain_world
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.limits import LOCAL, REFERENCE
-from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
 from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS, PlainFacts
@@ -15,7 +14,8 @@ from kgot_lab.experiments.competence.worlds import (
     world_of_triples,
     world_on_file,
 )
-from kgot_lab.paths.mentions import mention_facts, new_sentences
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Triple

@@ -11,10 +11,10 @@ import pytest
 from support.npc_places import at_postgres
 from support.town_rows import rows_of
 
+from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.review import WorldReview
-from kgot_lab.domains.npc.why_not import why_not
 from kgot_lab.errors import LLMError
 from kgot_lab.experiments.competence.extracting import SimulatedExtractor
 from kgot_lab.experiments.competence.simulated import Competence

@@ -10,19 +10,23 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.learning.contradicted import (
+from kgot_lab.experts.learning.contradictions import (
     contradicted_dimensions,
     contradiction_proposal,
     false_discovery,
     upper_tail,
 )
+from kgot_lab.experts.learning.dimension_statements import (
+    DimensionEvidence,
+    filter_evidence,
+    stated_dimensions,
+)
 from kgot_lab.experts.learning.edits import PropertyToChange, planned_change
 from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
 from kgot_lab.experts.learning.simulated import simulated_sayings
-from kgot_lab.experts.learning.stating import DimensionEvidence, filter_evidence, stated_dimensions
-from kgot_lab.methods.cookbook import cookbook
-from kgot_lab.methods.dimension_filter import dimension_filter
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.methods.dimension_filter import dimension_filter
 from kgot_lab.types import Diff
 
 COOKBOOK = cookbook()

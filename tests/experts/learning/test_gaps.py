@@ -8,8 +8,7 @@ import pytest
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import expert_config
-from kgot_lab.experts.keeping import ChatMessage, open_experts
-from kgot_lab.experts.learning.failed import (
+from kgot_lab.experts.learning.failed_questions import (
     AskedQuestion,
     admits_not_knowing,
     asked_by,
@@ -17,14 +16,15 @@ from kgot_lab.experts.learning.failed import (
     failed_share,
 )
 from kgot_lab.experts.learning.gaps import GapSettings, gap_report
+from kgot_lab.experts.learning.growth_regions import proposed_region, region_proposal, usual_edge
 from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
 from kgot_lab.experts.learning.matches import NodeMatches
 from kgot_lab.experts.learning.patterns import drawn_tail, failure_patterns
-from kgot_lab.experts.learning.regions import proposed_region, region_proposal, usual_edge
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
-from kgot_lab.methods.cookbook import cookbook
-from kgot_lab.methods.search.configuration import RetrievalConfig
-from kgot_lab.methods.search.intent_search import intent_search
+from kgot_lab.experts.repository import ChatMessage, open_experts
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
+from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.retrieval.presets import Weights
 
 COOKBOOK = cookbook()

@@ -5,16 +5,16 @@ and the expert finds it.
 from __future__ import annotations
 
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.keeping import open_experts
 from kgot_lab.experts.learning.extracting import learn_from_message
-from kgot_lab.experts.learning.failed import asked_by
+from kgot_lab.experts.learning.failed_questions import asked_by
 from kgot_lab.experts.learning.gaps import gap_report
 from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
 from kgot_lab.experts.learning.simulated import SimulatedLearner
-from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.methods.cookbook import cookbook
 
 MISSING = "Where does prompt weaving help?"
 SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."

@@ -21,9 +21,9 @@ from kgot_lab.experts.learning.extracting import extract_changes, learn_from_mes
 from kgot_lab.experts.learning.ledger import MOST_WAITING, ProposalSaid, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph, held_graph
 from kgot_lab.experts.learning.simulated import SimulatedLearner
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.methods.cookbook import cookbook
-from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.stores.in_memory import InMemory
 
 COOKBOOK = cookbook()

@@ -3,7 +3,7 @@
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.trials.measured import (
+from kgot_lab.experts.trials.measures import (
     MOST_FALSE,
     TRIAL_MEASURES,
     settled_order,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.trials.declining import mismatch_p
+from kgot_lab.experts.trials.abstention import mismatch_p
 from kgot_lab.experts.trials.simulated import NO_EFFECT, SimulatedVariant, simulated_outcomes
 from kgot_lab.experts.trials.verdict import TrialPlan, trial_verdict
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.saying import fact
 
-from kgot_lab.memory.claims import looking_up
+from kgot_lab.memory.claims import lookup as looking_up
 from kgot_lab.memory.claims.claim import Claim, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.claims.looking_up import BelievedTriples
+from kgot_lab.memory.claims.lookup import BelievedTriples
 from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.matching import LONGEST_TEXT
 from kgot_lab.memory.tables.sqlite import SQLiteClaims

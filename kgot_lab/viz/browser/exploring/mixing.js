@@ -1,4 +1,4 @@
-// The formula of the sliders, as kgot_lab.viz.mix has it: a ranking follows a moved weight here, without a way to Python and back.
+// The formula of the sliders, as kgot_lab.viz.explorer.fusion_weights has it: a ranking follows a moved weight here, without a way to Python and back.
 
 /** What each lane counts: the weights of those that searched, are switched on and above 0, together 1; null where none counts. */
 function explorerShares(sheet, mix) {

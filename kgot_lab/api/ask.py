@@ -1,0 +1,221 @@
+"""A question answered from Python in one line."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from kgot_lab.api.progress import told_in_cell
+from kgot_lab.documents.folder import read_documents
+from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
+from kgot_lab.llm import connect
+from kgot_lab.llm.recorded import Recorded, asked_in
+from kgot_lab.loop.controller import think
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.forecast import forecast
+from kgot_lab.loop.limits import SMALL, Limits, limits_for
+from kgot_lab.loop.persistence.memory_session import asked_memory
+from kgot_lab.loop.replay.replay import Resources, resume, started
+from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
+from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.stores import empty_store, store_again
+from kgot_lab.stores.protocol import Store
+from kgot_lab.text.surrogates import whole
+from kgot_lab.tools.facts import tools_for
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import LLM, Document, checked_documents
+
+Facts = str | Path | Iterable[Document] | Tool | None
+
+
+def ask(
+    question: str,
+    documents: Facts = None,
+    model: str | LLM = "local",
+    *,
+    preset: str | Limits = "auto",
+    store: str | Path | Store = "in_memory",
+    attachments: Sequence[str | Path] = (),
+    trace: str | Path | None = None,
+    memory: str | Path | Beliefs | None = None,
+) -> Trace:
+    """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and
+    `show` steps through it.
+
+    `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…);
+    `attachments` are files that belong to the question. `model` is what `connect` takes, or a model; `store`
+    what `open_store` takes, which must be empty, or an open store, which stays open: where it holds a graph,
+    the run begins with that and may do without documents. `preset` is "local" (for small models), "reference"
+    (the published limits), "auto", or Limits. With a `trace` the run is written to that file event by event,
+    and after a stop the same call goes on with it; otherwise it is only returned. A recorded model begins
+    with its first replies. Nothing is fetched: without its file the local model raises ModelMissing, which
+    says what to do. In a notebook the cell shows the events as they happen. Raises BadInput, TraceError for a
+    file that holds anything else than this question without its answer, and what `connect`, `open_store` and
+    `think` raise.
+
+    A `memory` is a file of claims, or Claims: the run begins with the facts in it, answers from them before
+    it searches, and what it writes is learnt there once it has its answer; `about["memory"]` of what is
+    returned says which facts it knew before. Beliefs of an earlier time, as `Claims.as_of` gives them, learn
+    nothing. Raises what `open_claims` raises, before a model is asked.
+    """
+    require(question, str, "a question is a text")
+    if not question.strip():
+        raise BadInput("the question is empty; ask something")
+    require(attachments, Sequence, "attachments are a list of paths")
+    if trace is not None:
+        require(trace, (str, Path), "a trace is the path of a file")
+    with asked_memory(memory, question) if memory is not None else nullcontext() as asked:
+        if (
+            documents is None
+            and not attachments
+            and not _holds_graph(store)
+            and not (asked and asked.begun.facts)
+        ):
+            more = "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
+            raise BadInput(
+                f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}"
+            )
+        llm = (
+            connect(model) if isinstance(model, str) else model
+        )  # first, since an index is made in vain where no model is
+        require_parts(
+            llm,
+            ("name", "__call__"),
+            "a model is a text such as local or openai:MODEL, or what connect(…) gives",
+        )
+        limits = limits_for(llm.name, preset)
+        names = [Path(file).name for file in attachments]
+        before = (
+            None
+            if trace is None or not Path(trace).exists()
+            else _stopped(trace, question, limits if preset != "auto" else None, names)
+        )
+        if isinstance(llm, Recorded):
+            llm.rewind(asked_in(trace, llm.name) if trace is not None and before else ())
+        tools = _tools(documents, attachments, follow=limits.reading == "paths")
+        tools = asked.tools(tools) if asked else tools
+        with _store(store, before) as opened:
+            goes_on = before is not None and bool(before.events)
+            if asked and not goes_on:
+                asked.fill(opened)
+            run = _run(question, llm, opened, tools, limits, names, trace, before)
+        return replace(run, about={**run.about, "memory": asked.learn(run).as_json()}) if asked else run
+
+
+def _run(
+    question: str,
+    llm: LLM,
+    store: Store,
+    tools: list[Tool],
+    limits: Limits,
+    names: Sequence[str],
+    trace: str | Path | None,
+    before: Trace | None,
+) -> Trace:
+    """The run of a question to its answer, on file where a trace is named, from where it was stopped before."""
+    if trace is not None and before and before.events:
+        return _on_file(resume(trace, store, Resources(tools, llm)), trace, _head(llm, limits))
+    walk = think(question, llm, store, tools, limits, attachments=names)
+    if trace is not None:
+        kept = append(walk, trace) if before else record(walk, trace, about=made_by(llm))
+        return _on_file(kept, trace, _head(llm, limits))
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, _head(llm, limits))), made_by(llm))
+
+
+def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
+    """The run on file that a call goes on with; raises TraceError unless it is the same question, with the
+    same limits, without an answer.
+
+    A run that was stopped before its first event has neither.
+    """
+    try:
+        run = load_run(trace)
+    except TraceError as error:
+        raise TraceError(
+            f"{trace} exists already and no run can go on there: {error}; name another file"
+        ) from None
+    if not run.events:
+        return run
+    begun, another = started(run.events), "name another file for this one"
+    if begun.question != whole(question.strip()) or begun.attachments != tuple(map(whole, names)):
+        asked = " about ".join(filter(None, (repr(begun.question), ", ".join(begun.attachments))))
+        raise TraceError(f"{trace} holds the run of another question, {asked}: {another}")
+    if run.finished:
+        raise TraceError(
+            f"{trace} holds a run that has its answer: load_run({str(trace)!r}) gives it; {another}"
+        )
+    if limits is not None and begun.limits != json.loads(json.dumps(limits.as_json())):
+        raise TraceError(
+            f"{trace} holds a run with other limits (preset {begun.preset!r}): go on with those, or {another}"
+        )
+    return run
+
+
+def _tools(documents: Facts, attachments: Sequence[str | Path], *, follow: bool) -> list[Tool]:
+    """What facts can be fetched with."""
+    if isinstance(documents, str | Path):
+        return tools_for(_read(documents), attachments, follow=follow)
+    if documents is not None and callable(documents):
+        what = "documents are a folder, a file, a list of Document, or a search tool"
+        require_parts(documents, ("name", "arguments", "description"), what)
+        return [documents, *tools_for((), attachments)]
+    if documents is not None:
+        return tools_for(checked_documents(documents), attachments, follow=follow)
+    return tools_for((), attachments)
+
+
+def _read(folder: str | Path) -> Sequence[Document]:
+    """The passages of a folder or a file; warns of files that were skipped or had to be guessed at."""
+    library = read_documents(folder)
+    for remark in (*library.skipped, *library.doubtful):
+        warnings.warn(f"{folder}: {remark}", stacklevel=4)
+    return library.documents
+
+
+@contextmanager
+def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
+    """The store of a run, which may hold what the run that goes on had made: one that is given stays open,
+    one that is opened is closed.
+    """
+    if isinstance(store, str | Path):
+        with closing(store_again(store) if before and before.events else empty_store(store)) as opened:
+            yield opened
+        return
+    require_parts(
+        store,
+        ("write", "read", "schema"),
+        "a store is a name, an address, a file, or what open_store(…) gives",
+    )
+    yield store
+
+
+def _holds_graph(store: object) -> bool:
+    return not isinstance(store, str | Path) and hasattr(store, "schema") and bool(store.schema().nodes)
+
+
+def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
+    """The run, once it is on file; what stops it says how to go on."""
+    try:
+        for _ in told_in_cell(walk, head):
+            pass
+    except TraceError:
+        raise  # of the file itself
+    except (LabError, KeyboardInterrupt) as error:
+        call = (
+            "the same call with a model that can answer" if isinstance(error, ReplayMiss) else "the same call"
+        )
+        error.add_note(f"Everything so far is in {trace}; {call} goes on with it.")
+        raise
+    return load_run(trace)
+
+
+def _head(llm: LLM, limits: Limits) -> str:
+    """What a small model will take, which is worth knowing before it begins."""
+    return f"estimate, for 2 turns: {forecast(limits, steps=2)}" if llm.name.split(":")[0] in SMALL else ""

@@ -1,0 +1,101 @@
+"""A talk with an expert in one line: in memory, without a server and without a file."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.query_embedder import query_embedder
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
+from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, shipped_configs
+from kgot_lab.experts.expert import Persona, merged
+from kgot_lab.experts.graph_folder import GraphFolder
+from kgot_lab.experts.repository import open_experts
+from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.session import ExpertTalk
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.conversion import as_graph
+from kgot_lab.kgos.query.graph_loading import opened_graph
+from kgot_lab.llm import connect
+from kgot_lab.types import LLM, Json
+
+_OWN = "graph"  # how a graph that was given is called in citations
+_SPOKEN = "You answer questions about the knowledge graph that you are shown, and name what limits what you recommend."
+
+
+def expert(
+    knows: str | Path | PropertyGraph | Iterable[object],
+    *,
+    model: str | LLM = "local",
+    persona: str | Mapping[str, Json] | Persona | None = None,
+    settings: Mapping[str, Json] | None = None,
+) -> ExpertTalk:
+    """Talk with an expert: `talk = lab.expert("cookbook")`, then `talk.ask("…")`, and `lab.show(talk)` to ask
+    in a notebook.
+
+    `knows` is the name of a shipped expert ("cookbook", or "code" for this package's own), or a graph: a
+    PropertyGraph, a NetworkX graph, triples, edges, or where one is, a file or a folder of code and notes.
+    `model` is what `connect` takes, or a model. `persona` says how it speaks: instructions in words, or the
+    fields of a Persona that differ. `settings` are other fields of an expert as
+    `kgot_lab.experts.expert.ExpertConfig` has them, such as {"retrieval": {"limit": 5}}. Nothing is kept on
+    disk. Raises UnknownName, BadInput, and what `connect` raises.
+    """
+    shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
+    if isinstance(knows, str) and knows in shipped:
+        told, graphs = shipped[knows], SHIPPED_GRAPHS
+    else:
+        if isinstance(knows, str) and not _is_there(knows):
+            raise UnknownName("shipped expert or place of a graph", knows, shipped)
+        graph = opened_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
+        if not len(graph):
+            raise BadInput("the graph is empty: there is nothing that an expert could know")
+        told, graphs = (
+            {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}},
+            {_OWN: lambda: graph},
+        )
+    llm = connect(model) if isinstance(model, str) else model
+    require_parts(
+        llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives"
+    )
+    office = ExpertOffice(
+        open_experts(),
+        GraphFolder(None, graphs),
+        ExpertModels({llm.name: lambda: llm}, llm.name),
+        embedder=_embedder(),
+    )
+    weakref.finalize(office.tables, office.tables.storage.close)  # nobody has to: all of it is in memory
+    return ExpertTalk(
+        office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id
+    )
+
+
+def _is_there(place: str) -> bool:
+    try:
+        return Path(place).expanduser().exists()
+    except (OSError, RuntimeError):  # too long for a name, or the home of somebody who is not here
+        return False
+
+
+def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, Any]:
+    """The fields of a persona that somebody gave."""
+    if isinstance(persona, Persona):
+        return persona.model_dump(mode="json", exclude_unset=True)
+    if isinstance(persona, str):
+        return {"instructions": persona}
+    if persona is None or isinstance(persona, Mapping):
+        return dict(persona or {})
+    raise BadInput(
+        "a persona is its instructions in words, or a mapping with name, instructions, style and greeting"
+    )
+
+
+def _embedder() -> Embedder | None:
+    try:
+        return query_embedder()
+    except NotInstalled as error:
+        warnings.warn(f"no search by meaning: {error}", stacklevel=3)
+        return None

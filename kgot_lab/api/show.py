@@ -1,0 +1,189 @@
+"""Show whatever is at hand: each kind of thing has its view, found in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.domains.investment.briefing import Briefing
+from kgot_lab.domains.npc.models import VisibleWorld
+from kgot_lab.errors import BadInput, described_value, require_count, require_options
+from kgot_lab.evaluation.ranking_game import Contest
+from kgot_lab.evaluation.reports import Report
+from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.conversion import could_be_triple, is_frame, is_networkx
+from kgot_lab.kgos.editing.editor import Editor
+from kgot_lab.kgos.methods.dimension_profile import DimensionProfile
+from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.impact_analysis import Impact
+from kgot_lab.kgos.methods.search.results import SearchResult
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.replay.replay import Fork
+from kgot_lab.loop.trace import Trace
+from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.certificate import Certificate
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.similarity.delta import Pair
+from kgot_lab.text.harmless import harmless
+from kgot_lab.types import Edge, Ranking
+from kgot_lab.viz.analogy.view import Texts, structure
+from kgot_lab.viz.editing import edit
+from kgot_lab.viz.experts import show_talk, show_thought
+from kgot_lab.viz.graph.view import show_graph
+from kgot_lab.viz.guesses import guess_first
+from kgot_lab.viz.methods.answer_lanes import search_picture
+from kgot_lab.viz.methods.impact_rings import impact_picture
+from kgot_lab.viz.methods.profile import profile_picture
+from kgot_lab.viz.static.briefing import briefing_picture
+from kgot_lab.viz.static.certificate import certificate_picture
+from kgot_lab.viz.static.pipeline import pipeline
+from kgot_lab.viz.static.table import Sheet, Table, cell, table
+from kgot_lab.viz.stepping.stepper import stepper
+from kgot_lab.viz.worlds.visible_graph import seen_graph
+
+
+def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
+    """The hits of a ranking with their scores, and what each lane below it said of them; at most `limit` of
+    them.
+    """
+    require_count(limit, 1, "limit")
+    rows = tuple(
+        (str(rank), hit.id, f"{hit.score:.4g}", "; ".join(map(str, ranking.why(hit.id))))
+        for rank, hit in enumerate(islice(ranking.hits, limit), start=1)
+    )
+    name = f"{ranking.query.text} ({ranking.system})" if ranking.system else ranking.query.text
+    return Table((Sheet(("rank", "document", "score", "why"), rows, len(ranking.hits), name),))
+
+
+def report_table(report: Report) -> Table:
+    """The tables of a report: what each system reached, and the comparison with the baseline; a star stands
+    behind what is best.
+    """
+    sheets = [
+        Sheet(
+            grid.columns,
+            tuple(tuple(cell.text + "*" * cell.bold for cell in row) for row in grid.rows),
+            len(grid.rows),
+            grid.title,
+        )
+        for grid in report.grids()
+    ]
+    return Table(tuple(sheets))
+
+
+def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
+    """The rows with their title, and below them why: an answer that is empty says so."""
+    require_count(limit, 1, "limit")
+    rows = [tuple(map(cell, row)) for row in found.rows()]
+    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))
+    return Table(
+        (answer, Sheet(("why",), tuple((harmless(line),) for line in found.why), len(found.why), "Why"))[
+            : 1 + bool(found.why)
+        ]
+    )
+
+
+def _fork(fork: Fork) -> object:
+    return stepper(fork.events)
+
+
+def _store(store: Any) -> object:
+    return show_graph(store.graph())
+
+
+def _beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
+    return show_graph(PropertyGraph.from_triples(beliefs.facts()), height=height)
+
+
+def _seen(seen: VisibleWorld, *, height: int = 460) -> object:
+    return show_graph(seen_graph(seen), height=height)
+
+
+def _edges(
+    edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None
+) -> object:
+    return structure(edges, texts, aligner=aligner)
+
+
+class _View(NamedTuple):
+    fits: Callable[[object], bool]
+    show: Callable[..., object]
+
+
+def _is(*kinds: type) -> Callable[[object], bool]:
+    return lambda what: isinstance(what, kinds)
+
+
+def _is_store(what: object) -> bool:
+    return not isinstance(what, type) and all(hasattr(what, name) for name in ("graph", "schema", "apply"))
+
+
+_VIEWS: Mapping[str, _View] = {
+    "a PropertyGraph": _View(_is(PropertyGraph), show_graph),
+    "a NetworkX graph": _View(is_networkx, show_graph),
+    "a pandas table of edges": _View(is_frame, show_graph),
+    "a store": _View(_is_store, _store),
+    "a memory of claims": _View(_is(Beliefs), _beliefs),
+    "a certificate": _View(_is(Certificate), certificate_picture),
+    "a briefing": _View(_is(Briefing), briefing_picture),
+    "what someone sees of a world": _View(_is(VisibleWorld), _seen),
+    "a run": _View(_is(Trace), stepper),
+    "a fork": _View(_is(Fork), _fork),
+    "a ranking": _View(_is(Ranking), ranking_table),
+    "a comparison of two texts": _View(_is(Pair), structure),
+    "delta edges": _View(_is(FoundEdges), _edges),
+    "a search over a graph": _View(_is(SearchResult), search_picture),
+    "an impact": _View(_is(Impact), impact_picture),
+    "a profile of two nodes": _View(_is(DimensionProfile), profile_picture),
+    "the answer of a query method": _View(_is(MethodResult), _method_table),
+    "a stage": _View(_is(Stage), pipeline),
+    "a report": _View(_is(Report), report_table),
+    "an editor": _View(_is(Editor), edit),
+    "a talk with an expert": _View(_is(ExpertTalk), show_talk),
+    "the answer of an expert": _View(_is(AnsweredTalk), show_thought),
+    "a contest to guess at": _View(_is(Contest), guess_first),
+}
+_LISTS: Mapping[str, _View] = {  # by what the first item is
+    "a list of triples": _View(could_be_triple, show_graph),
+    "a list of edges": _View(_is(Edge), show_graph),
+    "a list of events": _View(_is(Event), stepper),
+    "rows of a table": _View(_is(Mapping), table),
+}
+
+
+def show(what: object, **options: Any) -> object:
+    """Show a graph, a world as someone sees it, a run, a ranking, a query method's answer, a comparison, a
+    certificate, a report or rows.
+
+    A talk with an expert is shown with a box to ask, and one of its answers with how it came about. A graph
+    may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a
+    trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of a graph,
+    `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an impact,
+    `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for anything else, which
+    lists what is shown, and for an option that the view does not have.
+    """
+    for name, view in _VIEWS.items():
+        if view.fits(what):
+            return _shown(name, view, what, options)
+    if isinstance(what, Iterable) and not isinstance(what, str | bytes | Mapping):
+        items = list(what)
+        if not items:
+            raise BadInput(f"there is nothing to show in an empty {type(what).__name__}")
+        for name, view in _LISTS.items():
+            if view.fits(items[0]):
+                return _shown(name, view, items, options)
+    if isinstance(what, str | Path):
+        how = "a graph on file is read by kgot_lab.stores.files.read_graph(path), a run by load_run(path)"
+        raise BadInput(
+            f"show() shows a PropertyGraph, a run and other things that are loaded, not {described_value(what)}: {how}"
+        )
+    raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LISTS))}; not {described_value(what)}")
+
+
+def _shown(name: str, view: _View, what: object, options: Mapping[str, Any]) -> object:
+    require_options(view.show, options, f"the view of {name}")
+    return view.show(what, **options)

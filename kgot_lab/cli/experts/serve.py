@@ -1,0 +1,198 @@
+"""`kgot-lab serve`: experts on this computer, for browsers, for chat clients, for assistants and for
+programs.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kgot_lab.cli import terminal
+from kgot_lab.cli.experts.opening import office_at, place_of_proposals, place_of_store
+from kgot_lab.cli.options import MODELS
+from kgot_lab.errors import BadInput, LabError, NotInstalled
+
+if TYPE_CHECKING:
+    from kgot_lab.experts.chat.consulting import Consultants
+    from kgot_lab.experts.service import ExpertOffice
+
+_LAST_SECONDS = 5  # that answers which are going on may take when the server is to end
+
+
+def serve_experts(
+    graphs: Annotated[
+        Path | None,
+        typer.Argument(help="a folder of graphs: files of any known form, folders of code and notes"),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME"
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help=f"what experts answer with: {MODELS}")] = "local",
+    models: Annotated[
+        Path | None, typer.Option("--models", help="a YAML file of models, which experts may name")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="off loopback tokens are demanded")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400,
+    share_port: Annotated[
+        bool,
+        typer.Option(
+            "--share-port", help="several servers on one port share what comes; with --store postgresql://…"
+        ),
+    ] = False,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="demand tokens on loopback too, as behind a proxy")
+    ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="a name by which a proxy reaches this server; repeat for more"),
+    ] = None,
+    new_token: Annotated[
+        str | None, typer.Option("--new-token", help="make a token for this tenant, print it once, and end")
+    ] = None,
+    role: Annotated[
+        str, typer.Option("--role", help="of a new token: user (may talk) or admin (may change experts)")
+    ] = "user",
+    peers: Annotated[
+        Path | None,
+        typer.Option(
+            "--peers",
+            help="a JSON file of other instances that may be asked, and may ask; the own key is printed",
+        ),
+    ] = None,
+    market: Annotated[
+        str | None,
+        typer.Option(
+            "--market", help="a marketplace, a folder or an address, from which admins may take experts in"
+        ),
+    ] = None,
+    stdio: Annotated[
+        bool,
+        typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP"),
+    ] = False,
+) -> None:
+    """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
+    if new_token is not None:
+        from kgot_lab.experts.http.tokens import new_token as made
+        from kgot_lab.experts.repository import open_experts
+
+        typer.echo(made(open_experts(place_of_store(store)), new_token, tenant_role(role)))
+        return
+    if market is not None and "://" not in market and not Path(market).is_dir():
+        raise BadInput(
+            f"{market} is no folder: name that of a marketplace, or its address, https://HOST/PATH"
+        )
+    if share_port and "://" not in place_of_store(store):
+        terminal.say(
+            "note: --share-port is for several servers on one store: with a file they wait for each other; --store postgresql://…"
+        )
+    office = office_at(graphs, store, model, models)
+    if peers is not None:
+        office.consultants = consultants_of(peers)
+    office.market = market
+    from kgot_lab.experts.learning.ledger import open_proposals
+    from kgot_lab.experts.learning.review_queue import LearningDesk
+
+    desk = LearningDesk(
+        office, open_proposals(place_of_proposals(store))
+    )  # here too, since graphs are asked with what was accepted
+    if stdio:
+        threading.Thread(target=make_ready, args=(office,), daemon=True).start()
+        from kgot_lab.experts.http.mcp import expert_tools
+
+        tools = expert_tools(office)
+        only_warnings()
+        tools.run("stdio")
+        return
+    try:
+        import uvicorn
+    except ImportError:
+        raise NotInstalled("serve", "a web server") from None
+    from kgot_lab.experts.http.auth import GuardRules, is_here
+    from kgot_lab.experts.http.server import expert_app
+    from kgot_lab.experts.http.sockets import listening_socket
+    from kgot_lab.experts.http.tokens import any_token
+
+    rules = GuardRules(host, tokens or not is_here(host), names=tuple(name or ()))
+    if rules.tokens and not any_token(office.tables):
+        raise BadInput(
+            "this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME"
+        )
+    threading.Thread(target=make_ready, args=(office,), daemon=True).start()
+    app = expert_app(office, rules, desk)
+    only_warnings()
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_LAST_SECONDS,
+    )
+    listening = listening_socket(host, port, shared=share_port)
+    at = f"[{host}]" if ":" in host else host
+    experts = ", ".join(each.id for each in office.tables.experts())
+    terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
+    uvicorn.Server(config).run([listening])
+
+
+def only_warnings() -> None:
+    """Print only warnings and what is worse: the tools of assistants set up a log, and some libraries tell it
+    every step.
+    """
+    for handler in logging.getLogger().handlers:
+        handler.setLevel(logging.WARNING)
+
+
+def tenant_role(role: str) -> Literal["admin", "user"]:
+    """A role by its name; raises BadInput."""
+    if role == "admin":
+        return "admin"
+    if role == "user":
+        return "user"
+    raise BadInput(f"a role is user or admin, not {role!r}")
+
+
+def consultants_of(peers: Path) -> Consultants:
+    """The other instances in a file; the own key is made when there is none."""
+    from platformdirs import user_data_path
+
+    from kgot_lab.experts.chat.consulting import Consultants
+    from kgot_lab.experts.federation.answering import Federation
+    from kgot_lab.experts.federation.keys import kept_instance_key
+    from kgot_lab.experts.federation.nonces import open_nonces
+    from kgot_lab.experts.federation.peers import read_peers
+
+    folder = user_data_path("kgot_lab", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    key = kept_instance_key(folder / "instance.key")
+    terminal.say(f"the public key of this instance: {key.public}")
+    return Consultants(Federation(key, read_peers(peers), open_nonces(folder / "nonces.db")))
+
+
+def make_ready(office: ExpertOffice) -> None:
+    """Look for the model, and read the graphs, before somebody waits for them; what is not there is told, and
+    the server goes on.
+    """
+    try:
+        office.models.named()  # opened, not yet loaded
+    except LabError as error:
+        terminal.say(
+            f"note: no question can be answered yet, the model {office.models.usual} is not there: {error}"
+        )
+        terminal.say("note: each question looks for it again, so this server need not be begun anew")
+    for name in office.graphs.names():
+        try:
+            office.graphs.graph(name)
+        except LabError as error:
+            terminal.say(f"note: {error}")
+    for told in office.graphs.passed_over():
+        terminal.say(f"note: {told}")
+    terminal.say("all graphs are read")

@@ -1,0 +1,89 @@
+"""The commands that make files to pass on: a graph, or notebooks, as HTML that fetches nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgot_lab.cli.terminal import check_apart, say
+from kgot_lab.errors import BadInput
+from kgot_lab.text.harmless import harmless
+
+
+def export(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace"
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
+) -> None:
+    """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
+    from kgot_lab.graph.snapshots import read_snapshot
+    from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+    from kgot_lab.loop.trace import graph_after, is_trace, load_run
+    from kgot_lab.stores.files import read_graph
+    from kgot_lab.viz import export as exporting
+
+    if not source.is_file():
+        raise BadInput(f"there is no file {source}: name a snapshot or a trace")
+    traced = is_trace(source)
+    check_apart(source=source, out=out)
+    check_apart(trace=source if traced else None, out=out)
+    if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
+        raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
+    if traced:
+        graph = graph_after(load_run(source).events)
+    elif is_store_file(source):
+        stored = read_store_file(source)
+        graph = stored.graph
+        if stored.note:
+            say(f"note: {source}: {stored.note}")
+    else:
+        graph = (
+            read_graph(source)
+            if source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"}
+            else read_snapshot(source)
+        )
+    typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
+
+
+def pages(
+    notebooks: Annotated[list[Path], typer.Argument(help="notebooks, in the order in which they are read")],
+    folder: Annotated[Path, typer.Option("--folder", help="where the pages go")] = Path("pages"),
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="run the notebooks first, and let their live views live on the pages"),
+    ] = False,
+    title: Annotated[str, typer.Option("--title", help="what the front page is called")] = "Notebooks",
+) -> None:
+    """Write notebooks as HTML pages that link to nothing outside, with links between them and a front page."""
+    from kgot_lab.viz.course import write_course
+
+    for page in write_course(notebooks, folder, live=live, title=title, tell=say):
+        typer.echo(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
+
+
+def list_namespaces(
+    address: Annotated[
+        str, typer.Argument(help="a server: bolt://HOST, neo4j://HOST, or http://HOST of a SPARQL endpoint")
+    ],
+    delete: Annotated[
+        str | None, typer.Option("--delete", help="delete this namespace with all it holds")
+    ] = None,
+) -> None:
+    """List the namespaces of a server, in each of which a run's graph lives, or delete one."""
+    from kgot_lab.stores import delete_namespace, namespaces
+
+    if delete is not None:
+        delete_namespace(address, namespace=delete)
+        typer.echo(f"{delete} is deleted")
+        return
+    found = namespaces(address)
+    for name, size in found.items():
+        typer.echo(f"{harmless(name):40}  {size.nodes:9,} nodes  {size.edges:9,} edges")
+    if not found:
+        typer.echo("no namespace yet")

@@ -1,0 +1,169 @@
+"""`kgot-lab invest FOLDER`: run an investment graph on from a file of news, note what users hold, list
+briefings. Not financial advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kgot_lab.cli import options, terminal
+from kgot_lab.cli.memory import print_rows
+from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.text.harmless import harmless
+
+NEWS, BRIEFINGS = "news.jsonl", "briefings"
+
+investments = typer.Typer(
+    help="Run an investment graph on from news, and brief its users. Nothing here is financial advice.",
+    no_args_is_help=True,
+)
+
+
+@investments.callback()
+def invest(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(help="where the graph, the accounts, the journal and the briefings are")
+    ],
+) -> None:
+    """Run an investment graph on from news, and brief its users. Nothing here is financial advice: it repeats
+    what news said.
+    """
+    context.obj = folder
+
+
+@investments.command("run")
+def run_monitor(
+    context: typer.Context,
+    model: options.Model = None,
+    models: options.ModelsFile = None,
+    news: Annotated[
+        Path | None,
+        typer.Option("--news", help=f"a file of news, a line of JSON each (default: FOLDER/{NEWS})"),
+    ] = None,
+    post: Annotated[
+        str | None,
+        typer.Option("--post", help=f"an address that briefings are posted to (default: FOLDER/{BRIEFINGS})"),
+    ] = None,
+    minutes: Annotated[float, typer.Option("--every", help="minutes between two ticks")] = 60.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="one tick, and an exit code of 1 if something in it failed")
+    ] = False,
+    max_calls: options.MaxCalls = None,
+    tape: options.Tape = None,
+) -> None:
+    """Read news as it comes in, and deliver briefings; what was stopped is gone on with. Ctrl-C ends it after
+    the step under way.
+    """
+    from kgot_lab.domains.investment.briefing import DISCLAIMER
+    from kgot_lab.domains.investment.monitor.delivery import to_address, to_folder
+    from kgot_lab.domains.investment.monitor.events import StageFailed
+    from kgot_lab.domains.investment.monitor.monitor import Monitor, open_places
+    from kgot_lab.domains.investment.monitor.news import news_on_file
+    from kgot_lab.domains.investment.monitor.scheduler import ended_by_signals, run_on
+
+    folder: Path = context.obj
+    source = news or folder / NEWS
+    news_on_file(source)  # a name that was mistyped is told at once, and not in every tick
+    deliver = to_address(post) if post else to_folder(folder / BRIEFINGS)
+    if not 0 < minutes < 1e6:
+        raise BadInput(f"--every is more than 0 minutes, not {minutes:g}")
+    every = timedelta(minutes=minutes)
+    with _alone(folder), open_places(folder) as places, ended_by_signals() as ending:
+        terminal.say(DISCLAIMER)
+        budget = terminal.budget_of(max_calls, None, None)
+        llm = terminal.connect_model(model or "local", budget, tape, models=str(models) if models else None)
+        monitor = Monitor(places, llm, lambda: news_on_file(source), deliver)
+        failed = False
+        for event in (
+            monitor.tick(places.journal.next_tick(every)) if once else run_on(monitor, every, ending)
+        ):
+            terminal.say(str(event))
+            failed |= isinstance(event, StageFailed)
+            if ending.is_asked():
+                terminal.say("Stopped; the same command goes on.")
+                break
+    if once and failed:
+        raise typer.Exit(1)
+
+
+@investments.command(
+    "hold", context_settings={"ignore_unknown_options": True}
+)  # -3 shares are a number that is told to be wrong
+def note_position(
+    context: typer.Context,
+    user: Annotated[str, typer.Argument(help="who holds it; new users get an account")],
+    symbol: Annotated[str, typer.Argument(help="of the asset, such as AAPL")],
+    shares: Annotated[str, typer.Argument(help="how many; 0 ends the position")],
+    cost: Annotated[str, typer.Argument(help="what a share cost on average")] = "0",
+) -> None:
+    """Note what a user holds, in the accounts and nowhere else."""
+    from kgot_lab.domains.investment.monitor.monitor import open_places
+
+    with open_places(context.obj) as places:
+        with places.accounts.storage.changing():
+            if user not in places.accounts.users():
+                places.accounts.set_profile(user)
+            places.accounts.set_position(user, symbol, shares, cost)
+        meant = places.graph.view().symbols_meant(symbol)
+        if symbol.strip().upper() not in meant:
+            others = (
+                f"it is the ticker of who issued {' and '.join(meant)}"
+                if meant
+                else "a signal reaches it once news has named it"
+            )
+            terminal.say(
+                f"Noted; no asset in the graph has the symbol {symbol.strip().upper()} now: {others}."
+            )
+
+
+@investments.command("brief")
+def list_briefings(context: typer.Context, as_json: options.AsJson = False) -> None:
+    """List the briefings that were posted, with their evidence and paths, and whether they were sent."""
+    from kgot_lab.domains.investment.monitor.monitor import open_places
+
+    if not (context.obj / "accounts.db").exists():
+        raise BadInput(
+            f"{context.obj} holds no accounts: `kgot-lab invest {context.obj} hold USER SYMBOL SHARES` makes them"
+        )
+    with open_places(context.obj) as places:
+        rows: list[dict[str, Any]] = [
+            {
+                "user": entry.user,
+                "sent_at": entry.sent_at.isoformat() if entry.sent_at else None,
+                **entry.body,
+            }
+            for entry in places.accounts.outbox()
+        ]
+    if as_json:
+        print_rows(rows, True, str)
+        return
+    for row in rows:
+        typer.echo(
+            "\n".join(
+                map(
+                    harmless,
+                    f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n".split("\n"),
+                )
+            )
+        )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """No other command runs on in a folder meanwhile; raises StoreUnavailable where one does."""
+    from kgot_lab.io.locking import hold
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "running").open("a") as file:
+        try:
+            hold(file)
+        except OSError:
+            raise StoreUnavailable(f"{folder}: another command runs on here; end that first") from None
+        yield

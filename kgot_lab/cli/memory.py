@@ -1,0 +1,416 @@
+"""`kgot-lab memory FILE`: look into what questions taught, retract it, take that back, erase it; and what a
+question tells of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgot_lab.cli import options, terminal
+from kgot_lab.errors import BadInput, without_secrets
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
+from kgot_lab.text.surrogates import as_typed
+from kgot_lab.types import Triple
+
+if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration
+    from kgot_lab.loop.persistence.memory_session import AskedMemory
+    from kgot_lab.memory.claims.claim import Claim
+    from kgot_lab.memory.claims.claims import Claims
+    from kgot_lab.memory.claims.reports import Fallen
+
+BY_COMMAND = "command line"
+_ID = re.compile(r"[0-9a-f]{6,32}")
+ID_SHOWN = 8  # letters of an id, which name a fact or a claim where no other begins so
+_DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
+
+memories = typer.Typer(help="Look into a memory of claims, and change it.", no_args_is_help=True)
+_Fact = Annotated[
+    str, typer.Argument(help='"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins')
+]
+_FactOption = Annotated[
+    str | None, typer.Option("--fact", help='"SUBJECT | RELATION | OBJECT", or how its id begins')
+]
+_SourceOption = Annotated[
+    str | None, typer.Option("--source", help="every claim of this source: the id of a document")
+]
+
+
+# --- with a question
+# ------------------------------------------------------------------------------------------------------
+
+
+def memory_of(configuration: Configuration, question: str) -> AbstractContextManager[AskedMemory | None]:
+    """The memory that a question is asked with, open; None for no memory. Raises BadInput and
+    StoreUnavailable before anything is asked.
+    """
+    from kgot_lab.loop.persistence.memory_session import asked_memory
+
+    if configuration.memory is None:
+        if configuration.as_of is not None:
+            raise BadInput("--as-of is a time of a memory: name it with --memory FILE")
+        return nullcontext()
+    if configuration.store.graph is not None or configuration.store.keep:
+        raise BadInput(
+            "--memory is what the question begins with, and so is --graph or a kept store: leave one of them out"
+        )
+    at = None if configuration.as_of is None else time_given(configuration.as_of)
+    return asked_memory(configuration.memory, question, at=at)
+
+
+def told_beginning(memory: AskedMemory, where: str | None) -> None:
+    """Say how much of the memory the question begins with."""
+    terminal.say(
+        f"memory {where}: the question begins with {memory.begun}"
+        + (", and nothing is learnt" if memory.looks_only else "")
+    )
+
+
+def time_given(text: str) -> datetime:
+    """A time as a command is given it, in UTC where it names no zone; raises BadInput."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadInput(
+            f"a time is a date, perhaps with a time and a zone, such as 2026-11-23 or 2026-11-23T14:30+01:00, not {text!r}"
+        ) from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+# --- commands
+# -------------------------------------------------------------------------------------------------------------
+
+
+@memories.callback()
+def memory(
+    context: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
+        ),
+    ],
+) -> None:
+    """Look into a memory of claims, and change it; every change has a number, by which it can be undone."""
+    context.obj = file
+
+
+@memories.command("facts")
+def list_facts(
+    context: typer.Context,
+    about: Annotated[
+        str | None, typer.Option("--about", help="those with this name as subject or object")
+    ] = None,
+    as_of: options.AsOf = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the facts that hold, with how sure they are and their sources."""
+    from kgot_lab.memory.claims.claim import fact_id
+    from kgot_lab.memory.claims.justification import combined_confidence
+
+    with memory_opened(context) as claims:
+        at = None if as_of is None else time_given(as_of)
+        beliefs = claims.as_of(at, at if at is not None else claims.now())
+        name = None if about is None else as_typed(about, "the name")
+        facts = (
+            beliefs.facts()
+            if name is None
+            else dict.fromkeys((*beliefs.facts(name), *beliefs.facts(object=name)))
+        )
+        found = beliefs.claims_of(facts)
+    rows = [
+        {
+            "id": fact_id(fact),
+            **fact_parts(fact),
+            "confidence": round(combined_confidence(by), 3),
+            "sources": _sources(by),
+        }
+        for fact, by in found.items()
+    ]
+
+    def line(row: dict[str, Any]) -> str:
+        return f"{row['id'][:ID_SHOWN]}  {row['confidence']:.2f}  {fact_drawn(row)}  [{', '.join(row['sources'])}]"
+
+    print_rows(rows, as_json, line)
+    terminal.say(counted(len(rows), "fact"))
+
+
+@memories.command("why")
+def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = False) -> None:
+    """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers
+    rest on it.
+    """
+    with memory_opened(context) as claims:
+        meant = _fact_named(claims, fact)
+        rows: list[dict[str, Any]] = [
+            {
+                "claim": claim.id, "source": claim.source, "sentence": claim.span.text if claim.span else "",
+                "start": claim.span.start if claim.span else None, "end": claim.span.end if claim.span else None,
+                "said_by": claim.said_by, "confidence": claim.confidence, "since": claims.history(claim.id)[0].known_from.isoformat(),
+            }
+            for claim in claims.supports_of(meant)
+        ]  # fmt: skip
+        answers = claims.answers_on(meant)
+        known = bool(rows) or meant in claims.noted_facts()
+    if as_json:
+        told = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in answers]
+        typer.echo(json.dumps({**fact_parts(meant), "holds": bool(rows), "claims": rows, "answers": told}))
+        return
+    typer.echo(
+        harmless(
+            f"{meant}" + ("" if rows else "   (does not hold)" if known else "   (nothing is known of it)")
+        )
+    )
+    for row in rows:
+        read = f", read by {row['said_by']}" if row["said_by"] else ""
+        typer.echo(
+            harmless(
+                f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{read}, known since {row['since'][:16]})"
+            )
+        )
+    for each in answers:
+        typer.echo(harmless(f"  an answer rests on it: {each.id} {each.text}"))
+
+
+@memories.command("retract")
+def retract_claims(
+    context: typer.Context,
+    source: _SourceOption = None,
+    fact: _FactOption = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Believe a source or a fact no more; what falls with it is named, and `undo` takes it back."""
+    if (source is None) == (fact is None):
+        raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
+    with memory_opened(context) as claims:
+        if source is not None:
+            told = claims.retract_source(_source_named(claims, source), by=BY_COMMAND)
+        else:
+            told = claims.retract_fact(_noted(claims, _fact_named(claims, fact or "")), by=BY_COMMAND)
+    if told.change is None:
+        terminal.say("nothing was changed: it is retracted already")
+    _tell_fallen(told, as_json)
+
+
+@memories.command("undo")
+def undo_one(
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(help="of a change, as `log` lists them")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Take a change back, an undo too."""
+    with memory_opened(context) as claims:
+        told = claims.undo(number, by=BY_COMMAND)
+    _tell_fallen(told, as_json)
+
+
+@memories.command("log")
+def list_changes(context: typer.Context, as_json: options.AsJson = False) -> None:
+    """List every change: its number, when it was, by whom, and what it was."""
+    with memory_opened(context) as claims:
+        rows = [
+            {
+                "change": each.id,
+                "at": each.at.isoformat(),
+                "by": each.by,
+                "action": each.action,
+                "of": list(each.of),
+                "undoes": each.undoes,
+                "erased": each.erased,
+            }
+            for each in claims.log()
+        ]
+
+    def line(row: dict[str, Any]) -> str:
+        more = (
+            f": {'; '.join(row['of'])}" * bool(row["of"])
+            + f" of change {row['undoes']}" * bool(row["undoes"])
+            + f" ({row['erased']} erased since)" * bool(row["erased"])
+        )
+        return f"{row['change']:>6}  {row['at'][:19].replace('T', ' ')}  {row['action']}{more}  {row['by']}"
+
+    print_rows(rows, as_json, line)
+
+
+@memories.command("erase")
+def erase_for_good(
+    context: typer.Context,
+    source: _SourceOption = None,
+    fact: _FactOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask whether it is meant")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Take a source or a fact out of the file for good, with answers that rested on it: nothing brings it
+    back.
+    """
+    if (source is None) == (fact is None):
+        raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
+    with memory_opened(context) as claims:
+        meant = None if fact is None else _noted(claims, _fact_named(claims, fact))
+        named = "" if source is None else _source_named(claims, source)
+        what = f"the fact {meant}" if meant is not None else f"the source {named}"
+        runs = _runs_that_read(
+            claims, claims.from_source(named) if meant is None else claims.claims_on(meant)
+        )
+        if not yes and not typer.confirm(
+            harmless(f"Erase {what} from {without_secrets(context.obj)} for good?"), err=True
+        ):
+            raise BadInput("nothing was erased")
+        told = (
+            claims.erase_source(named, by=BY_COMMAND)
+            if meant is None
+            else claims.erase_fact(meant, by=BY_COMMAND)
+        )
+    result = {
+        "change": told.change,
+        "facts": told.facts,
+        "claims": told.claims,
+        "answers": told.answers,
+        "runs": runs,
+    }
+    said = f"erased: {counted(told.facts, 'fact')}, {counted(told.claims, 'claim')}, {counted(told.answers, 'answer')}"
+    typer.echo(json.dumps(result) if as_json else said)
+    if runs:
+        terminal.say(
+            f"its text may still stand in the traces and tapes of {', '.join(runs)}, which are not the memory's: delete those too"
+        )
+
+
+# --- shared
+# ---------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def memory_opened(context: typer.Context) -> Iterator[Claims]:
+    """The memory that a command names, open; raises BadInput for a file that is none."""
+    from kgot_lab.memory.claims.opening import open_claims
+
+    with open_claims(context.obj, new=False) as claims:
+        yield claims
+
+
+def _fact_named(claims: Claims, text: str) -> Triple:
+    """The fact that a text names by its three parts or the beginning of its id, among all that were ever
+    noted; raises BadInput.
+    """
+    from kgot_lab.memory.claims.claim import fact_id
+
+    text = as_typed(text, "the fact").strip()
+    if drawn := _DRAWN.fullmatch(text):
+        return Triple(drawn[1], drawn[2], drawn[3])
+    parts = [part.strip() for part in text.split("|")]
+    if len(parts) == 3 and all(parts):
+        return Triple(parts[0], parts[1], parts[2])
+    found = (
+        [fact for fact in claims.noted_facts() if fact_id(fact).startswith(text)]
+        if _ID.fullmatch(text)
+        else []
+    )
+    if len(found) != 1:
+        many = (
+            f"{len(found)} facts have an id that begins with {text}"
+            if found
+            else f"no fact is called {text!r}"
+        )
+        raise BadInput(
+            f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more letters of the id that `facts` shows'
+        )
+    return found[0]
+
+
+def _runs_that_read(claims: Claims, erased: Iterable[Claim]) -> list[str]:
+    """The runs that some claims were learnt by, in order: what they keep of their own is none of the
+    memory's.
+    """
+    who = dict.fromkeys(stood.by for claim in erased for stood in claims.history(claim.id))
+    return [by for by in who if by.startswith("run ")]
+
+
+def _noted(claims: Claims, fact: Triple) -> Triple:
+    """A fact of which something is known, whether or not it holds; raises BadInput for another."""
+    if claims.read(fact) not in set(map(claims.read, claims.noted_facts())):
+        raise BadInput(
+            f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
+        )
+    return fact
+
+
+def _source_named(claims: Claims, text: str) -> str:
+    """A source as it is named; raises BadInput for one that is not known: which passages it has, or whose
+    names are near it.
+    """
+    name, known = as_typed(text, "the source"), claims.sources()
+    if name in known:
+        return name
+    passages = [source for source in known if source.startswith(f"{name}#")]
+    near = passages or get_close_matches(name, known, n=3)
+    told = (
+        f"; its passages are sources: {', '.join(near)}"
+        if passages
+        else f"; near it is {' or '.join(near)}"
+        if near
+        else ""
+    )
+    raise BadInput(
+        f"nothing was learnt from {name!r}, so nothing was changed{told}. `kgot-lab memory FILE facts` names the sources"
+    )
+
+
+def _tell_fallen(told: Fallen, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(fallen_parts(told)))
+        return
+    for line in fallen_lines(told):
+        typer.echo(line)
+
+
+def fallen_parts(told: Fallen) -> dict[str, Any]:
+    """What a change did, as plain JSON values."""
+    answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
+    return {
+        "change": told.change,
+        "fallen": [*map(fact_parts, told.facts)],
+        "risen": [*map(fact_parts, told.risen)],
+        "answers": answers,
+    }
+
+
+def fallen_lines(told: Fallen) -> Iterator[str]:
+    """What a change did, in lines that can be printed."""
+    number = f"change {told.change}: " if told.change is not None else ""
+    yield f"{number}{told}"
+    for what, facts in (("fell", told.facts), ("holds", told.risen)):
+        yield from (harmless(f"  {what}: {fact}") for fact in facts)
+    yield from (harmless(f"  an answer rested on it: {each.id} {each.text}") for each in told.answers)
+
+
+def fact_parts(fact: Triple) -> dict[str, str]:
+    """The three texts of a fact, by name."""
+    return {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
+
+
+def _sources(claims: Iterable[Claim]) -> list[str]:
+    return list(dict.fromkeys(claim.source for claim in claims))
+
+
+def fact_drawn(row: dict[str, Any]) -> str:
+    """The fact of a row, as facts are shown."""
+    return str(Triple(row["subject"], row["relation"], row["object"]))
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str]) -> None:
+    """Print rows as one JSON value, or a line each, which no text in a row can break."""
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        typer.echo(harmless(line(row)))

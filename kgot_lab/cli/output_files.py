@@ -1,0 +1,244 @@
+"""Where a command keeps graphs: over nothing that another program wrote, and over nothing that came there in
+the meantime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.cli import terminal
+from kgot_lab.errors import BadInput
+
+if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import StoreChoice
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.loop.events import Event
+
+_LOST = "is there, and what it holds would be lost: name a new file, or begin with it (--graph)"
+_ANOTHER = "is there and holds another graph than the run began with, which would be lost: name another file"
+
+
+@dataclass(frozen=True)
+class SavedGraph:
+    """A file for a graph: what it held when the command began, by its digest, and the form that it is in;
+    both are "" where it was not.
+    """
+
+    path: Path
+    held: str = ""
+    form: str = ""
+
+    @property
+    def taken(self) -> bool:
+        """Whether something else wrote, or deleted, the file since."""
+        return _held_by(self.path) != self.held
+
+    @property
+    def another(self) -> Path:
+        """A file beside it that is not there."""
+        names = (self.path.with_stem(f"{self.path.stem}-{number}") for number in count(2))
+        return next(path for path in names if not path.exists())
+
+
+def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], str]) -> SavedGraph:
+    """See now that a graph can be saved in a file, a new one or one that was written here.
+
+    Raises BadInput, also where there is a reason not to write over the graph that the file holds; "" is none.
+    """
+    from kgot_lab.stores.files import check_graph_file, form_written_here, read_named_graph
+
+    terminal.check_writable(path)
+    check_graph_file(path)
+    held = _held_by(path)
+    if not held:
+        return SavedGraph(path)
+    try:
+        graph = read_named_graph(path).graph
+    except BadInput:
+        raise BadInput(
+            f"{option} {path} is there and holds no graph, and would be lost: name another file"
+        ) from None
+    if told := why_not(graph):
+        raise BadInput(f"{option} {path} {told}")
+    form = form_written_here(path)
+    if not form:
+        told = "is not as this program writes a graph, so parts of it (IRIs, languages, types, defaults, remarks) would be lost"
+        raise BadInput(f"{option} {path} {told}: name another file")
+    return SavedGraph(path, held, form)
+
+
+def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
+    """Where the graph of a run that begins is saved, None for nowhere; raises BadInput."""
+    if choice.save is None:
+        return None
+    begun = None if choice.graph is None or "://" in choice.graph else Path(choice.graph).resolve()
+    same = begun == Path(choice.save).resolve()
+    return place_to_save(Path(choice.save), "--save-graph", lambda _: "" if same else _LOST)
+
+
+def place_again(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
+    """Where the graph of a run that goes on is saved: a new file, or the one that still holds what the run
+    began with; raises BadInput.
+    """
+    if choice.save is None:
+        return None
+    return place_to_save(Path(choice.save), "--save-graph", lambda there: "" if there == begun else _ANOTHER)
+
+
+def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph) -> None:
+    """Write the graph of a run, its edges with the sentences that say them: JSON lines, GraphML or Turtle by
+    the ending.
+
+    Raises BadInput where the file is no longer as it was when the command began, and then it stays as it is.
+    """
+    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.stores.files import write_graph
+
+    form = place.form or ("networkx" if place.path.suffix.lower() in {".json", ".jsonl"} else None)
+    if not _put(place, lambda: write_graph(sourced(graph, events), place.path, form)):
+        raise BadInput(f"{place.path} was written by another command in the meantime, and stays as it is")
+    terminal.say(f"{graph} written to {place.path}")
+
+
+def keep_graph_again(events: Sequence[Event], path: Path, *, asked: bool) -> None:
+    """Write the graph of a run that has its answer where the file is missing, or still holds what the run
+    began with.
+
+    A file that holds another stays: that is said, or BadInput where this very file was asked for.
+    """
+    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.trace import graph_after, not_following, parted_at, up_to_parting
+    from kgot_lab.stores.files import read_named_graph
+
+    graph, begun = graph_after(up_to_parting(events)), started(events).start
+    if (parted := parted_at(events)) is not None:
+        terminal.say(
+            f"note: the graph of this run is known up to event {parted} alone: {not_following(parted)}"
+        )
+    there = read_named_graph(path).graph if path.exists() else None
+    if there is not None and (not begun or graph == begun or there != begun):
+        if there != sourced(graph, events):
+            told = f"{path} holds another graph than this run made, and stays as it is: --save-graph OTHER keeps that of the run"
+            if asked:
+                raise BadInput(told)
+            terminal.say(f"note: {told}")
+        return
+    keep_graph(graph, events, place_to_save(path, "--save-graph", lambda _: ""))
+
+
+def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> Iterator[Event]:
+    """Pass events on; where a folder is named, the graph after every write is kept there as a snapshot,
+    snapshot_1.json and so on.
+
+    Those of another run stay as they are; from the first of them on, none is written, and that is said.
+    """
+    if folder is None:
+        yield from events
+        return
+    from kgot_lab.cli.resume import command
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.graph.dict_graph import Truth
+    from kgot_lab.loop.events import Started, Wrote
+
+    truth, number, ours = Truth(), 0, True
+    for event in events:
+        if isinstance(event, Started):
+            truth = Truth(event.start.nodes, event.start.edges)
+        if isinstance(event, Wrote) and ours:
+            try:
+                truth.apply(event.diff)
+            except BadInput:  # the run goes on: what it writes is in its store and its trace
+                ours = False
+                terminal.say(
+                    "note: no more snapshots: a write does not follow on those before it, so another command writes there too"
+                )
+        if isinstance(event, Wrote) and ours:
+            number += 1
+            path = Path(folder) / f"snapshot_{number}.json"
+            ours = _kept_snapshot(PropertyGraph.of(truth.nodes.values(), truth.edges.values()), path)
+            if not ours:
+                again = command("resume", trace, snapshots=SavedGraph(Path(folder)).another)
+                terminal.say(
+                    f"note: {path} is of another run, so none is written from here on; when the run has ended: {again}"
+                )
+        yield event
+
+
+def check_snapshots(folder: str | None, *, begins: bool) -> None:
+    """See now that snapshots can be written into a folder, which is empty or new where a run begins; raises
+    BadInput.
+    """
+    if folder is None:
+        return
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or (begins and any(path.iterdir()))):
+        raise BadInput(f"--snapshots {path} is there and not an empty folder: name a new one")
+    terminal.check_writable(path / "snapshot_1.json")
+
+
+def _kept_snapshot(graph: PropertyGraph, path: Path) -> bool:
+    """Whether a snapshot is this graph, made if it was not there."""
+    from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+
+    if _put(SavedGraph(path), lambda: write_snapshot(graph, path, variant="networkx")):
+        return True
+    try:
+        return read_snapshot(path) == graph
+    except BadInput:
+        return False
+
+
+def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
+    """Write a file whose place is as it was, False where it is not: of two commands at once, only one writes."""
+    try:
+        if place.held:
+            return _replaced(place, write)
+        with suppress(FileExistsError):  # told where the file is made, if it is no folder
+            place.path.parent.mkdir(parents=True, exist_ok=True)
+        place.path.open("xb").close()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise BadInput(f"cannot write {place.path}: {error.strerror or error}") from error
+    try:
+        write()
+    except BaseException:
+        place.path.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
+    """Write over a file that is as it was; while that is done, no other command takes it for its own."""
+    from kgot_lab.io.locking import hold
+
+    try:
+        with place.path.open("rb") as file:
+            if os.name != "nt":  # where a file that is open cannot be replaced
+                hold(file)
+            if place.taken or not os.path.samestat(os.fstat(file.fileno()), place.path.stat()):
+                return False
+            write()
+            return True
+    except (FileNotFoundError, BlockingIOError):
+        return False
+
+
+def _held_by(path: Path) -> str:
+    """The digest of what a file holds; "" where there is none. Raises BadInput for what is no file."""
+    from kgot_lab.io.text_files import read_regular
+
+    try:
+        return hashlib.sha256(read_regular(path)).hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None

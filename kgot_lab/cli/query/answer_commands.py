@@ -1,0 +1,211 @@
+"""The commands of `query` that answer in words: by a model, or, without one, with the context as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgot_lab.cli import options, terminal
+from kgot_lab.cli.query.group import queries
+from kgot_lab.cli.query.shared import NOTHING, AnswerFile, Named, put_text, within_time
+from kgot_lab.errors import BadInput
+
+if TYPE_CHECKING:
+    from kgot_lab.kgos.query.answering import ToldAnswer
+    from kgot_lab.types import LLM
+
+_PANEL = "In words"
+_Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help=f"who tells it in words; without one the context is told as it is; {options.MODELS}"
+    ),
+]
+_Session = Annotated[
+    Path | None, typer.Option("--session", help="a file that keeps question and answer, for follow-up")
+]
+_Json = Annotated[
+    bool, typer.Option("--json", help="tell it as one JSON object, with the context and what is cited")
+]
+_Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
+_Limit = Annotated[
+    int,
+    typer.Option("--limit", min=1, help="how many nodes the answer may rest on, besides their neighbours"),
+]
+_Question = Annotated[str, typer.Argument(help="a question in plain words")]
+
+
+@queries.command("ask", rich_help_panel=_PANEL)
+def _ask(
+    context: typer.Context,
+    question: _Question,
+    model: _Model = None,
+    models: options.ModelsFile = None,
+    session: _Session = None,
+    limit: _Limit = 10,
+    output: AnswerFile = None,
+    as_json: _Json = False,
+    timeout: _Timeout = None,
+) -> None:
+    """An answer to a question from what the graph says, with the nodes that it cites."""
+    from kgot_lab.kgos.query.answering import Conversation, asked_in_words
+
+    kept = Conversation(session) if session else None
+    told = _tell(
+        context,
+        model,
+        models,
+        output,
+        as_json,
+        timeout,
+        lambda named, llm: asked_in_words(named.graph, question, llm, limit=limit),
+    )
+    if kept and told:
+        kept.add(told)
+
+
+@queries.command("follow-up", rich_help_panel=_PANEL)
+def _follow_up(
+    context: typer.Context,
+    question: _Question,
+    session: Annotated[
+        Path, typer.Option("--session", help="the file of the conversation that this follows")
+    ],
+    model: _Model = None,
+    models: options.ModelsFile = None,
+    limit: _Limit = 10,
+    output: AnswerFile = None,
+    as_json: _Json = False,
+    timeout: _Timeout = None,
+) -> None:
+    """A question that follows another: what was found for that one is looked at too."""
+    from kgot_lab.kgos.query.answering import Conversation, asked_in_words
+
+    kept = Conversation(session)
+    if not kept.turns:
+        raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
+
+    def following(named: Named, llm: LLM | None) -> ToldAnswer:
+        return asked_in_words(named.graph, question, llm, before=kept.turns, limit=limit)
+
+    if told := _tell(context, model, models, output, as_json, timeout, following):
+        kept.add(told)
+
+
+@queries.command("explain", rich_help_panel=_PANEL)
+def _explain(
+    context: typer.Context,
+    node: Annotated[str, typer.Argument(help="a node, by its id, its name or the end of its id")],
+    model: _Model = None,
+    models: options.ModelsFile = None,
+    output: AnswerFile = None,
+    as_json: _Json = False,
+    timeout: _Timeout = None,
+) -> None:
+    """What a node is: its properties and edges, in words where there is a model."""
+    from kgot_lab.kgos.query.answering import explained_node
+
+    _tell(
+        context,
+        model,
+        models,
+        output,
+        as_json,
+        timeout,
+        lambda named, llm: explained_node(named.graph, node, llm),
+    )
+
+
+@queries.command("summarize", rich_help_panel=_PANEL)
+def _summarize(
+    context: typer.Context,
+    model: _Model = None,
+    models: options.ModelsFile = None,
+    output: AnswerFile = None,
+    as_json: _Json = False,
+    timeout: _Timeout = None,
+) -> None:
+    """What the graph is about: what it holds, where to begin, its clusters."""
+    from kgot_lab.kgos.query.answering import summarised
+
+    _tell(context, model, models, output, as_json, timeout, lambda named, llm: summarised(named.graph, llm))
+
+
+@queries.command("context", rich_help_panel=_PANEL)
+def _context(
+    context: typer.Context,
+    question: _Question,
+    limit: _Limit = 10,
+    output: AnswerFile = None,
+    as_json: _Json = False,
+    timeout: _Timeout = None,
+) -> None:
+    """What the graph says about a question, as text to put before a model of one's own."""
+    from kgot_lab.kgos.query.answering import asked_in_words
+
+    _tell(
+        context,
+        None,
+        None,
+        output,
+        as_json,
+        timeout,
+        lambda named, _: asked_in_words(named.graph, question, limit=limit),
+    )
+
+
+def _tell(
+    context: typer.Context,
+    model: str | None,
+    models: Path | None,
+    output: Path | None,
+    as_json: bool,
+    timeout: float | None,
+    make: Callable[[Named, LLM | None], ToldAnswer],
+) -> ToldAnswer | None:
+    named: Named = context.obj
+    if named.dry:
+        terminal.say(
+            f"would tell it {f'by {model}' if model else 'as context, without a model'}: one call of a model"
+            if model
+            else "would ask no model"
+        )
+        return None
+    with within_time(timeout):
+        graph = named.graph  # read before a model is loaded: a wrong name is told at once
+        llm = (
+            terminal.connect_model(model, models=str(models) if models else None)
+            if model and len(graph)
+            else None
+        )
+        told = make(named, llm)
+    if as_json:
+        about = {
+            "question": told.question,
+            "text": told.text,
+            "context": told.context,
+            "nodes": list(told.nodes),
+            "cited": list(told.cited),
+        }
+        put_text(
+            json.dumps(
+                about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1
+            ),
+            output,
+        )
+    else:
+        put_text(told.text, output)
+    if told.model and not told.cited:
+        terminal.say("note: the answer names no node that it rests on")
+    if told.cited:
+        terminal.say(f"cited: {', '.join(told.cited)}")
+    for id in told.false:
+        terminal.say(f"note: [{id}] is cited, and was not in what the model was given")
+    if not told.nodes:
+        terminal.say("nothing in the graph speaks of it")
+        raise typer.Exit(NOTHING)
+    return told

@@ -1,0 +1,282 @@
+"""The commands of `query` about many questions, or about whole graphs: check, compare, merge, write,
+estimate.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgot_lab.cli import options, terminal
+from kgot_lab.cli.query.group import queries
+from kgot_lab.cli.query.shared import (
+    RULES_BROKEN,
+    AnswerFile,
+    Named,
+    OutputForm,
+    OutputShape,
+    put_text,
+    shown_rows,
+    tell_result,
+    within_time,
+    written_result,
+)
+from kgot_lab.errors import BadInput, require_count
+from kgot_lab.io.text_files import read_regular_text
+
+_MANY = "Many questions"
+_WHOLE = "Whole graphs"
+_Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
+_Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
+_Out = Annotated[
+    Path, typer.Option("--output", help="the file to write: a snapshot (.json), .graphml or .ttl")
+]
+
+
+class HeldTo(StrEnum):
+    """What a graph is held to."""
+
+    UNIFIED = "unified"
+    CODE = "code"
+    CURATED = "curated"
+
+
+@queries.command("batch", rich_help_panel=_MANY)
+def _batch(
+    context: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(
+            help='a file with a question in each line, as it stands behind GRAPH or as JSON; "-" for standard input'
+        ),
+    ],
+    parallel: Annotated[int, typer.Option("--parallel", min=1, help="how many processes answer")] = 1,
+    output: AnswerFile = None,
+    timeout: _Timeout = None,
+) -> None:
+    """Answer many questions: a JSON object for each, in their order. One that fails does not stop the others."""
+    from kgot_lab.kgos.query.batch import answered_lines
+
+    named: Named = context.obj
+    lines = (terminal.standard_input().read() if file == "-" else _text(Path(file))).splitlines()
+    if named.dry:
+        terminal.say(f"would ask {len([line for line in lines if line.strip()])} questions of {named.where}")
+        return
+    told, failed = [], 0
+    with within_time(timeout):
+        for each in answered_lines(named.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
+            failed += each.result is None
+            if each.result is None:
+                row = {"asked": each.line, "error": each.error}
+                terminal.say(f"error: {each.line}: {each.error}")
+            else:
+                columns, rows = shown_rows(each.result, OutputShape(OutputForm.JSON))
+                row = {
+                    "asked": each.line,
+                    **json.loads(written_result(each.result, columns, rows, OutputShape(OutputForm.JSON))),
+                }
+            told.append(json.dumps(row, ensure_ascii=False))
+            if output is None:
+                put_text(told[-1], None)
+    if output is not None:
+        put_text("\n".join(told), output)
+    if failed:
+        raise typer.Exit(1)
+
+
+@queries.command("pipeline", rich_help_panel=_MANY)
+def _pipeline(
+    context: typer.Context,
+    questions: Annotated[
+        str,
+        typer.Argument(
+            help='questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}'
+        ),
+    ],
+    format: _Format = OutputForm.TABLE,
+    output: AnswerFile = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="tell all columns and how it came about")
+    ] = False,
+    timeout: _Timeout = None,
+) -> None:
+    """Ask one question after another, each about what the one before found; the last answer is told."""
+    from kgot_lab.kgos.query.batch import piped
+
+    named: Named = context.obj
+    if named.dry:
+        terminal.say(f"would ask {questions} of {named.where}")
+        return
+    result = None
+    with within_time(timeout):
+        for step, result in piped(named.graph, questions):
+            terminal.say(f"{step} → {result.title}")
+    if result is not None:
+        tell_result(result, OutputShape(format, output, explain))
+
+
+@queries.command("validate", rich_help_panel=_WHOLE)
+def _validate(
+    context: typer.Context,
+    vocabulary: Annotated[
+        HeldTo, typer.Option("--vocabulary", help="what types it is held to")
+    ] = HeldTo.UNIFIED,
+    format: _Format = OutputForm.TABLE,
+    output: AnswerFile = None,
+    most: Annotated[int, typer.Option("--max-results", min=1, help="tell so many faults at most")] = 50,
+    timeout: _Timeout = None,
+) -> None:
+    """Check the graph against the twelve rules; ends with 4 where one of severity error is broken."""
+    from kgot_lab.kgos.methods.structure.table import TableFound
+    from kgot_lab.kgos.schemas.code import CODE
+    from kgot_lab.kgos.schemas.knowledge import CURATED
+    from kgot_lab.kgos.schemas.rules.catalogue import check_rules
+    from kgot_lab.kgos.schemas.vocabularies import UNIFIED
+
+    named: Named = context.obj
+    if named.dry:
+        terminal.say(f"would check {named.where} against the twelve rules")
+        return
+    with within_time(timeout):
+        held = {HeldTo.UNIFIED: UNIFIED, HeldTo.CODE: CODE, HeldTo.CURATED: CURATED}[vocabulary]
+        report = check_rules(named.graph, held)
+        rows = [
+            (each.rule.number, fault.level, fault.where, fault.what, fault.do)
+            for each in report.broken
+            for fault in each.faults[:most]
+        ]
+    counts = tuple(
+        f"rule {each.rule.number}, {each.rule.says}: broken {len(each):,} times" for each in report.broken
+    )
+    result = TableFound(
+        str(report),
+        ("rule", "severity", "where", "what", "do"),
+        tuple(rows[:most]),
+        counts,
+        named.graph.ids[:1] or ("",),
+    )
+    tell_result(result, OutputShape(format, output, explain=bool(rows)), verdict=True)
+    if not report.sound:
+        raise typer.Exit(RULES_BROKEN)
+
+
+@queries.command("whats-new", rich_help_panel=_WHOLE)
+def _whats_new(
+    context: typer.Context,
+    since: Annotated[str, typer.Option("--since", help="the earlier graph, named as the graph is")],
+    format: _Format = OutputForm.TABLE,
+    output: AnswerFile = None,
+    timeout: _Timeout = None,
+) -> None:
+    """What was added, taken away and changed since an earlier graph."""
+    _compared(context.obj, since, format, output, timeout)
+
+
+@queries.command("compare", rich_help_panel=_WHOLE)
+def _compare(
+    context: typer.Context,
+    other: Annotated[str, typer.Argument(help="another graph, named as the graph is")],
+    format: _Format = OutputForm.TABLE,
+    output: AnswerFile = None,
+    timeout: _Timeout = None,
+) -> None:
+    """What is in the graph and not in another, and the other way round."""
+    _compared(context.obj, other, format, output, timeout)
+
+
+@queries.command("import-graph", rich_help_panel=_WHOLE)
+def _import_graph(
+    context: typer.Context,
+    other: Annotated[str, typer.Argument(help="a graph to take in, named as the graph is")],
+    output: _Out,
+) -> None:
+    """Write the graph together with another: what both have is there once, and where they differ this graph's
+    word holds.
+    """
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.stores.files import check_graph_file, write_graph
+
+    named: Named = context.obj
+    check_graph_file(output)
+    if named.dry:
+        terminal.say(f"would write {named.where} and {other} as one graph to {output}")
+        return
+    one, two = named.graph, Named(other, named.namespace).graph
+    differing = [node.id for node in two.nodes if node.id in one and one.node(node.id) != node]
+    known = {edge.identity for edge in one.edges}
+    nodes = [*one.nodes, *(node for node in two.nodes if node.id not in one)]
+    whole = PropertyGraph.of(nodes, [*one.edges, *(edge for edge in two.edges if edge.identity not in known)])
+    _new(output)
+    write_graph(whole, output)
+    terminal.say(f"{output}: {whole}")
+    if differing:
+        terminal.say(
+            f"note: {len(differing)} nodes differ, and are as {named.where} has them: {', '.join(differing[:10])}"
+        )
+
+
+@queries.command("export-graph", rich_help_panel=_WHOLE)
+def _export_graph(context: typer.Context, output: _Out) -> None:
+    """Write the graph into a file of another form."""
+    from kgot_lab.stores.files import check_graph_file, write_graph
+
+    named: Named = context.obj
+    check_graph_file(output)
+    if named.dry:
+        terminal.say(f"would write {named.where} to {output}")
+        return
+    graph = named.graph
+    _new(output)
+    write_graph(graph, output)
+    terminal.say(f"{output}: {graph}")
+
+
+@queries.command("estimate-cost", rich_help_panel=_WHOLE)
+def _estimate_cost(
+    context: typer.Context,
+    question: Annotated[str, typer.Argument(help="a question as `ask` would put it")],
+    model: Annotated[
+        str, typer.Option("--model", help=f"the model that would be asked; {options.MODELS}")
+    ] = "local",
+    times: Annotated[int, typer.Option("--times", min=1, help="how often")] = 1,
+) -> None:
+    """What `ask` would cost: calls, tokens, seconds and dollars, before a model is asked. None is."""
+    from kgot_lab.cli.question_setup import rate_of
+    from kgot_lab.kgos.query.answering import asked_in_words, prompt_for, prompt_tokens
+    from kgot_lab.llm.budget import estimate
+
+    require_count(times, 1, "times")
+    named: Named = context.obj
+    told = asked_in_words(named.graph, question)
+    sizes = prompt_tokens(prompt_for(question, told.context))
+    llm = terminal.connect_model(model)
+    put_text(str(estimate({"ask": times}, {"ask": sizes}, rate_of(llm))), None)
+
+
+def _compared(
+    named: Named, other: str, format: OutputForm, output: Path | None, timeout: float | None
+) -> None:
+    from kgot_lab.kgos.methods.structure.selection import what_changed
+
+    if named.dry:
+        terminal.say(f"would compare {named.where} with {other}")
+        return
+    with within_time(timeout):
+        result = what_changed(named.graph, Named(other, named.namespace, fresh=named.fresh).graph)
+    tell_result(result, OutputShape(format, output))
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise BadInput(f"there is no file {path}: name one with a question in each line")
+    return read_regular_text(path)
+
+
+def _new(output: Path) -> None:
+    if output.exists():
+        raise BadInput(f"{output} is there already, and would be lost: name another file")

@@ -1,0 +1,302 @@
+"""What a question is asked with: models that share one budget, the tools that work here, and a store that may
+begin with a graph.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.cli import terminal
+from kgot_lab.errors import BadInput, UnknownName
+
+if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration, StoreChoice, ToolChoice
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.llm.budget import Rate, Spending
+    from kgot_lab.loop.events import Event, Started
+    from kgot_lab.loop.limits import Limits
+    from kgot_lab.stores.protocol import Store
+    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.tool import Tool
+    from kgot_lab.types import LLM, Document
+
+
+def budget_given(calls: int | None, seconds: float | None, dollars: float | None) -> dict[str, float | None]:
+    """The budget that a command is given, by the names it has in a configuration; raises BadInput for one
+    that nothing can be done with.
+    """
+    terminal.budget_of(calls, seconds, dollars)
+    return {"budget.calls": calls, "budget.seconds": seconds, "budget.dollars": dollars}
+
+
+def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
+    """The one account of all models of a command, in which the calls of a run that goes on are counted: a
+    budget is the run's.
+    """
+    from kgot_lab.llm.budget import Spending
+    from kgot_lab.loop.ledger import ledger
+
+    budget = configuration.budget
+    spending = Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
+    before = ledger(done)
+    spending.charge(before.total, calls=len(before.entries))
+    return spending
+
+
+_PLAIN = {"search", "read_attachment"}  # what a small model gets
+
+
+def tools_here(
+    at_hand: AtHand,
+    configuration: Configuration,
+    limits: Limits | None = None,
+    *,
+    named: Collection[str] | None = None,
+) -> list[Tool]:
+    """The tools of a run: those of a run that goes on (`named`), those named in the configuration, or all
+    that its preset is made for.
+
+    A small model gets the search and the attached files; any other all that work with what is at hand. What
+    is asked for by name and cannot work here raises BadInput with the reason; of the others the reasons are
+    told.
+    """
+    from kgot_lab.tools.offered import offered_tools
+
+    chosen = configuration.tools
+    wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
+    plainly = wanted is None and limits is not None and limits.few_tools and chosen == type(chosen)()
+    if plainly or (wanted is not None and set(wanted) <= _PLAIN):
+        plain = terminal.tools_with_notes(
+            at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow
+        )
+        if wanted is None or set(wanted) <= {tool.name for tool in plain}:
+            return [tool for tool in plain if wanted is None or tool.name in wanted]
+    offered = terminal.with_notes(lambda: offered_tools(at_hand))
+    found = {tool.name: tool for tool in offered.tools}
+    if wanted is None:
+        for each in offered.missing:
+            terminal.say(f"note: not offered here: {each}")
+        return list(found.values())
+    reasons = {each.name: each.why for each in offered.missing}
+    for name in wanted:
+        if name not in found and name in reasons:
+            raise BadInput(f"the tool {name} cannot work here: {reasons[name]}")
+        if name not in found:
+            raise UnknownName("tool", name, [*found, *reasons])
+    return [found[name] for name in wanted]
+
+
+def at_hand(
+    configuration: Configuration,
+    documents: Sequence[Document],
+    attached: Sequence[Path],
+    llm: LLM,
+    limits: Limits,
+    spending: Spending,
+) -> AtHand:
+    """What there is to make tools of."""
+    from kgot_lab.sandbox.calculator import Calculator
+    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.web.mirror import Mirror
+
+    chosen = configuration.tools
+    check_engine(chosen)
+    if chosen.mirror:
+        Mirror(chosen.mirror)
+    seeing = (
+        terminal.connect_model(chosen.vision_model, spending, models=configuration.models)
+        if chosen.vision_model
+        else None
+    )
+    calculator = Calculator(
+        unsafe=configuration.store.unsafe, seconds=limits.python_seconds
+    )  # opens its sandbox when it is first used
+    return AtHand(
+        documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
+        mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
+        speech=chosen.speech_model, spending=spending, follow=limits.reading == "paths",
+    )  # fmt: skip
+
+
+def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
+    """The graph that a run is to begin with, read from its file or from a namespace of its server; None for
+    one that is kept in place.
+    """
+    from kgot_lab.stores.opening import login_of, open_store
+
+    if choice.graph is None:
+        return None
+    if "://" not in choice.graph:
+        return graph_in(choice.graph)
+    if choice.at or choice.kind:
+        raise BadInput(
+            "--graph names the address of a graph and --store or --at another place: leave one out"
+        )
+    if not choice.namespace:
+        raise BadInput(
+            f"say which graph of the server: --namespace NAME; kgot-lab namespaces {choice.graph} lists them"
+        )
+    if choice.keep:
+        return None
+    with closing(open_store(choice.graph, namespace=choice.namespace, **login_of(choice.graph))) as kept:
+        return kept.graph()
+
+
+def begun_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
+    """The store of a run, opened when nothing can be refused any more: it may empty or fill what it finds, as
+    it was told.
+    """
+    from kgot_lab.stores import empty_store
+
+    if choice.graph is not None and "://" in choice.graph:
+        if choice.keep:
+            return empty_store(choice.graph, unsafe=choice.unsafe, namespace=choice.namespace, keep=True)
+        choice = choice.model_copy(update={"namespace": None})
+    if graph is not None and choice.keep:
+        raise BadInput(
+            "--graph FILE gives the graph to begin with, and --keep the one that is in the store: leave one out"
+        )
+    store = empty_store(
+        choice.kind or "in_memory",
+        choice.at,
+        unsafe=choice.unsafe,
+        namespace=choice.namespace,
+        keep=choice.keep,
+        wipe=choice.wipe,
+    )
+    told_namespace(store)
+    return store if graph is None else _holding(graph, store)
+
+
+def told_namespace(store: Store) -> None:
+    """Say in which of a server's graphs a run grows its own."""
+    if named := getattr(store, "namespace", ""):
+        terminal.say(f"the graph grows in the namespace {named}")
+
+
+def told_if_shared(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
+    """Say where a store that outlives a run holds something else in the end than the run's writes make."""
+    from kgot_lab.loop.trace import graph_after, not_following, parted_at
+
+    place = getattr(store, "namespace", "") or choice.at
+    parted = parted_at(events) if place else None
+    if parted is not None:
+        terminal.say(f"note: {place} holds something else than this run wrote: {not_following(parted)}")
+    elif place and store.graph() != graph_after(events):
+        terminal.say(
+            f"note: {place} holds something else than this run wrote, which its trace has: another command writes there too"
+        )
+
+
+def _holding(graph: PropertyGraph, store: Store) -> Store:
+    """A store, once it holds a graph; closed if it cannot."""
+    try:
+        if store.schema().nodes:
+            raise BadInput(
+                "the store holds a graph already: --graph gives the graph to begin with, so leave --keep out"
+            )
+        store.apply(store.graph().diff(graph))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def graph_in(where: str) -> PropertyGraph:
+    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store,
+    or SQLite. Raises BadInput.
+    """
+    from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.trace import graph_after, is_trace, load_run
+    from kgot_lab.stores.files import read_named_graph
+
+    path = Path(where)
+    if not path.is_file():
+        raise BadInput(
+            f"there is no graph at {where}: name a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address"
+        )
+    if is_trace(path):
+        events = load_run(path).events
+        return sourced(graph_after(events), events)
+    read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
+    if read.note:
+        terminal.say(f"note: {where}: {read.note}")
+    return read.graph
+
+
+def check_engine(chosen: ToolChoice) -> None:
+    """See now that the search engine that is named can be asked, where the web is; raises UnknownName,
+    BadInput, NotInstalled.
+    """
+    from kgot_lab.tools.web.engines import check_engine_name, web_engine
+
+    check_engine_name(chosen.engine)
+    if chosen.engine and chosen.web and not chosen.mirror:
+        web_engine(os.environ, chosen.engine)
+
+
+def used_by(command: str, configuration: Configuration, fields: Collection[str]) -> Configuration:
+    """What a command takes of a page of YAML that other commands read too, by the names of its fields; what
+    it does not is said.
+    """
+    used, left = configuration.only(fields)
+    if left:
+        terminal.say(f"note: kgot-lab {command} does not use {', '.join(left)} of the configuration")
+    return used
+
+
+def told_configuration(configuration: Configuration, limits: Limits) -> str:
+    """The configuration as YAML, printed back."""
+    page = configuration.told(limits)
+    terminal.say("".join(f"  {line}\n" for line in ["# configuration", *page.splitlines()]).rstrip())
+    return page
+
+
+def check_prices(configuration: Configuration, *models: LLM | None) -> None:
+    """Refuse a limit in dollars where the price of a model is not known, before any of them is asked; raises
+    BadInput.
+    """
+    from kgot_lab.llm.budget import price_asked
+
+    for llm in models if configuration.budget.dollars is not None else ():
+        if llm is not None and price_asked(llm) is None:
+            how = "in a file of models (--models), below its name: price: {prompt: …, completion: …} in US dollars a million tokens"
+            raise BadInput(
+                f"the price of {llm.name} is not known, so --max-dollars cannot be kept: give it {how}, or limit calls or seconds"
+            )
+
+
+def told_beforehand(llm: LLM, limits: Limits) -> None:
+    """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
+    from kgot_lab.llm.presets import FREE
+    from kgot_lab.loop.forecast import forecast
+
+    rate = rate_of(llm)
+    if rate.price != FREE or llm.name.startswith("local"):
+        terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2, rate=rate)}")
+
+
+def rate_of(llm: LLM) -> Rate:
+    """How fast a model is, as far as is known, and what it charges."""
+    from kgot_lab.llm.budget import Rate, price_asked
+
+    return Rate(price=price_asked(llm))
+
+
+def tools_again(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
+    """The tools of a run that goes on; raises BadInput, which says what to name again, where one of them
+    cannot work.
+    """
+    try:
+        return tools_here(at_hand, configuration, named=list(begun.tools))
+    except BadInput as error:
+        files = (
+            f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
+        )
+        named = f"the run used {', '.join(sorted(begun.tools))}: name its documents again with --documents DIR{files}"
+        raise BadInput(f"{named} ({error})") from error

@@ -1,0 +1,289 @@
+"""Try each piece for real, and say how to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.errors import LabError, NotInstalled, UnknownName
+
+WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
+PARTS = {
+    "anywidget": "anywidget",
+    "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets",
+}  # what JupyterLab loads: who brings it
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One piece: whether it works, and what it said or what to do."""
+
+    piece: str
+    works: bool
+    said: str
+    needed: bool  # without it the workbench cannot do its main work
+
+    def __str__(self) -> str:
+        return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
+
+
+_NO_MEMORY = (
+    "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
+)
+_Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
+
+
+def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
+    """Probe the pieces, by default all, one after the other; each is started, not only looked for."""
+    for piece, probe, needed in PIECES if pieces is None else pieces:
+        try:
+            yield Finding(piece, True, probe(), needed)
+        except LabError as error:
+            yield Finding(piece, False, str(error), needed)
+        except MemoryError:
+            yield Finding(piece, False, _NO_MEMORY, needed)
+        except (
+            Exception
+        ) as error:  # an installation can be broken in any way, and the other pieces are still of interest
+            short = "annot allocate memory" in str(error) or "MemoryError" in str(error)
+            broken = f"it is there and does not start, so install it again: {type(error).__name__}: {error}"
+            yield Finding(piece, False, _NO_MEMORY if short else broken, needed)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found about every piece; a notebook shows it as a table."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether every piece that is needed works."""
+        return all(finding.works for finding in self.findings if finding.needed)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self.findings))
+
+    def _repr_html_(self) -> str:
+        works = sum(finding.works for finding in self.findings)
+        head = "".join(
+            f'<th scope="col" style="{_LEFT}">{name}</th>'
+            for name in ("piece", "state", "what it said, or what to do")
+        )
+        rows = "".join(map(_row, self.findings))
+        caption = f'<caption style="text-align:left">{works} of {len(self.findings)} pieces work</caption>'
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+_LEFT = "text-align:left;vertical-align:top"
+
+
+def _row(finding: Finding) -> str:
+    state = "✓ works" if finding.works else "✗ missing, needed" if finding.needed else "○ missing, optional"
+    cells = (f'<td style="{_LEFT}">{escape(text)}</td>' for text in (state, finding.said))
+    return f'<tr><th scope="row" style="{_LEFT}">{escape(finding.piece)}</th>{"".join(cells)}</tr>'
+
+
+def diagnose(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
+    """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook
+    cell: the value is a table.
+    """
+    known = {piece[0]: piece for piece in PIECES}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UnknownName("piece", unknown[0], known)
+    return Diagnosis(tuple(examine([*(known[name] for name in names or known), *more])))
+
+
+def _sandbox() -> str:
+    from kgot_lab.sandbox import probe
+
+    return probe()
+
+
+def _store(kind: str = "in_memory", **where: Any) -> str:
+    from kgot_lab.stores import open_store
+    from kgot_lab.types import Triple
+
+    with closing(open_store(kind, **where)) as store:
+        store.write(store.dialect.add([(Triple("Ada Lovelace", "born in", "London"), {})]))
+        (row,) = store.read(store.dialect.about(["Ada Lovelace"], 1))
+    return f"a fact was written and read back: {row['subject']} {row['relation']} {row['object']}"
+
+
+def _postgres() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # where it would be root, the server is a user of its own
+        return _store("postgres", path=Path(folder) / "postgres")
+
+
+def _local() -> str:
+    from kgot_lab.llm.health import probe_local
+
+    return probe_local()
+
+
+def _embeddings() -> str:
+    from kgot_lab.embedding.vectors import minilm
+
+    vector = minilm().embed(["a graph of thoughts"])
+    return f"all-MiniLM on onnxruntime, {vector.shape[1]} dimensions, weights and tokenizer as pinned"
+
+
+def _documents() -> str:
+    try:
+        import markitdown
+    except ImportError:
+        raise NotInstalled("lab", "markitdown, to read PDF, HTML and Word files") from None
+    return f"markitdown {getattr(markitdown, '__version__', '')} reads PDF, HTML and Word files"
+
+
+def _data() -> str:
+    from kgot_lab.experiments.questions.hotpotqa import hotpotqa
+
+    data = hotpotqa()
+    return f"{len(data.questions)} questions and {len(data.documents)} passages are bundled"
+
+
+def _notebooks() -> str:
+    return f"JupyterLab {_version('jupyterlab', 'JupyterLab')}"
+
+
+def _widgets() -> str:
+    versions, missing = {}, []
+    for name in WIDGETS:
+        try:
+            versions[name] = _version(name, name)
+        except NotInstalled:
+            missing.append(name)
+    if missing:
+        raise NotInstalled("lab", f"{_listed(missing)}, which live views are made of")
+    python = server_python()
+    folders = labextension_folders(python)
+    lacking = [
+        package
+        for part, package in PARTS.items()
+        if not any((folder / part / "package.json").is_file() for folder in folders)
+    ]
+    if lacking:
+        raise LabError(_cannot_draw(python, lacking, folders))
+    there = "with their parts where JupyterLab looks"  # without its folder, which would name a machine in a stored notebook
+    return f"anywidget {versions['anywidget']} and ipywidgets {versions['ipywidgets']}, {there}"
+
+
+def _cannot_draw(python: Path, lacking: Sequence[str], folders: Sequence[Path]) -> str:
+    where = f"the JupyterLab of {prefix_of(python)} lacks its part of {_listed(lacking)}"
+    if prefix_of(python) != Path(sys.prefix).resolve():
+        where += f"; it is another environment than this notebook's kernel, {sys.prefix}"
+    how = f"{python} -m pip install --force-reinstall --no-deps {' '.join(lacking)}"
+    return f"live views cannot draw: {where}. Do: {how} and start JupyterLab again. Looked in {', '.join(map(str, folders))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def server_python() -> Path:
+    """The Python of the notebook server that started this kernel; outside a notebook, or where it cannot be
+    told, our own.
+    """
+    own = Path(sys.executable)
+    try:
+        import psutil  # type: ignore[import-untyped]
+    except ImportError:
+        return own
+    try:  # jupyter_client tells every kernel who started it
+        server = psutil.Process(int(os.environ.get("JPY_PARENT_PID", "")))
+        found = shutil.which(server.cmdline()[0], path=server.environ().get("PATH"))
+    except (ValueError, IndexError, psutil.Error):
+        return own
+    return Path(found) if found and Path(found).name.startswith("python") else own
+
+
+def prefix_of(python: Path) -> Path:
+    """The environment a Python program belongs to; the program itself may be a link out of it."""
+    folder = python.parent
+    return (folder.parent if folder.name in {"bin", "Scripts"} else folder).resolve()
+
+
+def labextension_folders(python: Path) -> list[Path]:
+    """Where the JupyterLab of this Python looks for the parts that packages add to it; raises NotInstalled."""
+    try:
+        from jupyter_core.paths import ENV_JUPYTER_PATH, jupyter_path
+    except ImportError:
+        raise NotInstalled("lab", "JupyterLab") from None
+    own = {str(Path(folder) / "labextensions") for folder in ENV_JUPYTER_PATH}
+    shared = [Path(folder) for folder in jupyter_path("labextensions") if folder not in own]
+    return [prefix_of(python) / "share" / "jupyter" / "labextensions", *shared]
+
+
+def _version(name: str, what: str, extra: str = "lab") -> str:
+    """The version of an installed package; raises NotInstalled with the extra that brings it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        raise NotInstalled(extra, what) from None
+
+
+def _exports() -> str:
+    version = _version("nbconvert", "nbconvert, which makes notebooks into pages")
+    from nbconvert.exporters import HTMLExporter
+    from nbformat.v4 import new_markdown_cell, new_notebook
+
+    untyped: Any = HTMLExporter
+    page, _ = untyped().from_notebook_node(new_notebook(cells=[new_markdown_cell("Ada Lovelace")]))  # type: ignore[no-untyped-call]
+    if "Ada Lovelace" not in page:
+        raise LabError(
+            f"nbconvert {version} made a page without its text: pip install --force-reinstall nbconvert"
+        )
+    return f"nbconvert {version} makes notebooks into pages"
+
+
+def find_chromium() -> str:
+    """The program of a Chromium or Chrome on the PATH; raises LabError."""
+    for name in BROWSERS:
+        if program := shutil.which(name):
+            return program
+    raise LabError(
+        "no browser for the browser tests on the PATH: install Chromium (Debian, Ubuntu: apt install chromium) or Google Chrome"
+    )
+
+
+def _browser() -> str:
+    program = find_chromium()
+    playwright = _version("playwright", "Playwright, which drives the browser tests", "test")
+    said = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout.strip()
+    return f"{said}, driven by Playwright {playwright} in the browser tests"
+
+
+PIECES: tuple[_Piece, ...] = (
+    ("bundled data", _data, True),
+    ("sandbox", _sandbox, True),
+    ("in-memory store", _store, True),
+    ("Cypher store", partial(_store, "cypher_embedded"), False),
+    ("SPARQL store", partial(_store, "sparql_embedded"), False),
+    ("SQLite store", partial(_store, "sqlite"), False),
+    ("PostgreSQL store", _postgres, False),
+    ("local model", _local, False),
+    ("embeddings", _embeddings, False),
+    ("documents", _documents, False),
+    ("notebooks", _notebooks, False),
+    ("widgets", _widgets, False),
+    ("exports", _exports, False),
+    ("browser", _browser, False),
+)

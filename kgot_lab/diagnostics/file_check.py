@@ -1,0 +1,326 @@
+"""Whether a file of ours is whole: a log, an SQLite graph, a memory, the cache of vectors, a trace, a tape
+and others.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
+from kgot_lab.io.text_files import NO_FILES, require_narrow
+from kgot_lab.text.counted import counted
+
+if TYPE_CHECKING:
+    from kgot_lab.stores.log import Salvaged
+
+_HEAD = 400  # bytes of a file that tell what it is
+_APPLICATION = slice(68, 72)  # of the head of an SQLite file: who made it, which a damaged one still tells
+_LONG_NAME = 4_000  # bytes that no path has
+_LINES, _LONGEST = 50, 20_000_000  # how many lines of JSON are looked at, and how many bytes of each
+_ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a file is, whether it is whole, and what was found or what to do."""
+
+    path: Path
+    kind: str
+    whole: bool
+    said: str
+
+    def __str__(self) -> str:
+        return f"{'whole' if self.whole else 'BROKEN'}  {self.path}: {self.kind}: {self.said}"
+
+
+def examine_file(path: Path | str) -> Health:
+    """Search a file of ours for damage; nothing is changed in it. Raises BadInput for one that is not there
+    or not ours, NotInstalled.
+    """
+    path = Path(path)
+    kind = _kind_of(path)
+    try:
+        return Health(path, kind, True, _EXAMINED[kind](path))
+    except StoreDamaged as error:
+        return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
+    except (NotInstalled, StoreUnavailable):  # which say nothing of the file
+        raise
+    except OSError as error:
+        return Health(
+            path,
+            kind,
+            False,
+            f"{_unread(error)}, so nobody can say: see that the disk is sound, and try again",
+        )
+    except (LabError, sqlite3.Error, UnicodeDecodeError) as error:
+        return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
+
+
+def salvage_file(path: Path | str) -> Salvaged:
+    """Keep what is whole of a damaged log or SQLite graph. Raises BadInput, StoreDamaged, StoreUnavailable:
+    untouched.
+    """
+    from kgot_lab.stores.log import salvage
+    from kgot_lab.stores.sqlite.salvage import salvage_sqlite
+
+    kind = _kind_of(path := Path(path))
+    ways: dict[str, Callable[[Path], Salvaged]] = {_LOG: salvage, _GRAPH: salvage_sqlite}
+    if kind not in ways:
+        raise BadInput(f"{path} is {kind}: only a log and an SQLite graph can be salvaged; restore a copy")
+    return ways[kind](path)
+
+
+def _kind_of(path: Path) -> str:
+    from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT
+    from kgot_lab.stores.sqlite.file import require_closed_here
+
+    require_closed_here(path)
+    head = _head_of(path).removeprefix(codecs.BOM_UTF8)
+    if not head:
+        raise BadInput(
+            f"{path} is empty: what was in it is lost, or it was never written; restore a copy, or delete it"
+        )
+    if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
+        return _LOG
+    if head.startswith(b"SQLite format 3"):
+        return _MEMORY if head[_APPLICATION] == CLAIMS_LAYOUT.application.to_bytes(4) else _sqlite_kind(path)
+    if told := _NUMBERED.match(head):
+        return _TRACE if told[1] == b"trace" else _TAPE
+    if path.suffix.lower() != ".graphml":  # which may be in UTF-16
+        require_narrow(head, path)
+    if path.suffix.lower() in {".graphml", ".ttl"}:
+        return _GRAPH_FILE
+    if path.suffix.lower() in {".json", ".jsonl"} or head.startswith(b"{"):
+        return _json_kind(path)
+    if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
+        named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
+        raise BadInput(
+            f"{path} is no {named}, or has lost its beginning and all with it: if it was one, restore a copy"
+        )
+    raise BadInput(
+        f"{path} is no log, SQLite graph, memory, cache of vectors, trace, tape, graph file or ledger of this package: name another"
+    )
+
+
+def _json_kind(path: Path) -> str:
+    """What the first lines are of; raises BadInput for lines of something else, which may well be whole."""
+    with path.open("rb") as file:
+        for _ in range(_LINES):
+            line = file.readline(_LONGEST).removeprefix(codecs.BOM_UTF8)
+            if line.strip() and (kind := _kind_of_line(line)):
+                return kind
+    known = "a trace, tape, ledger, graph or receipts of questions"
+    raise BadInput(
+        f"{path} is no file that the doctor knows: it does not begin as {known} of this package does; nothing here can check it"
+    )
+
+
+def _kind_of_line(line: bytes) -> str:
+    """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning
+    decides.
+    """
+    from kgot_lab.loop.ledger import Entry
+
+    try:
+        record = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return next((kind for start, kind in _BEGINNINGS if start.match(line)), "")
+    if not isinstance(record, dict):
+        return ""
+    if record.get("type") in ("node", "relationship"):
+        return _GRAPH_FILE
+    if isinstance(record.get("event"), str):
+        return _TRACE
+    if {field.name for field in fields(Entry)} <= record.keys():
+        return _LEDGER
+    return _RECEIPTS if {"id", "predicted", "scored_by"} <= record.keys() else ""
+
+
+def _head_of(path: Path) -> bytes:
+    """The first bytes of a file; raises BadInput, which says what else is there, or why it cannot be read."""
+    name = shortly(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+        if kind == stat.S_IFREG:
+            with path.open("rb") as file:
+                return file.read(_HEAD)
+    except FileNotFoundError:
+        if path.is_symlink():
+            there = path.readlink()
+            raise BadInput(
+                f"{name} is a link to {there}, and there is no such file: mend the link or restore that file"
+            ) from None
+        raise BadInput(f"there is no file {name}: see that the name is right") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{name} {_unread(error)}: see that it may be read by you, and that the disk is sound"
+        ) from None
+    if kind == stat.S_IFDIR:
+        raise BadInput(f"{name} is a folder: name a file in it")
+    raise BadInput(f"{name} is {NO_FILES.get(kind, 'no file')}, of which nothing was read: name a file")
+
+
+def _unread(error: Exception) -> str:
+    return f"cannot be read ({(isinstance(error, OSError) and error.strerror) or error})"
+
+
+def _sqlite_kind(path: Path) -> str:
+    """Raises BadInput for an SQLite file of another program, and for one of a newer version of this package."""
+    from kgot_lab.io.sqlite_snapshot import private_copy
+    from kgot_lab.stores.sqlite.file import APPLICATION, refuse_foreign_head
+
+    with private_copy(path) as copied:
+        try:
+            with closing(sqlite3.connect(copied.path)) as connection:
+                if "vectors" in {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}:
+                    return _VECTORS
+                if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                    other = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
+                    raise BadInput(f"{other}: nothing here can check it")
+                refuse_foreign_head(connection, path)
+        except (sqlite3.Error, UnicodeDecodeError):  # too damaged to say
+            pass
+    return _GRAPH
+
+
+def _log(path: Path) -> str:
+    from kgot_lab.stores.log import chain_on_file, history
+
+    found = chain_on_file(path)
+    writes = sum(1 for _ in history(path))
+    if found.torn:
+        raise StoreDamaged(
+            f"{found.torn}; the {counted(writes, 'write')} before it are whole, and the next to open it goes on from there"
+        )
+    old = (
+        ""
+        if found.version > 1
+        else "; an old log, without a chain: a removed line would not show (compact() gives it one)"
+    )
+    return f"{counted(writes, 'write')}, all of them{old}"
+
+
+def _graph(path: Path) -> str:
+    from kgot_lab.stores.hash_chain import SALVAGE
+    from kgot_lab.stores.sqlite.file import search_file
+
+    found = search_file(path)
+    if found.damage:
+        raise StoreDamaged(f"{found.damage}: {SALVAGE} {path}")
+    held = f"{counted(found.nodes, 'node')}, {counted(found.edges, 'edge')}"
+    told = "every row is as it was written" if found.has_sums else _ONLY_READ
+    log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
+    names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
+    return f"{held}, {told}{log}{names}"
+
+
+def _memory(path: Path) -> str:
+    from kgot_lab.io.sqlite_snapshot import private_copy
+
+    with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
+        try:
+            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            said = str(error)
+        if said != "ok":
+            raise StoreDamaged(f"{said}: restore a copy")
+        facts, changes = (
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("facts", "changes")
+        )
+    return f"{counted(facts, 'fact')} noted, {counted(changes, 'change')}; {_ONLY_READ}"
+
+
+def _vectors(path: Path) -> str:
+    from kgot_lab.embedding.cache import VECTOR_CHECK, vector_check
+    from kgot_lab.io.sqlite_snapshot import private_copy
+
+    with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
+        (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if said != "ok":
+            raise StoreDamaged(f"{said}: delete it, and vectors are computed again")
+        rows = broken = 0
+        for key, blob in connection.execute("SELECT key, CAST(vector AS BLOB) FROM vectors"):
+            rows += 1
+            broken += not isinstance(blob, bytes) or blob[-VECTOR_CHECK:] != vector_check(
+                key, blob[:-VECTOR_CHECK]
+            )
+    if broken:
+        told = "are not as they were written: they are computed again when they are needed"
+        raise StoreDamaged(f"{broken:,} of {counted(rows, 'vector')} {told}")
+    return f"{counted(rows, 'vector')}, each as it was written"
+
+
+def _trace(path: Path) -> str:
+    from kgot_lab.llm.recorded import lines_on_file
+    from kgot_lab.loop.trace import load_run, not_following, parted_at
+
+    lines = lines_on_file(path)
+    if not _NUMBERED.match(lines[0].encode()):
+        raise StoreDamaged("its first line, which says of which run it is, is not there: restore a copy")
+    run = load_run(path)
+    ended = "answered" if run.finished else "not finished: stopped, or cut short"
+    torn = "; its last line was cut short" if lines[-1].strip() else ""
+    known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
+    apart = "" if (parted := parted_at(run.events)) is None else f"; {not_following(parted)}"
+    return f"{counted(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
+
+
+def _tape(path: Path) -> str:
+    from kgot_lab.llm.recorded import Recorded
+
+    return f"{len(Recorded(path).replies):,} replies; {_ONLY_READ}"
+
+
+def _graph_file(path: Path) -> str:
+    from kgot_lab.stores.files import read_graph
+
+    graph = read_graph(path)
+    return f"{len(graph):,} nodes, {len(graph.edges):,} edges; {_ONLY_READ}"
+
+
+def _ledger(path: Path) -> str:
+    from kgot_lab.loop.ledger import Entry
+
+    names, entries = {field.name for field in fields(Entry)}, 0
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if not line:
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            raise StoreDamaged(f"line {number} is not JSON: {line[:60]!r}") from None
+        if not isinstance(entry, dict) or not names <= entry.keys():
+            raise StoreDamaged(f"line {number} is no entry of a ledger: {line[:60]!r}")
+        entries += 1
+    return f"{entries:,} entries; {_ONLY_READ}"
+
+
+def _receipts(path: Path) -> str:
+    from kgot_lab.experiments.questions.receipts import read_receipts
+
+    return f"those of {counted(len(read_receipts(path)), 'question')}; {_ONLY_READ}"
+
+
+_LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"
+_TRACE, _TAPE, _GRAPH_FILE, _LEDGER = "a trace", "a tape", "a graph file", "a ledger"
+_RECEIPTS, _MEMORY = "receipts of questions", "a memory of claims"
+_EXAMINED: dict[str, Callable[[Path], str]] = {
+    _LOG: _log, _GRAPH: _graph, _VECTORS: _vectors, _TRACE: _trace, _TAPE: _tape, _GRAPH_FILE: _graph_file, _LEDGER: _ledger,
+    _RECEIPTS: _receipts, _MEMORY: _memory,
+}  # fmt: skip
+_NUMBERED = re.compile(rb'\s*\{\s*"(trace|tape)":\s*\d')
+_BEGINNINGS = (
+    (re.compile(rb'\{"type": ?"(node|relationship)"'), _GRAPH_FILE),
+    (re.compile(rb'\{"event": ?"'), _TRACE),
+    (re.compile(rb'\{"run": ?".*"step":'), _LEDGER),
+)

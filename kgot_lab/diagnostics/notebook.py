@@ -1,0 +1,57 @@
+"""`doctor()` in a notebook cell: what is installed, and whether a live view really draws here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgot_lab.diagnostics import components as pieces
+from kgot_lab.types import Json
+from kgot_lab.viz.live import Live
+from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.markup import element
+
+_WIDTH, _HEIGHT = 760, 76
+_STILL = (
+    "A live view takes the place of these lines when the cell runs. If you still read them after that, live views cannot",
+    "draw here: see “widgets” above for what is missing, install it where JupyterLab runs, restart it and reload the page.",
+    "Pictures, tables and pages work all the same.",
+)
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """The findings as a table, and below it a live view that says so when it lives."""
+
+    findings: pieces.Diagnosis
+    live: Live = field(compare=False)
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display(self.findings)  # type: ignore[no-untyped-call]
+        self.live._ipython_display_()
+
+    def __repr__(self) -> str:
+        return repr(self.findings)
+
+
+def doctor(*names: str) -> Checkup:
+    """Try the pieces of the workbench, by default all, and whether a live view draws in this notebook; raises
+    UnknownName for a piece.
+    """
+    return Checkup(pieces.diagnose(*names), Live(_still(), {"view": "probe"}, _answered))
+
+
+def _answered(message: Mapping[str, Json]) -> Json:
+    return {"heard": True} if "probe" in message else {}
+
+
+def _still() -> Drawing:
+    """The lines that stay where no live view draws."""
+    frame = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=_HEIGHT - 1, fill="#fff", stroke="#999")
+    lines = (
+        element("text", line, x=12.0, y=float(22 + 20 * number), font_size=13, fill="#222")
+        for number, line in enumerate(_STILL)
+    )
+    return drawing(" ".join(_STILL), _WIDTH, _HEIGHT, frame, *lines)

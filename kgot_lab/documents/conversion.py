@@ -1,0 +1,147 @@
+"""The program that turns PDF, HTML and files of Office into Markdown: a process of its own, since a file may
+take any time and memory.
+
+Requests and replies have a head of two lengths: JSON, and the bytes of a file, which replies have none of.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import struct
+import sys
+import warnings
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from kgot_lab.documents.archives import require_short_list
+from kgot_lab.errors import BadInput, NotInstalled
+
+CONVERTED = {
+    ".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter",
+    ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter",
+}  # fmt: skip
+_OFFICE = {  # the part that makes a zip file one of Office's, and what such a file is called
+    ".docx": ("word/document.xml", "Word file", "a Word document"),
+    ".pptx": ("ppt/presentation.xml", "PowerPoint file", "slides"),
+    ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
+}
+_MOST_UNPACKED = 500_000_000  # bytes of a file of Office
+_HARMLESS, _RATIO = (
+    10_000_000,
+    200,
+)  # bytes that any file may unpack to, and from there on how many times its own size
+_MOST_TEXT = 50_000_000  # characters
+MESSAGE_HEAD = struct.Struct(">II")
+_IDLE = 60.0  # seconds without a request after which the process ends
+
+Converted = dict[str, str]  # text, title and notes; or error, and in `extra` what is not installed
+
+
+def main() -> None:
+    """Convert files from standard input until it closes, or nothing comes for a while."""
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a converter prints is no reply
+    _prepare()
+    _send(replies, {})  # it is ready
+    while _waited(requests) and (head := requests.read(MESSAGE_HEAD.size)):
+        told, size = MESSAGE_HEAD.unpack(head)
+        request = json.loads(requests.read(told))
+        _limit(request["memory_mb"])
+        _send(replies, converted(requests.read(size), request["extension"]))
+
+
+def converted(data: bytes, extension: str) -> Converted:
+    """What is in a file, or in `error` why that cannot be said."""
+    try:
+        if extension in _OFFICE:
+            _check_office(data, *_OFFICE[extension])
+        from markitdown import MissingDependencyException, StreamInfo, converters
+
+        try:
+            # the converter itself, not the one that guesses: that one takes a broken PDF for plain text
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                info = StreamInfo(extension=extension, charset="utf-8")
+                result = getattr(converters, CONVERTED[extension])().convert(io.BytesIO(data), info)
+        except MissingDependencyException:
+            raise NotInstalled("lab", f"the {extension} part of markitdown") from None
+        if len(result.text_content) > _MOST_TEXT:
+            raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million letters")
+        notes = [
+            str(warning.message)[:200]
+            for warning in said
+            if not issubclass(warning.category, DeprecationWarning)
+        ]
+        return {
+            "text": result.text_content,
+            "title": (result.title or "").strip(),
+            "notes": "; ".join(dict.fromkeys(notes)),
+        }
+    except BadInput as error:
+        return {"error": str(error)}
+    except NotInstalled as error:
+        return {"error": str(error), "extra": error.extra}
+    except ImportError:
+        return {"error": "markitdown is not installed", "extra": "lab"}
+    except MemoryError:
+        return {"error": "needs more memory than a file may take", "spent": "memory"}
+    except Exception as error:  # whatever a broken file makes a parser do
+        return {"error": f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})"}
+
+
+def _check_office(data: bytes, main_part: str, kind: str, inside: str) -> None:
+    """Raise BadInput unless this is such a file, and no larger inside than it should be."""
+    try:
+        require_short_list(io.BytesIO(data))
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(item.file_size for item in archive.infolist())
+            if size > _MOST_UNPACKED:
+                raise BadInput(f"unpacks to more than {_MOST_UNPACKED // 1_000_000} MB")
+            if size > max(_HARMLESS, _RATIO * len(data)):
+                raise BadInput(f"unpacks to {size / 1e6:,.0f} MB, more than {_RATIO} times its size")
+            if main_part not in archive.namelist():
+                raise BadInput(f"a zip file without {inside} in it")
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
+        raise BadInput(
+            f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})"
+        ) from error
+
+
+def _prepare() -> None:
+    """Load what converts, where it is installed, so that the time of a file is its own."""
+    with suppress(ImportError):
+        import markitdown  # noqa: F401
+
+
+def _limit(memory_mb: int) -> None:
+    """Let this process take so much memory on top of what it has, where the system can say; no file can be
+    written.
+    """
+    if sys.platform != "linux":
+        return
+    import resource
+
+    status = Path("/proc/self/status").read_text().splitlines()
+    taken = next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = (taken << 10) + (memory_mb << 20)
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
+    )
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def _waited(requests: BinaryIO) -> bool:
+    """Whether a request came in time; where a pipe cannot be watched, one is waited for."""
+    return sys.platform == "win32" or bool(select.select([requests], [], [], _IDLE)[0])
+
+
+def _send(replies: BinaryIO, reply: Converted) -> None:
+    data = json.dumps(reply).encode()
+    replies.write(MESSAGE_HEAD.pack(len(data), 0) + data)
+    replies.flush()

@@ -1,0 +1,185 @@
+"""What the names in an item of news stand for: things that were taken from it, and of the graph those that
+the item names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kgot_lab.domains.investment.monitor.event_resolution import meant_by
+from kgot_lab.domains.investment.monitor.grounding import bare_name, says_name, says_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.news_prompt import OF_THE_ITEM
+from kgot_lab.domains.investment.naming import fold, investment_node, shown_name, symbol_of, upper
+from kgot_lab.domains.investment.view import InvestmentView
+from kgot_lab.errors import BadInput, UnknownName, shortly
+from kgot_lab.text.surrogates import whole
+from kgot_lab.types import Edge, Json, Node
+
+
+class NamesOfItem:
+    """Names as an item uses them; `taken` holds what was taken from the item, by id."""
+
+    def __init__(self, text: str, view: InvestmentView) -> None:
+        self.taken: dict[str, Node] = {}
+        self._text, self._view = text, view
+        self._there: dict[str, Node] = {}  # of the graph, as far as it was looked at
+
+    def meant(self, text: str) -> list[Node]:
+        """What a name or symbol may stand for, the likeliest first: what was taken, and if the item says it,
+        what the graph holds.
+        """
+        text = cleaned(text)
+        theirs = (
+            self._view.named(text) if says_name(self._text, text) or says_symbol(self._text, text) else ()
+        )
+        found = {each.node.id: each.node for each in theirs if each.node.labels[0] not in OF_THE_ITEM}
+        self._there |= found
+        found |= {
+            id: node for id, node in self.taken.items() if node.labels != ("News",) and _is_called(node, text)
+        }
+        likeliest = sorted(found.values(), key=lambda node: (not _has_symbol(node, text), node.id))
+        return self._settled([node for node in likeliest if _has_symbol(node, text)]) + [
+            n for n in likeliest if not _has_symbol(n, text)
+        ]
+
+    def told(self, words: str, *types: str) -> Node:
+        """What of that which the graph was told before some words of the item mean; raises BadInput where
+        that is nothing, or open.
+        """
+        words = cleaned(words)
+        if unsaid := unsaid_names(self._text, words):
+            raise BadInput(f"{', '.join(map(shortly, unsaid[:5]))} does not stand in the item")
+        found = meant_by(words, self._view, types)
+        self._there |= {each.id: each for each in found}
+        if not found:
+            raise BadInput("nothing that is live was told before in such words")
+        return the_one(found)
+
+    def thing(self, type: str, name: str, symbol: str) -> Node:
+        """The thing of a type with a symbol, or else a name: that of the graph, with what is new of it, or a
+        new one.
+
+        Raises BadInput where it may be several, and for a company that has another ticker.
+        """
+        by_symbol = [
+            each for each in self.meant(symbol) if each.labels == (type,) and _has_symbol(each, symbol)
+        ]
+        if type == "Asset":
+            return the_one(by_symbol) if by_symbol else made_node(type, symbol=upper(symbol))
+        is_symbol = upper(name) == upper(symbol)  # a company that the item calls by its ticker
+        alike = [
+            each for each in by_symbol if is_symbol or set(bare_name(shown_name(each))) & set(bare_name(name))
+        ]
+        if by_symbol and not alike:
+            raise BadInput(
+                f"the symbol {upper(symbol)} is that of {_listed(by_symbol)}: which is meant is not said"
+            )
+        found = (
+            alike or [each for each in self.meant(name) if each.labels == (type,)] or self._alike(type, name)
+        )
+        ticker = {"ticker": symbol} if type == "Company" and symbol else {}
+        if not found:
+            return made_node(type, name=name, **ticker)
+        one = the_one(found)
+        if ticker and upper(one.properties.get("ticker", symbol)) != upper(symbol):
+            raise BadInput(f"{_listed([one])} has another ticker, {shortly(one.properties['ticker'])}")
+        return Node(one.id, one.labels, ticker | dict(one.properties))
+
+    def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
+        """The live edges of a type from some nodes to others; one that says the same both ways may be given
+        either way.
+        """
+        try:
+            symmetric = self._view.vocabulary.edge_type(type).symmetric
+        except UnknownName:
+            return []
+        ways = [(sources, targets), *([(targets, sources)] if symmetric else [])]
+        return [
+            each.edge
+            for ends, others in ways
+            for each in self._view.edges_from(ends, [type])
+            if each.edge.target in others
+        ]
+
+    def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
+        """The live insights that somebody who is named gave, to do the same with at least one of the same
+        things.
+        """
+        joined = self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
+        insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in joined)]
+        told = {"said_by": said_by, "action": action}
+        found = {
+            each.id: each
+            for each in insights
+            if all(fold(each.properties.get(name, "")) == fold(told[name]) for name in told)
+        }
+        self._there |= found
+        return list(found.values())
+
+    def changes(self) -> tuple[Node, ...]:
+        """What was taken and is not in the graph: new nodes, and new properties of those that are there."""
+        found = []
+        for id, node in self.taken.items():
+            there = self._there.get(id)
+            new = (
+                node.properties
+                if there is None
+                else {name: value for name, value in node.properties.items() if name not in there.properties}
+            )
+            if new:
+                found.append(Node(id, node.labels, new))
+        return tuple(found)
+
+    def _settled(self, nodes: Sequence[Node]) -> list[Node]:
+        """Things with one symbol; of those of a type that share it the one that the item names in full, where
+        it names one of them only.
+        """
+        named = {node.id for node in nodes if says_name(self._text, shown_name(node))}
+        of_type = Counter(node.labels for node in nodes if node.id in named)
+        return [node for node in nodes if node.id in named or of_type[node.labels] != 1]
+
+    def _alike(self, type: str, name: str) -> list[Node]:
+        """The things of a type in the graph whose name differs in its article or legal form only."""
+        found = [
+            each.node
+            for each in self._view.nodes(type)
+            if bare_name(shown_name(each.node)) == bare_name(name)
+        ]
+        self._there |= {each.id: each for each in found}
+        return found
+
+
+def the_one(nodes: Sequence[Node]) -> Node:
+    """The only one of some nodes; raises BadInput where there are more, naming them."""
+    if len(nodes) > 1:
+        raise BadInput(f"it may be {_listed(nodes)}: which is meant is not said")
+    return nodes[0]
+
+
+def made_node(kind: str, /, **properties: Json) -> Node:
+    """A node with those of its properties that say something."""
+    return investment_node(
+        kind, **{name: value for name, value in properties.items() if value not in ("", None)}
+    )
+
+
+def cleaned(text: str) -> str:
+    """A text of a model on one line, with letters that every table takes."""
+    return " ".join(str(whole(text)).replace("\0", " ").split())
+
+
+def _is_called(node: Node, text: str) -> bool:
+    return (
+        _has_symbol(node, text)
+        or fold(shown_name(node)) == fold(text)
+        or bare_name(shown_name(node)) == bare_name(text)
+    )
+
+
+def _has_symbol(node: Node, text: str) -> bool:
+    return bool(upper(text)) and symbol_of(node.labels[0], node.properties) == upper(text)
+
+
+def _listed(nodes: Sequence[Node]) -> str:
+    return " and ".join(f"{shown_name(each)} ({shortly(each.id)})" for each in nodes)

@@ -1,0 +1,146 @@
+"""What happens in a tick, as values; printed, each is a line. None of them tells of a user: a briefing goes
+by its key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kgot_lab.domains.investment.monitor.facts import NewsFacts
+from kgot_lab.domains.investment.monitor.journal import Tick
+from kgot_lab.text.counted import counted
+
+
+@dataclass(frozen=True)
+class TickBegun:
+    """A tick began."""
+
+    tick: Tick
+
+    def __str__(self) -> str:
+        missed = f", {counted(self.tick.missed, 'tick')} before it missed" if self.tick.missed else ""
+        return f"tick {self.tick.id}, due {self.tick.due.isoformat()}{missed}" + (
+            ", goes on after a stop" if self.tick.resumed else ""
+        )
+
+
+@dataclass(frozen=True)
+class NewsGathered:
+    """How many items are new, how many are dated later than now and wait for their time, and what was
+    refused.
+    """
+
+    new: int
+    later: int = 0
+    refused: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        later = f", {self.later:,} dated later than now, which wait" if self.later else ""
+        return _lines(f"gather: {counted(self.new, 'new item')}{later}", self.refused)
+
+
+@dataclass(frozen=True)
+class ClockBehind:
+    """The clock is behind the last change of the graph, which dates what is written now, so that fresh news
+    may be old when it comes.
+    """
+
+    clock: datetime
+    last: datetime
+
+    def __str__(self) -> str:
+        said = f"the clock says {self.clock.isoformat()}, and the graph was last changed at {self.last.isoformat()}"
+        return f"update: {said}, by which all that is written now is dated and may be expired at once; set the clock right"
+
+
+@dataclass(frozen=True)
+class ItemWritten:
+    """An item was read and its facts are in the graph; how many nodes and edges are new or changed there."""
+
+    facts: NewsFacts
+    nodes: int
+    edges: int
+
+    def __str__(self) -> str:
+        told = f"update: {self.facts.item}: {counted(self.nodes, 'node')} and {counted(self.edges, 'edge')} new or changed"
+        return _lines(told, (*self.facts.refused, *self.facts.warnings))
+
+
+@dataclass(frozen=True)
+class ItemsWait:
+    """Items that no model has read yet, since a tick reads so many at most."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"update: {counted(self.count, 'item')} left for the next tick"
+
+
+@dataclass(frozen=True)
+class BriefingPosted:
+    """A briefing is in the outbox that was not there before."""
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"decide: briefing {self.key} posted"
+
+
+@dataclass(frozen=True)
+class BriefingSent:
+    """A briefing was delivered."""
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"deliver: briefing {self.key} sent"
+
+
+@dataclass(frozen=True)
+class BriefingsStale:
+    """Briefings that were not sent while they were fresh; they stay in the outbox."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"deliver: {counted(self.count, 'briefing')} in the outbox no longer fresh, which is not sent"
+
+
+@dataclass(frozen=True)
+class StageFailed:
+    """A stage, or a part of it, could not be done; it is tried again in the next tick, and nothing is lost."""
+
+    stage: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.reason}; tried again in the next tick"
+
+
+@dataclass(frozen=True)
+class TickEnded:
+    """A tick is done."""
+
+    tick: Tick
+
+    def __str__(self) -> str:
+        return f"tick {self.tick.id} done"
+
+
+MonitorEvent = (
+    TickBegun
+    | NewsGathered
+    | ClockBehind
+    | ItemWritten
+    | ItemsWait
+    | BriefingPosted
+    | BriefingSent
+    | BriefingsStale
+    | StageFailed
+    | TickEnded
+)
+
+
+def _lines(told: str, more: tuple[str, ...]) -> str:
+    return "\n".join([told, *(f"  {line}" for line in more)])

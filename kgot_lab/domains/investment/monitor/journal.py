@@ -1,0 +1,231 @@
+"""The journal: which items came in, what was read in them, what models replied, and which ticks there were.
+It holds no user.
+
+A reply is on the disk before anybody uses it, and the facts of an item are before the graph is written to, so
+what is done again after a stop is the same and costs nothing. One window is left: a reply that had come in
+when the process was killed, and was not on the disk yet, is asked for again. `asked` counts every asking, so
+that this shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from kgot_lab.domains.investment.monitor import statements as sql
+from kgot_lab.domains.investment.monitor.facts import NewsFacts, facts_from_json
+from kgot_lab.domains.investment.monitor.news import NewsItem, news_item
+from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
+from kgot_lab.llm.structured import checked_reply, note_recorded
+from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
+from kgot_lab.memory.tables.opening import open_tables
+from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.types import LLM, Prompt, Reply
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One round of all stages: when it was due, and how many before it were missed while nothing ran; those
+    are not made up for.
+    """
+
+    id: int
+    due: datetime
+    missed: int = 0
+    ended_at: datetime | None = None
+    resumed: bool = False  # it was begun before, and stopped
+
+
+class AskedCount(NamedTuple):
+    """How many prompts there were, how often they were asked in all, and how many have their reply."""
+
+    prompts: int
+    asked: int
+    replied: int
+
+
+class NewsJournal:
+    """The journal in some tables; `now` is its clock."""
+
+    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
+        self.storage, self.now = storage, now
+
+    def __repr__(self) -> str:
+        return f"<NewsJournal in {self.storage!r}>"
+
+    def __enter__(self) -> NewsJournal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.storage.close()
+
+    # --- items
+    # --------------------------------------------------------------------------------------------------------
+
+    def add(self, items: Iterable[NewsItem]) -> tuple[tuple[NewsItem, ...], tuple[NewsItem, ...]]:
+        """Take in items that are new; gives them, and those that have the id of an earlier item, which stays
+        as it was.
+        """
+        given, by_id = list(items), dict[str, NewsItem]()
+        for item in given:
+            by_id.setdefault(item.id, item)
+        with self.storage.changing():
+            there = {
+                id: news_item(json.loads(body))
+                for id, body in self.storage.rows(sql.BODIES, {"ids": sorted(by_id)})
+            }
+            new = tuple(item for item in by_id.values() if item.id not in there)
+            for item in new:
+                times = {
+                    "published_at": instant(item.published_at, "the time of an item"),
+                    "at": instant(self.now(), "now"),
+                }
+                self.storage.rows(sql.ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
+        stays = by_id | there
+        return new, tuple(dict.fromkeys(item for item in given if stays[item.id] != item))
+
+    def to_read(self, most: int) -> tuple[NewsItem, ...]:
+        """Items that no model has read, so many at most: those that failed less often first, and of these the
+        earliest.
+        """
+        return tuple(
+            news_item(json.loads(body)) for (body,) in self.storage.rows(sql.TO_READ, {"most": most})
+        )
+
+    def put_back(self, item: NewsItem) -> None:
+        """Note that an item could not be read: others are first now, so that one that never can be holds
+        nothing up.
+        """
+        with self.storage.changing():
+            self.storage.rows(sql.PUT_BACK, {"id": item.id})
+
+    def count_to_read(self) -> int:
+        """How many items wait for a model."""
+        return int(self.storage.rows(sql.COUNT_TO_READ)[0][0])
+
+    def keep_facts(self, facts: NewsFacts) -> None:
+        """Note what was read in an item; the first time counts."""
+        with self.storage.changing():
+            self.storage.rows(sql.KEEP_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
+
+    def to_write(self) -> tuple[NewsFacts, ...]:
+        """Facts that are not in the graph, the earliest first."""
+        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(sql.TO_WRITE))
+
+    def mark_written(self, facts: NewsFacts) -> None:
+        """Note that the facts of an item are in the graph; the first time counts."""
+        with self.storage.changing():
+            self.storage.rows(sql.MARK_WRITTEN, {"id": facts.item, "at": instant(self.now(), "now")})
+
+    def facts(self) -> tuple[NewsFacts, ...]:
+        """What was read in all items, with what was refused, the earliest first."""
+        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(sql.FACTS))
+
+    # --- replies
+    # ------------------------------------------------------------------------------------------------------
+
+    def asked(self) -> AskedCount:
+        """How often models were asked; more often than there are prompts where a reply was lost, or a server
+        gave none.
+        """
+        return AskedCount(*map(int, self.storage.rows(sql.ASKED)[0]))
+
+    def reply(self, key: str) -> Reply | None:
+        """The reply to a prompt, by its key."""
+        for (reply,) in self.storage.rows(sql.REPLY, {"key": key}):
+            return reply_from_json(json.loads(reply))
+        return None
+
+    def note_asking(self, key: str, model: str) -> None:
+        """Note that a model is about to be asked."""
+        with self.storage.changing():
+            self.storage.rows(sql.ASK, {"key": key, "model": model})
+
+    def keep_reply(self, key: str, reply: Reply) -> None:
+        """Keep what a model replied; the first reply counts."""
+        with self.storage.changing():
+            self.storage.rows(sql.KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
+
+    # --- ticks
+    # --------------------------------------------------------------------------------------------------------
+
+    def next_tick(self, every: timedelta) -> Tick:
+        """The tick that comes next: the one that was stopped, or the last that is due by now, or the first
+        that will be.
+        """
+        rows = self.storage.rows(sql.LAST_TICK)
+        last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
+        return tick_after(last, self.now(), every)
+
+    def begin(self, tick: Tick) -> None:
+        """Note that a tick begins."""
+        values = {
+            "id": tick.id,
+            "due": instant(tick.due, "when a tick is due"),
+            "missed": tick.missed,
+            "at": instant(self.now(), "now"),
+        }
+        with self.storage.changing():
+            self.storage.rows(sql.BEGIN_TICK, values)
+
+    def end(self, tick: Tick) -> None:
+        """Note that a tick is done."""
+        with self.storage.changing():
+            self.storage.rows(sql.END_TICK, {"id": tick.id, "at": instant(self.now(), "now")})
+
+
+class KeptReplies:
+    """Asks a model each prompt once for ever: what it replied is in the journal before it is used, and taken
+    from there afterwards.
+    """
+
+    def __init__(self, llm: LLM, journal: NewsJournal) -> None:
+        self._llm, self._journal = llm, journal
+
+    @property
+    def name(self) -> str:
+        """The name of the model that is asked."""
+        return self._llm.name
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        key = prompt_key(prompt, self.name)
+        if (kept := self._journal.reply(key)) is not None:
+            note_recorded(kept.usage)
+            return kept
+        self._journal.note_asking(key, self.name)
+        reply = checked_reply(self._llm, prompt)
+        self._journal.keep_reply(key, reply)
+        return reply
+
+
+def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
+    """The tick after another: one that did not end again, or the latest that is due by now, with how many
+    before it were missed.
+
+    Where the clock went back behind the last one, the next is due now, and those after it count from there.
+    """
+    if last is None:
+        return Tick(1, now)
+    if last.ended_at is None:
+        return Tick(last.id, last.due, last.missed, resumed=True)
+    if now < last.due:
+        return Tick(last.id + 1, now)
+    missed = max((now - last.due) // every - 1, 0)
+    return Tick(last.id + 1, last.due + (missed + 1) * every, missed)
+
+
+def open_journal(
+    place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
+) -> NewsJournal:
+    """A journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
+    return NewsJournal(open_tables(sql.JOURNAL_LAYOUT, place, namespace=namespace), now=now)

@@ -1,0 +1,218 @@
+"""One tick: news is gathered, read and written to the graph, briefings are decided upon and delivered; each
+step can be done again.
+
+What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of an
+item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its key. A
+tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry, open_accounts
+from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
+from kgot_lab.domains.investment.graph import GraphUpdate, InvestmentGraph, open_investment_graph
+from kgot_lab.domains.investment.monitor.delivery import Deliver
+from kgot_lab.domains.investment.monitor.events import (
+    BriefingPosted,
+    BriefingSent,
+    BriefingsStale,
+    ClockBehind,
+    ItemsWait,
+    ItemWritten,
+    MonitorEvent,
+    NewsGathered,
+    StageFailed,
+    TickBegun,
+    TickEnded,
+)
+from kgot_lab.domains.investment.monitor.facts import NewsFacts
+from kgot_lab.domains.investment.monitor.journal import KeptReplies, NewsJournal, Tick, open_journal
+from kgot_lab.domains.investment.monitor.news import Feed
+from kgot_lab.domains.investment.monitor.news_reader import read_item
+from kgot_lab.domains.investment.reach import DECAYS
+from kgot_lab.domains.investment.versions import EdgeIds
+from kgot_lab.errors import BadInput, LabError, LLMError, ToolFailed, require_count
+from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.text.counted import counted
+from kgot_lab.types import LLM
+
+_SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right by a time server
+
+
+@dataclass(frozen=True)
+class MonitorPlaces:
+    """What lasts: the graph, the accounts, and the journal, each in tables of its own. The journal's clock
+    says what time it is.
+    """
+
+    graph: InvestmentGraph
+    accounts: Accounts
+    journal: NewsJournal
+
+
+class Monitor:
+    """Keeps an investment graph up from a feed of news, read by a model, and delivers the briefings that this
+    calls for.
+
+    A tick reads `most` items at most, and `decays` are the hops by which a signal reaches what users hold.
+    One process runs on a place at a time: two would ask a model twice, though post no briefing twice.
+    """
+
+    def __init__(
+        self,
+        places: MonitorPlaces,
+        llm: LLM,
+        feed: Feed,
+        deliver: Deliver,
+        *,
+        most: int = 50,
+        decays: Mapping[str, float] = DECAYS,
+    ) -> None:
+        require_count(most, 1, "how many items a tick reads")
+        self.places, self.feed, self.deliver, self.most, self.decays = places, feed, deliver, most, decays
+        self._llm = KeptReplies(llm, places.journal)
+        self.stages: dict[str, Callable[[], Iterator[MonitorEvent]]] = {
+            "gather": self._gather,
+            "update": self._update,
+            "decide": self._decide,
+            "deliver": self._send,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Monitor of {self.places.graph!r} by {self._llm.name}>"
+
+    def tick(self, tick: Tick) -> Iterator[MonitorEvent]:
+        """Walk through all stages; what fails with an error of ours is told, and the other stages are walked
+        all the same.
+        """
+        yield TickBegun(tick)
+        self.places.journal.begin(tick)
+        for name, stage in self.stages.items():
+            try:
+                yield from stage()
+            except LabError as error:
+                yield StageFailed(name, str(error))
+        self.places.journal.end(tick)
+        yield TickEnded(tick)
+
+    # --- the stages
+    # ---------------------------------------------------------------------------------------------------
+
+    def _gather(self) -> Iterator[MonitorEvent]:
+        """Take in the items that are new and not dated later than now."""
+        read, now = self.feed(), self.places.journal.now()
+        due = [item for item in read.items if item.published_at <= now]
+        new, others = self.places.journal.add(due)
+        double = tuple(
+            f"item {each.id}: another item has this id and stays as it is; give it one of its own"
+            for each in others
+        )
+        yield NewsGathered(len(new), len(read.items) - len(due), (*read.refused, *double))
+
+    def _update(self) -> Iterator[MonitorEvent]:
+        """Read items one after the other, and write each to the graph before the next is read, which finds
+        its names there.
+        """
+        graph, journal = self.places.graph, self.places.journal
+        if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
+            yield ClockBehind(now, last)
+        yield from map(self._written, journal.to_write())
+        for item in journal.to_read(self.most):
+            try:
+                facts = read_item(self._llm, item, graph.view())
+            except LLMError:
+                journal.put_back(item)
+                raise
+            journal.keep_facts(facts)
+            yield self._written(facts)
+        if waiting := journal.count_to_read():
+            yield ItemsWait(waiting)
+
+    def _written(self, facts: NewsFacts) -> MonitorEvent:
+        """Write the facts of an item, once: its own node is written in the same change, and tells that it
+        was.
+        """
+        graph = self.places.graph
+        try:
+            with graph.storage.changing():
+                versions = graph.view().history(facts.nodes[0].id)
+                is_there = any(each.node.properties.get("item") == facts.item for each in versions)
+                update = GraphUpdate() if is_there else self._write(facts)
+        except BadInput as error:
+            return StageFailed("update", f"{facts.item}: {error}")
+        self.places.journal.mark_written(facts)
+        return ItemWritten(facts, len(update.nodes), len(update.edges))
+
+    def _write(self, facts: NewsFacts) -> GraphUpdate:
+        graph = self.places.graph
+        ends: dict[str | EdgeIds, datetime | None] = {
+            id: datetime.fromisoformat(time) for id, time in facts.expires.items()
+        }
+        update = graph.write(facts.nodes, facts.edges, expires_at=ends)
+        graph.expire(*facts.ends)
+        return update
+
+    def _decide(self) -> Iterator[MonitorEvent]:
+        """Load what each user holds, watches and wishes, and post the briefings that the graph calls for now."""
+        graph, accounts = self.places.graph, self.places.accounts
+        for number, user in enumerate(accounts.users(), start=1):
+            try:
+                account = accounts.account(user)
+                holdings = Holdings(user, account.held, frozenset(account.watchlist))
+                wishes = Wishes.of(account.preferences)
+                view, told = graph.view(account.owner), accounts.told(user)
+                for briefing in briefings(view, holdings, wishes, decays=self.decays, told=told):
+                    if accounts.post(briefing):
+                        yield BriefingPosted(briefing.key)
+            except LabError as error:
+                yield StageFailed("decide", f"account {number} of {len(accounts.users())}: {error}")
+
+    def _send(self) -> Iterator[MonitorEvent]:
+        """Deliver what waits in the outbox and is fresh; where the receiver is away, all else waits too."""
+        accounts = self.places.accounts
+        unsent = accounts.outbox(unsent=True)
+        waiting = [entry for entry in unsent if self._is_fresh(entry)]
+        if stale := len(unsent) - len(waiting):
+            yield BriefingsStale(stale)
+        for place, entry in enumerate(waiting):
+            try:
+                self.deliver(entry)
+            except ToolFailed as error:
+                if error.again:
+                    raise ToolFailed(
+                        f"{error}; {counted(len(waiting) - place, 'briefing')} in the outbox", again=True
+                    ) from None
+                yield StageFailed("deliver", f"briefing {entry.key}: {error}")
+                continue
+            accounts.mark_sent(entry.key)
+            yield BriefingSent(entry.key)
+
+    def _is_fresh(self, entry: OutboxEntry) -> bool:
+        until = entry.body["live_until"]
+        return until is None or datetime.fromisoformat(until) > self.places.journal.now()
+
+
+@contextmanager
+def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) -> Iterator[MonitorPlaces]:
+    """The three places as SQLite files in a folder, made if they are not there, or in memory (":memory:"),
+    until the block ends.
+
+    The graph takes what news says between companies too: who supplies, owns or competes with whom.
+    """
+    graph_db, accounts_db, journal_db = (
+        folder if folder == ":memory:" else Path(folder) / f"{name}.db"
+        for name in ("graph", "accounts", "journal")
+    )
+    with (
+        open_investment_graph(graph_db, vocabulary=INVESTMENT_WITH_COMPANIES, now=now) as graph,
+        open_accounts(accounts_db, now=now) as accounts,
+        open_journal(journal_db, now=now) as journal,
+    ):
+        yield MonitorPlaces(graph, accounts, journal)

@@ -1,0 +1,216 @@
+"""Why someone in a world knows of something or does not: the way there, or where it breaks and what is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, in_scope, is_told
+from kgot_lab.domains.npc.rows import relationship_of, uuids
+from kgot_lab.domains.npc.validation import fit_id
+from kgot_lab.domains.npc.visibility import no_entity
+from kgot_lab.domains.npc.visibility_python import PolicyWalk, policy_walk
+from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.errors import require
+
+BreakReason = Literal["secret", "waits", "rejected", "type", "acquaintance", "no further"]
+_REASONS: Mapping[BreakReason, str] = {
+    "secret": "marked as secret",
+    "waits": "waits for the game master",
+    "rejected": "rejected by the game master",
+    "type": "a type that others do not follow",
+    "acquaintance": "what an acquaintance knows stays theirs",
+    "no further": "a type that leads there and no further",
+}
+_JOINING = {
+    "location": "LOCATED_AT",
+    "faction": "MEMBER_OF",
+}  # by which type one comes to be among what leads on; else KNOWS
+
+
+@dataclass(frozen=True)
+class BrokenWay:
+    """A relationship at which a way to something breaks, and why."""
+
+    relationship: Relationship
+    reason: BreakReason
+
+
+@dataclass(frozen=True, repr=False)
+class Knowing:
+    """Whether someone knows of something. `way` leads there, also where `scope` keeps it out.
+
+    `breaks` are the relationships at which a way breaks that would lead there otherwise. Each of `missing`,
+    added by itself, would make it known: what is there and not told, as it would be told, then the shortest
+    way, then joining what leads there. None helps against scope.
+    """
+
+    npc: Entity
+    thing: Entity
+    knows: bool
+    scope: bool  # whether the thing lies in what the NPC may know about
+    way: tuple[Relationship, ...] = ()
+    breaks: tuple[BrokenWay, ...] = ()
+    missing: tuple[Relationship, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)  # of all ids in the world
+
+    def __repr__(self) -> str:
+        who = f"{self.npc.name} {'knows' if self.knows else 'does not know'} of {self.thing.name}"
+        why = "; ".join(map(self.said, self.way)) if self.knows else "; ".join(self.broken)
+        any_one = "Any one of these" if len(self.missing) > 1 else "This"
+        change = (
+            f" {any_one} would change that: {'; '.join(map(self.said, self.missing))}."
+            if self.missing
+            else ""
+        )
+        return f"{who}{': ' * bool(why)}{why}.{change}"
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Where ways to it break, in words; () where it is known."""
+        if self.knows:
+            return ()
+        lines = [f"{self.said(each.relationship)} ({_REASONS[each.reason]})" for each in self.breaks]
+        lines += ["it lies outside of knowledge_scope"] * (not self.scope)
+        return tuple(lines or ["no way comes near"])
+
+    def said(self, relationship: Relationship) -> str:
+        """A relationship with the names of its ends."""
+        return f"{self.names[relationship.source_id]} – {relationship.type} – {self.names[relationship.target_id]}"
+
+
+def why_not(
+    world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
+) -> Knowing:
+    """Why someone knows of something, or why not and which single relationships would change that; for the
+    author, since it tells secrets.
+
+    Raises BadInput where one of the two is not there.
+    """
+    require(world, NpcWorld, "why someone does not know is asked of an NpcWorld")
+    npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
+    with world.storage.reading():
+        entities = {each.id: each for each in world.find_entities()}
+        rows = world.storage.rows(
+            world.storage.statements.relationships_from, {"ids": uuids(*sorted(entities))}
+        )
+    for id in (npc_id, thing_id):
+        if id not in entities:
+            raise no_entity(id)
+    npc, thing = entities[npc_id], entities[thing_id]
+    scope, names = in_scope(thing, npc), {id: each.name for id, each in entities.items()}
+    ground = _Ground(map(relationship_of, rows), npc_id, thing_id, policy)
+    walk = ground.walk()
+    if thing_id in (npc_id, *walk.own, *walk.spread):
+        return Knowing(npc, thing, scope, scope, _way(walk, npc_id, thing_id), names=names)
+    untold = [each for each in ground.untold if ground.makes_known(each)]
+    breaks = [BrokenWay(each, _why_untold(each)) for each in untold] + list(ground.broken(walk))
+    added = [
+        *map(_told, untold),
+        Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True)),
+    ]
+    added += [each for each in ground.joining(entities) if ground.makes_known(each)]
+    missing: dict[tuple[str, str, str], Relationship] = {}
+    for each in added:
+        missing.setdefault(each.key, each)  # what is there already is told, and not added a second time
+    return Knowing(
+        npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names
+    )
+
+
+class _Ground:
+    """The relationships of a world, and two of its entities: what is told, and what is not."""
+
+    def __init__(
+        self, relationships: Iterable[Relationship], npc_id: str, thing_id: str, policy: VisibilityPolicy
+    ) -> None:
+        self.npc_id, self.thing_id, self.policy = npc_id, thing_id, policy
+        self.untold: list[Relationship] = []
+        self._told: dict[str, list[Relationship]] = defaultdict(list)
+        for each in sorted(relationships, key=lambda each: each.key):
+            if is_told(each):
+                self._told[each.source_id].append(each)
+            else:
+                self.untold.append(each)
+
+    def walk(self, *added: Relationship) -> PolicyWalk:
+        """The walk of the policy, if something were told too."""
+
+        def told_from(ids: set[str]) -> Iterator[Relationship]:
+            yield from (each for id in sorted(ids) for each in self._told.get(id, ()))
+            yield from (each for each in added if each.source_id in ids)
+
+        return policy_walk(told_from, self.npc_id, self.policy)
+
+    def makes_known(self, added: Relationship) -> bool:
+        """Whether the thing would be known if this were told too."""
+        walk = self.walk(added)
+        return self.thing_id in walk.own or self.thing_id in walk.spread
+
+    def broken(self, walk: PolicyWalk) -> Iterator[BrokenWay]:
+        """What is told and leads from where the walk came to where it would go on to the thing, but does not
+        lead on.
+        """
+        leads = self._leads()
+        for source in sorted({self.npc_id, *walk.spread}):
+            for each in self._told.get(source, ()):
+                if each.target_id in leads and each.target_id not in walk.spread:
+                    yield BrokenWay(each, self._why_broken(each))
+
+    def joining(self, entities: Mapping[str, Entity]) -> Iterator[Relationship]:
+        """The relationships by which the NPC would join whatever leads to the thing in one step."""
+        for source, told in sorted(self._told.items()):
+            if any(each.target_id == self.thing_id for each in told):
+                type = _JOINING.get(entities[source].type, "KNOWS")
+                yield Relationship(self.npc_id, source, type, provenance=Provenance(dm_confirmed=True))
+
+    def _leads(self) -> set[str]:
+        """The ids of all from which the types that spread lead to the thing, without KNOWS; the thing is
+        among them.
+        """
+        onward = [
+            each
+            for told in self._told.values()
+            for each in told
+            if each.type in self.policy.spreading and each.type != "KNOWS"
+        ]
+        leads: set[str] = set()
+        new = {self.thing_id}
+        while new:
+            leads |= new
+            new = {each.source_id for each in onward if each.target_id in new} - leads
+        return leads
+
+    def _why_broken(self, told: Relationship) -> BreakReason:
+        if told.source_id == self.npc_id:
+            return "no further"
+        return "acquaintance" if told.type == "KNOWS" and "KNOWS" in self.policy.spreading else "type"
+
+
+def _way(walk: PolicyWalk, npc_id: str, thing_id: str) -> tuple[Relationship, ...]:
+    """The relationships by which the walk came to something, from the NPC on."""
+    if thing_id == npc_id:
+        return ()
+    if thing_id in walk.own:
+        return (walk.own[thing_id],)
+    way = [walk.spread[thing_id]]
+    while way[-1].source_id != npc_id:
+        way.append(walk.spread[way[-1].source_id])
+    return tuple(reversed(way))
+
+
+def _why_untold(relationship: Relationship) -> BreakReason:
+    if relationship.standing == "accepted":
+        return "secret"
+    return "waits" if relationship.standing == "queued" else "rejected"
+
+
+def _told(relationship: Relationship) -> Relationship:
+    """A relationship as one adds it so that it is told: confirmed, and without the marks that keep it secret."""
+    unmarked = dict.fromkeys((mark for mark in SECRET_MARKS if mark in relationship.attributes), None)
+    return replace(relationship, attributes=unmarked, provenance=Provenance(dm_confirmed=True))

@@ -1,0 +1,9 @@
+"""What lies on the graph of a world: a log of its sessions, texts with vectors, and both searched as one of
+those in it may.
+"""
+
+from kgot_lab.domains.npc.layers.memory import WorldLayers
+from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
+from kgot_lab.domains.npc.layers.session_context import HotBudget, hot_context
+
+__all__ = ["Chunk", "HotBudget", "LogEntry", "WorldLayers", "hot_context"]

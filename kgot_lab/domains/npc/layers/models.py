@@ -1,0 +1,150 @@
+"""What the layers hold: what was said and who heard it, texts and who may know them, and what is asked of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from kgot_lab.domains.npc.models import Entity
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
+from kgot_lab.domains.npc.validation import fit_bounded_depth, fit_id, short_text
+from kgot_lab.embedding.embedder import Matrix
+from kgot_lab.errors import BadInput, described_value, require_count
+from kgot_lab.memory.claims.claim import plain_text, probability
+from kgot_lab.memory.claims.times import instant
+
+Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """What was said in a session, word by word. Who said it and its audience heard it; no speaker is the game
+    master.
+    """
+
+    session_id: str
+    text: str
+    audience: Audience
+    speaker_id: str | None = None
+    at: datetime | None = None  # None: when it is appended
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "session_id", short_text(self.session_id, "the session of an entry", blank=True)
+        )
+        object.__setattr__(self, "text", plain_text(self.text, "the text of an entry"))
+        object.__setattr__(self, "audience", fit_audience(self.audience))
+        if self.speaker_id is not None:
+            object.__setattr__(self, "speaker_id", fit_id(self.speaker_id))
+        if self.at is not None:
+            instant(self.at, "the time of an entry")
+            object.__setattr__(self, "at", self.at.astimezone(UTC))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A text about an entity. Of those who see the entity its audience may know it; the entity itself is not
+    among them by itself.
+    """
+
+    entity_id: str
+    text: str
+    audience: Audience
+    id: str = field(default_factory=lambda: str(uuid4()))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entity_id", fit_id(self.entity_id))
+        object.__setattr__(self, "text", plain_text(self.text, "the text of a chunk"))
+        object.__setattr__(self, "audience", fit_audience(self.audience))
+        object.__setattr__(self, "id", fit_id(self.id))
+
+
+@dataclass(frozen=True)
+class ChunkMatch:
+    """A chunk that was found, and the cosine of its vector with that of the question, to six digits."""
+
+    chunk: Chunk
+    similarity: float
+
+
+@dataclass(frozen=True)
+class ContextRanking:
+    """How texts are ranked: score = similarity · w + (1 − w) / (1 + steps), steps being those from who asks,
+    over what it sees, outwards.
+
+    Only texts of entities within `hops` steps are found. With None those further away are found too, and for
+    more than FARTHEST steps, or where there is no way, the second term is 0.
+    """
+
+    hops: int | None = 2
+    limit: int = 10
+    weight: float = 0.7  # w
+
+    def __post_init__(self) -> None:
+        if self.hops is not None:
+            fit_bounded_depth(self.hops, "hops", "how many steps away a text may be")
+        require_count(self.limit, 1, "limit", "how many texts are found")
+        object.__setattr__(self, "weight", probability(self.weight, "the weight of similarity"))
+
+    @property
+    def steps(self) -> int:
+        """How many steps are walked."""
+        return self.hops or FARTHEST
+
+    def score(self, similarity: float, hops: int | None) -> float:
+        """What a text is ranked by."""
+        return self.weight * similarity + (1 - self.weight) * (0 if hops is None else 1 / (1 + hops))
+
+
+FARTHEST = 8  # steps; one more would change a score by less than .004
+DEFAULT_RANKING = ContextRanking()
+
+
+@dataclass(frozen=True, eq=False)
+class ContextQuery:
+    """What is asked as one of those in a world: a vector and whose it is, among which entities (None: all),
+    and how it is ranked.
+    """
+
+    npc_id: str
+    vector: Matrix
+    embedder: str
+    scope: tuple[str, ...] | None = None
+    ranking: ContextRanking = DEFAULT_RANKING
+    policy: VisibilityPolicy = DEFAULT_POLICY
+
+
+@dataclass(frozen=True)
+class ContextResult:
+    """A text that was found: its entity as it is seen, how like the question it is, how many steps away
+    (None: too many), and the score.
+    """
+
+    entity: Entity
+    text: str
+    similarity: float
+    hops: int | None
+    score: float
+
+
+def fit_audience(audience: Audience) -> Audience:
+    """The ids of an audience, each once, or None for everyone; raises BadInput."""
+    return None if audience is None else fit_ids(audience, "an audience")
+
+
+def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
+    """Some ids, each once; raises BadInput for what is none."""
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise BadInput(
+            f"{what} is the ids of entities in a tuple, or None for all, not {described_value(ids)}"
+        )
+    return tuple(dict.fromkeys(map(fit_id, ids)))
+
+
+def may_know(audience: Audience, npc_id: str) -> bool:
+    """Whether someone is among those that something is for."""
+    return audience is None or npc_id in audience

@@ -1,0 +1,230 @@
+"""What a world of characters is made of: entities, relationships, where these come from, and what is asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import uuid4
+
+from kgot_lab.domains.npc.validation import fit_attributes, fit_direction, fit_id, fit_types, short_text
+from kgot_lab.errors import BadInput, described_value, require
+from kgot_lab.graph.property_graph import Direction
+from kgot_lab.memory.claims.claim import CLAIM_KINDS, plain_text, probability
+from kgot_lab.memory.claims.times import instant
+from kgot_lab.stores.sql import json_text
+from kgot_lab.types import Json
+
+ENTITY_TYPES = (
+    "npc",
+    "player",
+    "location",
+    "item",
+    "faction",
+    "event",
+    "quest",
+    "concept",
+)  # the known ones; any text will do
+RELATIONSHIP_TYPES = (
+    *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
+    *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
+)
+BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # whoever adds or deletes one direction does it for both
+SECRET_MARKS = (
+    "secret",
+    "hidden",
+)  # attributes of a relationship, true or false: nobody in the world is told of one so marked
+
+RelationshipStanding = Literal["accepted", "queued", "rejected"]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a relationship was heard of: in which session and when, how sure that is, and whether the game
+    master confirmed it.
+    """
+
+    session_id: str = ""
+    timestamp: datetime | None = None  # None: when it is added
+    confidence: float = 1.0
+    source: str = "stated"
+    dm_confirmed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "session_id", short_text(self.session_id, "the session of a provenance", blank=True)
+        )
+        object.__setattr__(self, "confidence", probability(self.confidence, "the confidence of a provenance"))
+        if self.timestamp is not None:
+            instant(self.timestamp, "the timestamp of a provenance")
+            object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
+        if self.source not in CLAIM_KINDS:
+            raise BadInput(
+                f'the source of a provenance is "stated" or "inferred", not {described_value(self.source)}'
+            )
+        require(self.dm_confirmed, bool, "dm_confirmed is true or false")
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Someone or something in a world. An attribute of None is none; added again, it takes the attribute
+    away.
+    """
+
+    type: str
+    name: str
+    attributes: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    id: str = field(default_factory=lambda: str(uuid4()))
+    created_at: datetime | None = field(default=None, compare=False)  # told, never taken
+    updated_at: datetime | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", short_text(self.type, "the type of an entity"))
+        object.__setattr__(self, "name", short_text(self.name, "the name of an entity"))
+        object.__setattr__(self, "attributes", fit_attributes(self.attributes, "an entity"))
+        object.__setattr__(self, "id", fit_id(self.id))
+
+
+@dataclass(frozen=True)
+class Relationship:
+    """One entity to another, in one direction. `standing` and the times are told, never taken."""
+
+    source_id: str
+    target_id: str
+    type: str
+    attributes: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    provenance: Provenance = Provenance()
+    standing: RelationshipStanding = field(default="accepted", compare=False)
+    created_at: datetime | None = field(default=None, compare=False)
+    updated_at: datetime | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source_id", fit_id(self.source_id))
+        object.__setattr__(self, "target_id", fit_id(self.target_id))
+        object.__setattr__(self, "type", short_text(self.type, "the type of a relationship"))
+        object.__setattr__(
+            self, "attributes", fit_attributes(self.attributes, "a relationship", marks=SECRET_MARKS)
+        )
+        require(
+            self.provenance,
+            Provenance,
+            "the provenance of a relationship is a Provenance(session_id, timestamp, confidence, …)",
+        )
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What makes it this one and no other: the ids of its ends, and its type."""
+        return self.source_id, self.target_id, self.type
+
+
+@dataclass(frozen=True)
+class EntityFilter:
+    """Which entities are wanted: of these types, of this name, whose name contains this in capitals or not,
+    with these attributes.
+    """
+
+    types: tuple[str, ...] = ()
+    name: str = ""
+    contains: str = ""
+    attributes: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", fit_types(self.types))
+        object.__setattr__(self, "name", plain_text(self.name, "the name in a filter", blank=True))
+        object.__setattr__(
+            self, "contains", plain_text(self.contains, "the part of a name in a filter", blank=True)
+        )
+        object.__setattr__(self, "attributes", fit_attributes(self.attributes, "a filter", lists=()))
+
+    def lets(self, entity: Entity) -> bool:
+        """Whether an entity is wanted."""
+        named = (
+            not self.name or entity.name == self.name
+        ) and self.contains.casefold() in entity.name.casefold()
+        typed = not self.types or entity.type in self.types
+        return (
+            named
+            and typed
+            and all(_same(entity.attributes.get(name), value) for name, value in self.attributes.items())
+        )
+
+
+@dataclass(frozen=True)
+class RelationshipFilter:
+    """Which relationships of an entity are wanted: in this direction, of these types, as sure as this, with
+    this standing.
+    """
+
+    direction: Direction = "out"
+    types: tuple[str, ...] = ()
+    min_confidence: float = 0.0
+    standing: RelationshipStanding | None = None  # None: any
+
+    def __post_init__(self) -> None:
+        fit_direction(self.direction)
+        object.__setattr__(self, "types", fit_types(self.types))
+        object.__setattr__(self, "min_confidence", probability(self.min_confidence, "min_confidence"))
+        if self.standing not in (None, "accepted", "queued", "rejected"):
+            raise BadInput(
+                f'a standing is "accepted", "queued" or "rejected", not {described_value(self.standing)}'
+            )
+
+    def lets(self, relationship: Relationship, entity_id: str) -> bool:
+        """Whether a relationship is wanted by who asks for those of an entity."""
+        ends = {
+            "out": (relationship.source_id,),
+            "in": (relationship.target_id,),
+            "both": (relationship.source_id, relationship.target_id),
+        }
+        typed = not self.types or relationship.type in self.types
+        sure = relationship.provenance.confidence >= self.min_confidence
+        return (
+            entity_id in ends[self.direction]
+            and typed
+            and sure
+            and self.standing in (None, relationship.standing)
+        )
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An entity that was reached, and in how few steps."""
+
+    entity: Entity
+    depth: int
+
+
+@dataclass(frozen=True)
+class VisibleWorld:
+    """What one entity may see: itself and others, and the relationships between them."""
+
+    entities: tuple[Entity, ...]
+    relationships: tuple[Relationship, ...]
+
+
+@dataclass(frozen=True)
+class Tie:
+    """One relationship of an identity snapshot, with its other end."""
+
+    type: str
+    target: Entity
+    attributes: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class IdentitySnapshot:
+    """Who someone is, for a prompt: all its own attributes, and what it is tied to and knows of."""
+
+    entity: Entity
+    ties: tuple[Tie, ...] = ()
+
+
+def _same(one: Json, other: Json) -> bool:
+    return (
+        json_text(one, "") == json_text(other, "")
+        if isinstance(one, bool) or isinstance(other, bool)
+        else bool(one == other)
+    )

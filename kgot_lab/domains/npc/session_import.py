@@ -1,0 +1,78 @@
+"""What was said in a session, put into a world: the triples of an extractor as relationships between entities
+of these names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, RelationshipFilter
+from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.errors import require
+from kgot_lab.types import Triple
+
+_ANY = RelationshipFilter()
+
+
+@dataclass(frozen=True)
+class HeardFacts:
+    """What became of some triples: relationships that are new from this session, those it told before, and
+    triples without a place.
+    """
+
+    new: tuple[Relationship, ...] = ()
+    known: tuple[Relationship, ...] = ()
+    unplaced: tuple[Triple, ...] = ()  # an end is the name of nobody in the world, or of several
+
+
+def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> HeardFacts:
+    """Put what was heard into a world, with the confidence that each triple has; what the same session told
+    before changes nothing.
+
+    The relation `knows_of` is the type KNOWS_OF. An end is the entity of that name, whatever its case, or
+    else the only one whose name holds its words. Raises BadInput.
+    """
+    require(said, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
+    entities = world.find_entities()
+    triples = list(triples)
+    for triple in triples:
+        require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
+    found = {triple: placed(triple, entities, said) for triple in triples}
+    told = {each.key: each for each in found.values() if each is not None}.values()
+    known = tuple(each for each in told if _was_told(world, each))
+    new = tuple(each for each in told if each not in known)
+    world.add([], new)
+    return HeardFacts(new, known, tuple(triple for triple, each in found.items() if each is None))
+
+
+def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Relationship | None:
+    """A triple as the relationship that it means among some entities, None where an end is the name of none
+    of them, or of several.
+    """
+    source, target = (_named(end, entities) for end in (triple.subject, triple.object))
+    if source is None or target is None or source is target:
+        return None
+    type = re.sub(r"\W+", "_", triple.relation.strip()).upper()
+    return Relationship(source.id, target.id, type, {}, replace(said, confidence=triple.confidence))
+
+
+def _named(name: str, entities: Iterable[Entity]) -> Entity | None:
+    """The entity that a name means, None where it could be several or none."""
+    words = _words(name)
+    same = [each for each in entities if _words(each.name) == words]
+    found = same or [each for each in entities if words and set(words) <= set(_words(each.name))]
+    return found[0] if len(found) == 1 else None
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", name.casefold()) if word not in ("the", "a", "an")]
+
+
+def _was_told(world: NpcWorld, said: Relationship) -> bool:
+    """Whether a session has told of a relationship already."""
+    there = any(each.key == said.key for each in world.get_relationships(said.source_id, _ANY))
+    return there and any(
+        each.session_id == said.provenance.session_id for each, _ in world.support(*said.key)
+    )

@@ -1,0 +1,88 @@
+"""The policy of visibility in Python, for a world that is in this process: step by step, one question a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from kgot_lab.domains.npc.models import Relationship, VisibleWorld
+from kgot_lab.domains.npc.policy import (
+    VisibilityPolicy,
+    as_seen_by_others,
+    as_told_to_others,
+    in_scope,
+    is_told,
+)
+from kgot_lab.domains.npc.rows import entity_of, relationship_of, uuids
+from kgot_lab.domains.npc.storage import WorldStorage
+
+ToldFrom = Callable[
+    [set[str]], Iterable[Relationship]
+]  # the relationships from some entities that anyone may be told of
+
+
+@dataclass(frozen=True)
+class PolicyWalk:
+    """What an entity knows of but for its scope: by id, the relationship by which the walk came there first.
+
+    `own` is what its own relationships lead to, `spread` what is reached by types that spread alone, and
+    leads on.
+    """
+
+    own: Mapping[str, Relationship]
+    spread: Mapping[str, Relationship]
+
+
+def visible_here(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
+    """What an entity may see, None where there is no such entity; all of it is read at one time."""
+    with storage.reading():
+        found = storage.rows(storage.statements.entities, {"ids": uuids(npc_id)})
+        if not found:
+            return None
+        me = entity_of(found[0])
+        walk = policy_walk(lambda ids: _told_from(storage, ids), npc_id, policy)
+        known = {npc_id, *walk.own, *walk.spread}
+        entities = [
+            entity_of(row) for row in storage.rows(storage.statements.entities, {"ids": uuids(*known)})
+        ]
+        entities = [each for each in entities if in_scope(each, me)]
+        ids = {each.id for each in entities}
+        between = [each for each in _told_from(storage, ids) if each.target_id in ids]
+    return VisibleWorld(
+        tuple(each if each.id == npc_id else as_seen_by_others(each, policy) for each in entities),
+        tuple(
+            each if each.source_id == npc_id else as_told_to_others(each)
+            for each in between
+            if each.source_id == npc_id or each.type in policy.public_types
+        ),
+    )
+
+
+def policy_walk(told_from: ToldFrom, npc_id: str, policy: VisibilityPolicy) -> PolicyWalk:
+    """The walk of the policy from an entity: its own relationships, then the types that spread, a level at a
+    time.
+    """
+    spread: dict[str, Relationship] = {}
+
+    def led(found: Iterable[Relationship], *, knows: bool) -> set[str]:
+        onward = [each for each in found if each.type in policy.spreading and (knows or each.type != "KNOWS")]
+        for each in onward:
+            spread.setdefault(each.target_id, each)
+        return {each.target_id for each in onward}
+
+    own = list(told_from({npc_id}))
+    level = led(own, knows=True)
+    ahead, walked = set(level), set[str]()
+    for _ in range(policy.knows_depth - 1):
+        level = led(told_from(level), knows=True)
+        ahead |= level
+    while ahead:
+        walked |= ahead
+        ahead = led(told_from(ahead), knows=False) - walked
+    return PolicyWalk({each.target_id: each for each in own}, spread)
+
+
+def _told_from(storage: WorldStorage, ids: set[str]) -> list[Relationship]:
+    """The relationships from some entities that anyone may be told of."""
+    rows = storage.rows(storage.statements.relationships_from, {"ids": uuids(*sorted(ids))})
+    return [each for each in map(relationship_of, rows) if is_told(each)]

@@ -1,0 +1,241 @@
+"""Receipts: the small files that hold what a run found, so that every number of a report can be worked out
+again without a model.
+
+A receipt is gzipped JSON lines: a head that says what was run on which data, by which code and embedder; a
+line for each query; and in a line at the end how long it took, when and where. All lines but the last are the
+same for every run of one system on the same data.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import math
+import os
+import platform
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.runs import Latency, Run
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.types import Hit, Json
+
+KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
+RECEIPT_FORMAT = "recall receipt 2"
+_EARLIER_FORMAT = "recall receipt 1"  # it had all in the head, and named neither code nor embedder
+CODE_HASH, EMBEDDER_HASH, ADDITIONS = (
+    "code",
+    "embedder",
+    "additions",
+)  # in the head: what decides, with the data, what a system finds
+RESUMED = (
+    "from_a_stopped_run"  # in the last line: how many rankings are older than the run that wrote the receipt
+)
+_TIMES = ("median_seconds", "p95_seconds")
+_CIRCUMSTANCES = ("date", "machine", "versions", RESUMED)
+_PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
+
+
+def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
+    """Write a run as a receipt, at most `keep` hits of a query; the same run gives the same bytes. Scores
+    keep six digits.
+    """
+    times = [
+        _six(seconds) if math.isfinite(seconds) else None for seconds in run.latency
+    ]  # of a published run none are known
+    kept = min(keep, run.kept)
+    head = {
+        "format": RECEIPT_FORMAT,
+        "dataset": run.dataset,
+        "system": run.system,
+        "description": run.description,
+        "kept": kept,
+    }
+    head |= {
+        "queries": len(run.hits),
+        **{name: value for name, value in run.about.items() if name not in _CIRCUMSTANCES},
+    }
+    end = dict(zip(_TIMES, times, strict=True)) | {
+        name: run.about[name] for name in _CIRCUMSTANCES if name in run.about
+    }
+    text = receipt_line(head) + "".join(
+        receipt_line(receipt_row(query, hits[:kept])) for query, hits in run.hits.items()
+    )
+    packed = io.BytesIO()
+    with gzip.GzipFile(
+        filename="", fileobj=packed, mode="wb", mtime=0
+    ) as file:  # neither name nor time of writing, for equal bytes
+        file.write((text + receipt_line(end)).encode())
+    write_whole(path, packed.getvalue(), "the receipt")
+
+
+def load_receipt(path: Path) -> Run:
+    """Read a receipt, of this format or the one before.
+
+    Raises BadInput for one that is broken or cut short: it names the file, which is to be deleted, and the
+    line.
+    """
+    head, rows = read_receipt(path)
+    with to_be_deleted(path):
+        return _run_of(path, head, rows)
+
+
+def _run_of(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Json]]) -> Run:
+    try:
+        times = [math.nan if head[name] is None else float(head[name]) for name in _TIMES]
+        names = str(head["system"]), str(head["description"]), str(head["dataset"])
+        kept, queries = int(head["kept"]), int(head["queries"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{path.name}, line 1: the head of a receipt lacks {error}") from None
+    hits: dict[str, tuple[Hit, ...]] = {}
+    for number, row in enumerate(rows, start=2):
+        query, found, _ = parsed_row(row, f"{path.name}, line {number}")
+        if query in hits or len(found) > kept:
+            raise BadInput(
+                f"{path.name}, line {number}: query {query!r} stands there twice, or has more than {kept} hits"
+            )
+        hits[query] = found
+    if len(hits) != queries:
+        raise BadInput(
+            f"{path.name}, line {len(hits) + 1}: the receipt ends after {len(hits)} of {queries} queries"
+        )
+    own = {"format", "dataset", "system", "description", "kept", "queries", *_TIMES}
+    about = {key: str(value) for key, value in head.items() if key not in own}
+    return Run(*names, kept, hits, Latency(*times), {}, about)
+
+
+def fingerprints(dataset: Dataset) -> dict[str, str]:
+    """SHA-256 of the documents, of the questions and of the qrels (with classes, where there are some),
+    whatever order they are in.
+    """
+    documents = sorted((document.id, document.title, document.text) for document in dataset.documents)
+    qrels = sorted((query, sorted(grades.items())) for query, grades in dataset.qrels.items())
+    classes = sorted(dataset.classes.items())
+    questions = _digest(sorted((query.id, query.text) for query in dataset.queries))
+    return {
+        "documents": _digest(documents),
+        "questions": questions,
+        "qrels": _digest([qrels, classes] if classes else qrels),
+    }
+
+
+def additions(dataset: Dataset) -> str:
+    """SHA-256 of what else of some data decides what systems find: triples, computed edges, and which queries
+    are locked.
+    """
+    triples = sorted((id, list(map(repr, some))) for id, some in dataset.triples.items())
+    return _digest([triples, sorted(map(repr, dataset.isomorphic)), sorted(dataset.locked)])
+
+
+def circumstances() -> dict[str, str]:
+    """Today's date, the kind of machine and the versions: what a reader needs to judge a time, and nothing
+    about who ran it.
+    """
+    versions = [f"python {platform.python_version()}"]
+    for package in _PACKAGES:
+        try:
+            versions.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return {"date": date.today().isoformat(), "machine": machine, "versions": ", ".join(versions)}
+
+
+# --- lines
+# ------------------------------------------------------------------------------------------------------------
+
+
+def read_receipt(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+    """The head of a receipt, with what stands in its last line, and a row for each query; raises BadInput for
+    what is none.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"the receipt {path} cannot be read: {error.strerror or error}") from error
+    with to_be_deleted(path):
+        return _lines_of(path, raw)
+
+
+def _lines_of(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+    try:
+        lines = gzip.decompress(raw).splitlines()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadInput(f"{path.name} is not a receipt that can be read ({error})") from error
+    rows = [json_row(line, f"{path.name}, line {number}") for number, line in enumerate(lines, start=1)]
+    if not rows or rows[0].get("format") not in (RECEIPT_FORMAT, _EARLIER_FORMAT):
+        raise BadInput(f"{path.name}, line 1: this is not the head of a {RECEIPT_FORMAT!r}")
+    if rows[0]["format"] == _EARLIER_FORMAT:
+        return rows[0], rows[1:]
+    if len(rows) == 1 or _TIMES[0] not in rows[-1]:
+        raise BadInput(f"{path.name}, line {len(rows)}: the receipt ends without its times")
+    return rows[0] | rows[-1], rows[1:-1]
+
+
+@contextmanager
+def to_be_deleted(path: Path) -> Iterator[None]:
+    """Add to an error about what a file of the benchmark holds which file to delete, and what becomes of it
+    then.
+    """
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(
+            f"{error}. Delete {path}, or put a whole copy in its place; a system without a receipt is run again"
+        ) from error
+
+
+def json_row(line: bytes, where: str) -> dict[str, Json]:
+    """A line of a receipt; raises BadInput, which says where, for what is no JSON object."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"{where}: not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise BadInput(f"{where}: not a JSON object")
+    return row
+
+
+def parsed_row(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...], float]:
+    """The query of a row, its hits, and the seconds it took where it says them; raises BadInput for what is
+    no such row.
+    """
+    try:
+        ids, scores = [str(id) for id in row["ids"]], [float(score) for score in row["scores"]]
+        hits = tuple(map(Hit, ids, scores))
+        if len(ids) == len(scores) == len(set(ids)) and all(map(math.isfinite, scores)):
+            return str(row["query"]), hits, float(row.get("seconds", math.nan))
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise BadInput(f"{where}: it must hold a query, its ids (each once) and as many scores")
+
+
+def receipt_row(query: str, hits: tuple[Hit, ...]) -> dict[str, Json]:
+    """What a receipt keeps of a query."""
+    return {"query": query, "ids": [hit.id for hit in hits], "scores": [_six(hit.score) for hit in hits]}
+
+
+def rounded_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Hits as a receipt keeps them."""
+    return tuple(Hit(hit.id, _six(hit.score)) for hit in hits)
+
+
+def _six(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def receipt_line(row: Mapping[str, Json]) -> str:
+    """A row as it is written."""
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _digest(value: Json) -> str:
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()

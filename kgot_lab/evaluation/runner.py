@@ -1,0 +1,352 @@
+"""Running a system into its receipt: what is there is kept while code, embedder and data are the same, and
+run again where they changed.
+
+While a run is under way its lines are kept in a plain file beside the receipt (`.partial`), so that it goes
+on where it was interrupted, and a lock (`.lock`) makes another process wait.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import IO, Any, cast
+
+from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, shortly, wants_memory, words_of
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.results import (
+    ADDITIONS,
+    CODE_HASH,
+    EMBEDDER_HASH,
+    KEEP,
+    RECEIPT_FORMAT,
+    RESUMED,
+    additions,
+    circumstances,
+    fingerprints,
+    json_row,
+    load_receipt,
+    parsed_row,
+    read_receipt,
+    receipt_line,
+    receipt_row,
+    rounded_hits,
+    save_receipt,
+    to_be_deleted,
+)
+from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, asked, latency, unique
+from kgot_lab.evaluation.source import embedders_in, named_embedder, source_digest
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.locking import one_at_a_time
+from kgot_lab.types import Hit, Json, Query
+
+UNKNOWN_CODE = "of unknown code"  # the folder for receipts that do not name the code they were made by
+# another value of one of these is another question put to a system, and not another system
+_ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
+_SYSTEM = ("description", CODE_HASH, EMBEDDER_HASH, ADDITIONS)
+_NO_EMBEDDER, _AND = "none", "; "
+_EMBEDDER = "its embedder"  # in the reason why a system is run again
+_TOLD = 300  # letters of an error of a system's own code
+
+Built = Callable[[], Retriever]
+_Found = tuple[tuple[Hit, ...], float]
+
+
+def run_to(
+    path: Path,
+    system: Retriever | Built,
+    dataset: Dataset,
+    *,
+    name: str,
+    keep: int = KEEP,
+    ties: str = BY_ID,
+    waits: Callable[[], object] = lambda: None,
+) -> Run:
+    """Run a system on the queries of a data set into a receipt, going on where an earlier attempt was
+    interrupted.
+
+    `system` may be what builds it, which is then called only where it is run. A receipt of the same system,
+    by its description, its code as source_digest sees it, its embedders and the data, is read instead; that
+    of another is replaced once the new one is whole, and one that names no code is put aside then, into a
+    folder "of unknown code". An interruption between two queries loses nothing; a line that was not written
+    to its end is asked again, and the receipt says how many rankings are from before. Nothing is kept of an
+    attempt that the system's own error ended, which will be mended and is another system then, nor of one
+    that was changed since. Where another process is at work on the receipt it is waited for, which `waits` is
+    told. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes from other data or is kept
+    to another depth; what the system raises of LabError, and LabError that names it and the query, and has
+    the error as its cause, for anything else.
+    """
+    code, wanted = source_digest(system), question_put(dataset, name, keep)
+    if (kept := kept_run(path, system, dataset, wanted | {CODE_HASH: code})) is not None:
+        return kept
+    with one_at_a_time(path, waits):
+        if (
+            kept := kept_run(path, system, dataset, wanted | {CODE_HASH: code})
+        ) is not None:  # another made it while it was waited for
+            return kept
+        stage = built(system, name)
+        partial = path.with_name(f"{path.name}.partial")
+        made = _going_on(partial, stage, dataset, wanted | _identity(system, stage, dataset, code), ties)
+        replace_receipt(made, path, keep)
+        partial.unlink()
+        return made
+
+
+def run_whole(
+    system: Retriever | Built, dataset: Dataset, *, code: str, name: str, keep: int = KEEP, ties: str = BY_ID
+) -> Run:
+    """Run a system, whose code has this digest, on all queries of a data set, with nothing kept on the way,
+    for replace_receipt.
+
+    Raises what run_to raises.
+    """
+    stage, known = built(system, name), {document.id for document in dataset.documents}
+    with _undisturbed():
+        done = {
+            query.id: _answered(stage, query, dataset, known, keep, ties, name)
+            for query in unique(dataset.queries)
+        }
+    return _made(done, question_put(dataset, name, keep) | _identity(system, stage, dataset, code), 0)
+
+
+def built(system: Retriever | Built, name: str) -> Retriever:
+    """A system, built if it is what builds one; raises BadInput where that gives none, and LabError where it
+    fails.
+    """
+    with _named(f"the system {name!r} could not be built"):
+        made: Any = cast(Built, system)() if _builds(system) else system
+    if _builds(made):
+        raise BadInput(f"{name!r} built a {type(made).__name__}, not a Stage")
+    return cast(Retriever, made)
+
+
+def question_put(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
+    """What is asked of a system: which data, and how many hits of each query."""
+    asks = {"format": RECEIPT_FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
+    return asks | {"system": name, "kept": keep, "queries": len(dataset.queries)}
+
+
+def kept_run(
+    path: Path, system: Retriever | Built, dataset: Dataset, wanted: Mapping[str, Json]
+) -> Run | None:
+    """What a receipt holds, where it is of this system; None where there is none, or one of another system or
+    of unknown code.
+
+    `wanted` is what question_put() gives, with the digest of the code. Of what builds a system the
+    description is not compared, nor an embedder that it makes itself: its code makes them. Raises BadInput
+    for a receipt of other data, or kept to another depth.
+    """
+    if not path.exists():
+        return None
+    head = read_receipt(path)[0]
+    _same(path, head, wanted)
+    return None if _changes(head, system, dataset, str(wanted[CODE_HASH])) else load_receipt(path)
+
+
+def why_again(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
+    """Why a system that has a receipt is run again, in words: "its code changed"; empty where it is not, or
+    has none.
+    """
+    if not path.exists():
+        return ""
+    head = read_receipt(path)[0]
+    if CODE_HASH not in head:
+        return "its receipt names no code"
+    changed = _changes(head, system, dataset, source_digest(system))
+    before = ""
+    if _EMBEDDER in changed:
+        now = set(map(named_embedder, embedders_in(system)))
+        was = sorted(
+            {each.rpartition(" ")[0] for each in str(head.get(EMBEDDER_HASH)).split(_AND) if each not in now}
+            - {""}
+        )
+        before = f" (before: {' and '.join(was) or _NO_EMBEDDER})"
+    return f"{' and '.join(changed)} changed{before}" if changed else ""
+
+
+def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset, code: str) -> list[str]:
+    """What is not as the head of a receipt has it; of what a builder will make nothing is known but its code
+    and what it holds.
+    """
+    embedders = set(map(named_embedder, embedders_in(system)))
+    described = _builds(system) or head.get("description") == repr(system)
+    same = {
+        "its code": head.get(CODE_HASH) == code,
+        _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
+        "its pipeline": described,
+        "what else the data hold (triples, computed edges, locked questions)": head.get(ADDITIONS)
+        == additions(dataset),
+    }
+    return [what for what, kept in same.items() if not kept]
+
+
+def replace_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
+    """Save a run in the place of the receipt that is there; of one that names no code a copy is put aside
+    before.
+    """
+    if path.exists() and CODE_HASH not in read_receipt(path)[0]:
+        earlier, aside = path.read_bytes(), path.parent / UNKNOWN_CODE
+        names = (
+            f"{path.name.removesuffix('.jsonl.gz')}{f'-{number}' if number > 1 else ''}.jsonl.gz"
+            for number in count(1)
+        )
+        free = next(
+            aside / name
+            for name in names
+            if not (aside / name).exists() or (aside / name).read_bytes() == earlier
+        )
+        write_whole(free, earlier, "the earlier receipt")
+    save_receipt(run, path, keep)
+
+
+def _builds(system: Retriever | Built) -> bool:
+    return not hasattr(system, "search")
+
+
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
+
+
+def _identity(system: Retriever | Built, stage: Retriever, dataset: Dataset, code: str) -> dict[str, Json]:
+    """What decides, with the data, what a system finds."""
+    embedders = _AND.join(sorted(set(map(named_embedder, (*embedders_in(system), *embedders_in(stage))))))
+    return {
+        "description": repr(stage),
+        CODE_HASH: code,
+        EMBEDDER_HASH: embedders or _NO_EMBEDDER,
+        ADDITIONS: additions(dataset),
+    }
+
+
+def _same(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> None:
+    for key in _ASKED:
+        if head.get(key) != wanted[key]:
+            there, now = f"{head.get(key)}"[:80], f"{wanted[key]}"[:80]
+            raise BadInput(
+                f"{path.name} comes from another configuration: {key} is {there} there and {now} now; delete it or name another"
+            )
+
+
+def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[str, Json], ties: str) -> Run:
+    """Ask the queries that a partial file does not hold, each into a line of it."""
+    queries, known = unique(dataset.queries), {document.id for document in dataset.documents}
+    done = _resumed(partial, fixed)
+    older = len(done)
+    with _writing(partial) as lines, _undisturbed():
+        if not partial.stat().st_size:
+            lines.write(receipt_line(fixed))
+        for query in queries:
+            if query.id in done:
+                continue
+            try:
+                found = _answered(
+                    stage, query, dataset, known, int(fixed["kept"]), ties, str(fixed["system"])
+                )
+            except (
+                LLMError,
+                StoreUnavailable,
+            ):  # no fault of the system: a server is away, a budget is spent
+                raise
+            except Exception:
+                lines.close()
+                partial.unlink()
+                raise
+            lines.write(receipt_line(receipt_row(query.id, found[0]) | {"seconds": found[1]}))
+            lines.flush()
+            done[query.id] = found
+    return _made({query.id: done[query.id] for query in queries}, fixed, older)
+
+
+def _answered(
+    stage: Retriever, query: Query, dataset: Dataset, known: set[str], keep: int, ties: str, name: str
+) -> _Found:
+    with _named(f"the system {name!r} failed on question {query.id!r}, {shortly(query.text)}"):
+        hits, took = asked(stage, query, keep, ties)
+    if strange := [hit.id for hit in hits if hit.id not in known]:
+        raise BadInput(
+            f"{stage.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}"
+        )
+    return rounded_hits(hits), took
+
+
+def _made(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> Run:
+    seconds = {query: took for query, (_, took) in done.items()}
+    about = {
+        key: str(fixed[key])
+        for key in ("documents", "questions", "qrels", EMBEDDER_HASH, CODE_HASH, ADDITIONS)
+    } | circumstances()
+    about |= {RESUMED: str(older)} if older else {}
+    names = str(fixed["system"]), str(fixed["description"]), str(fixed["dataset"])
+    hits = {query: found for query, (found, _) in done.items()}
+    return Run(*names, int(fixed["kept"]), hits, latency(list(seconds.values())), seconds, about)
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Say whose error one of a system's own code is, and keep it as the cause; those of this package say
+    enough.
+    """
+    try:
+        yield
+    except LabError:
+        raise
+    except Exception as error:
+        if wants_memory(error):  # of which whoever runs the benchmark says what helps
+            raise
+        raise LabError(f"{what}: {type(error).__name__}: {words_of(error)[:_TOLD]}") from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No search is held up by a full collection, which walks every object of every index and would be timed
+    with it.
+
+    Nothing is collected before: that walk took longer than a small run, and a system that was run is gone
+    with the last name for it.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
+def _writing(partial: Path) -> Iterator[IO[str]]:
+    """The file that takes the lines of a run under way; raises LabError where it takes no more."""
+    try:
+        with partial.open("a", encoding="utf-8") as lines:
+            yield lines
+    except OSError as error:
+        kept = "the same command goes on from what it holds"
+        raise LabError(
+            f"cannot write the receipt {partial}: {error.strerror or error}. Once it can be written, {kept}"
+        ) from error
+
+
+def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
+    """What a partial file holds by query id; a torn last line is cut off it, and one of another system is
+    deleted.
+    """
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    raw = partial.read_bytes() if partial.exists() else b""
+    whole = raw[: raw.rfind(b"\n") + 1]
+    if len(whole) < len(raw):
+        write_whole(partial, whole, "the receipt")
+    done: dict[str, _Found] = {}
+    for number, line in enumerate(whole.splitlines(), start=1):
+        with to_be_deleted(partial):
+            row = json_row(line, f"{partial.name}, line {number}")
+            query, hits, took = (
+                parsed_row(row, f"{partial.name}, line {number}") if number > 1 else ("", (), 0.0)
+            )
+        if number > 1:
+            done[query] = (hits, took)
+            continue
+        _same(partial, row, fixed)
+        if any(row.get(key) != fixed[key] for key in _SYSTEM):
+            partial.unlink()
+            return {}
+    return done

@@ -1,0 +1,211 @@
+"""A marketplace: a folder, or the same folder behind an address, with exported experts and an index of their
+hashes and scores.
+
+The hash says that a file is the one the index speaks of, not that either is honest: whoever can write the
+index can write both. Take experts only from a place that you trust; what is fetched is text from outside, to
+be checked as any expert is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, UnknownName, require
+from kgot_lab.experts.federation.capabilities import measured_scores
+from kgot_lab.experts.federation.exchange import all_in_time, exchanged
+from kgot_lab.experts.federation.messages import single_line
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.text_files import read_regular
+
+INDEX = "index.json"
+MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes
+HASH_MISMATCH = "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
+_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so none leads anywhere else
+_HASH = re.compile(r"[0-9a-f]{64}")
+_MOST_LISTED, _DESCRIPTION = 10_000, 2_000
+
+
+@dataclass(frozen=True)
+class ListedExpert:
+    """An expert of a marketplace: its name, its file, the SHA-256 of that, its scores as its publisher
+    measured them (or None).
+    """
+
+    name: str
+    file: str
+    sha256: str
+    description: str = ""
+    scores: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        single_line(self.name, "the name of an expert", 200)
+        require(self.description, str, "a description is a text")
+        for pattern, value in ((_FILE, self.file), (_HASH, self.sha256)):
+            if not isinstance(value, str) or not pattern.fullmatch(value):
+                raise BadInput(
+                    "the index of a marketplace names files such as an_expert.json, each with its SHA-256"
+                )
+        if self.file == INDEX or len(self.description) > _DESCRIPTION:
+            raise BadInput(
+                f"an expert is in a file of its own, and described in {_DESCRIPTION:,} letters at most"
+            )
+        measured_scores(self.scores)
+
+    def to_json(self) -> dict[str, Any]:
+        """The expert as it stands in the index."""
+        return dict(vars(self)) | {"scores": None if self.scores is None else dict(self.scores)}
+
+
+def listed_experts(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
+    """The experts of a marketplace, by name; raises BadInput for what is none, StoreUnavailable where it
+    cannot be reached in time.
+    """
+    return _of_index(_read(place, INDEX, MOST_INDEX, timeout))
+
+
+def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
+    """The exported expert of a name, as JSON, whose hash is that of the index.
+
+    Raises UnknownName, StoreDamaged where its hash is another (always in the same words), and what
+    `listed_experts` does.
+    """
+    experts = {each.name: each for each in listed_experts(place, timeout=timeout)}
+    if name not in experts:
+        raise UnknownName("expert of the marketplace", name, experts)
+    data = _read(place, experts[name].file, MOST_EXPERT, timeout)
+    if not hmac.compare_digest(hashlib.sha256(data).hexdigest(), experts[name].sha256):
+        raise StoreDamaged(HASH_MISMATCH)
+    return _object(data, "the exported expert")
+
+
+def published_expert(
+    folder: Path | str, expert_json: str, scores: Mapping[str, float] | None = None
+) -> ListedExpert:
+    """Add an exported expert to the marketplace in a folder, in the place of one with its name; the index is
+    whole at any time.
+
+    Its file is named by its hash and written before the index, so that whoever reads the old index finds the
+    old file. Raises BadInput.
+    """
+    require(expert_json, str, "an exported expert is a text of JSON")
+    data = expert_json.encode("utf-8", "backslashreplace")
+    if len(data) > MOST_EXPERT:
+        raise BadInput(f"an exported expert has at most {MOST_EXPERT // 1_000_000} MB")
+    told = _object(data, "the exported expert")
+    name = single_line(told.get("name"), "the name of an expert", 200)
+    sha256 = hashlib.sha256(data).hexdigest()
+    start = re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")[:60] or "expert"
+    said = told.get("description", "")
+    about = said[:_DESCRIPTION] if isinstance(said, str) else ""
+    added = ListedExpert(name, f"{start}-{sha256[:16]}.json", sha256, about, measured_scores(scores))
+    place = Path(folder)
+    with _alone(place):
+        there = _of_index(_from_folder(place, INDEX, MOST_INDEX)) if (place / INDEX).exists() else ()
+        all_of_it = sorted(
+            [*(each for each in there if each.name != name), added], key=lambda each: each.name
+        )
+        index = {"version": 1, "experts": [each.to_json() for each in all_of_it]}
+        if (place / added.file).is_symlink() or (place / INDEX).is_symlink():
+            raise BadInput("a marketplace has no links: take them out of its folder")
+        write_whole(place / added.file, data, "the exported expert")
+        write_whole(
+            place / INDEX,
+            json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
+            "the index of the marketplace",
+        )
+    return added
+
+
+def _read(place: Path | str, file: str, most: int, seconds: float) -> bytes:
+    if isinstance(place, str) and "://" in place:
+        return _from_address(place, file, most, seconds)
+    return _from_folder(Path(place), file, most)
+
+
+def _from_address(place: str, file: str, most: int, seconds: float) -> bytes:
+    try:
+        parts = urlsplit(place)
+    except ValueError:
+        parts = urlsplit("")
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+    ):
+        raise BadInput(
+            "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
+        )
+    (came,) = all_in_time([lambda: exchanged(f"{place.rstrip('/')}/{file}", seconds, most)], seconds)
+    if came is None:
+        raise StoreUnavailable("the marketplace did not answer in time: try again later")
+    if isinstance(came, ToolFailed):
+        raise StoreUnavailable(f"the marketplace: {came}") from None
+    if isinstance(came, Exception):
+        raise came
+    if came.status != 200:
+        raise StoreUnavailable(f"the marketplace answered with HTTP {came.status} where {file} should be")
+    return came.body
+
+
+def _from_folder(folder: Path, file: str, most: int) -> bytes:
+    path = folder / file
+    if path.is_symlink():
+        raise BadInput(
+            f"{file} of the marketplace is a link, which may lead anywhere: put the file itself there"
+        )
+    try:
+        return read_regular(path, most)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{file} of the marketplace cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
+
+
+def _of_index(data: bytes) -> tuple[ListedExpert, ...]:
+    told = _object(data, "the index of the marketplace").get("experts")
+    if not isinstance(told, list) or len(told) > _MOST_LISTED:
+        raise BadInput(f'the index of a marketplace is {{"experts": […]}}, of {_MOST_LISTED:,} at most')
+    try:
+        found = tuple(ListedExpert(**each) for each in told)
+    except TypeError:
+        raise BadInput(
+            "an expert in the index of a marketplace has name, file, sha256, description and scores, and nothing else"
+        ) from None
+    if len({each.name for each in found}) < len(found):
+        raise BadInput("the index of the marketplace names an expert twice")
+    return tuple(sorted(found, key=lambda each: each.name))
+
+
+def _object(data: bytes, what: str) -> dict[str, Any]:
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise BadInput(f"{what} is no JSON object")
+    return told
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process publishes in a folder, or an expert that it adds could be lost."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("ab")
+    except OSError as error:
+        raise BadInput(f"the folder of the marketplace cannot be written to: {error.strerror}") from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

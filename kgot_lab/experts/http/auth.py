@@ -1,0 +1,236 @@
+"""What stands before every door: who asks, from where, how much and how often.
+
+On loopback everybody who reaches the port is the user of this computer, so what a web page could send from
+their browser is refused: a foreign Host, a foreign Origin, a body that is no JSON. Off loopback a token is
+demanded. There is no CORS header at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.concurrency import run_in_threadpool
+
+from kgot_lab.errors import BadInput, LabError
+from kgot_lab.experts.error_messages import PART_AWAY, failure_told, log, reason_logged
+from kgot_lab.experts.federation.answering import ASK_PATH, CAPABILITIES_PATH
+from kgot_lab.experts.http.request_body import DoorRefusal, replayed, whole_body
+from kgot_lab.experts.http.tokens import Tenant, tenant_of
+from kgot_lab.experts.repository import ExpertTables
+from kgot_lab.experts.service import LOCAL_OWNER
+from kgot_lab.io.proxies import is_loopback
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_OPEN = (
+    "/health",
+    ASK_PATH,
+    CAPABILITIES_PATH,
+)  # need no token: the last two take nothing that is not signed
+_PAGES = ("/", "/pages/")  # hold nothing of anybody, and a browser sends no token for them
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    b"form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = (
+    (b"content-security-policy", _POLICY),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
+    401: ((b"www-authenticate", b"Bearer"),),
+    408: ((b"connection", b"close"),),  # the rest of the body is not waited for
+    429: ((b"retry-after", b"10"),),
+    503: ((b"retry-after", b"5"),),
+}
+
+
+@dataclass(frozen=True)
+class GuardLimits:
+    """How much one may send and ask; a rate is per tenant, streams are counted over all."""
+
+    body: int = 2_000_000  # bytes
+    requests_a_minute: int = 1200
+    streams: int = 200
+    answer_seconds: float = 600.0
+    send_seconds: float = 30.0  # in which a body has to be here
+
+
+@dataclass(frozen=True)
+class GuardRules:
+    """Where a server is reached: its host, whether a token is demanded, and its limits. Raises BadInput off
+    loopback without tokens.
+    """
+
+    host: str = "127.0.0.1"
+    tokens: bool = False
+    limits: GuardLimits = GuardLimits()
+    names: tuple[str, ...] = ()  # by which it is reached besides, behind a proxy
+
+    def __post_init__(self) -> None:
+        if not self.tokens and not is_here(self.host):
+            raise BadInput(
+                f"a server that others reach ({self.host}) demands tokens: make one with kgot-lab serve --new-token NAME"
+            )
+
+    def may_be_called(self, host: str) -> bool:
+        """Whether a Host header names this server; one that listens everywhere is called anything, and
+        demands tokens.
+        """
+        try:
+            name = (
+                (urlsplit(f"http://{host}").hostname or "")
+                if host.isascii() and not set(host) & set("/?#@ ")
+                else ""
+            )
+        except ValueError:  # brackets that hold no address
+            return False
+        names = {each.casefold() for each in (self.host, *self.names)}
+        return bool(name) and (is_here(name) or name in names or self.host in ("0.0.0.0", "::"))
+
+
+def is_here(host: str) -> bool:
+    """Whether a host is this computer alone: 127.0.0.1, ::1, localhost."""
+    return is_loopback(f"http://[{host}]" if ":" in host else f"http://{host}")
+
+
+class DoorGuard:
+    """An application behind the rules; who asks stands in the scope as `tenant`."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        rules: GuardRules,
+        tables: ExpertTables,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._app, self._rules, self._tables, self._clock = app, rules, tables, clock
+        self._recent: dict[str, deque[float]] = {}
+        self._lock = threading.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limits, sending = self._rules.limits, _Sending(send)
+        try:
+            scope["tenant"] = await self._admitted(scope)
+            body = await whole_body(receive, limits.body, limits.send_seconds)
+            if body is not None:
+                await self._app(scope, replayed(body, receive), sending)
+        except DoorRefusal as refusal:
+            await _refuse(sending, refusal, str(scope["path"]))
+        except (
+            asyncio.CancelledError
+        ):  # the server ends and waits no longer; what was begun is cut off, which tells that it is not whole
+            if not sending.begun:
+                await _refuse(
+                    sending,
+                    DoorRefusal(503, "ending", "this server is ending: ask again once it is back"),
+                    str(scope["path"]),
+                )
+        except Exception as error:  # told here, since a server tells it with a trace that may hold anything
+            log.error("%s: %s", type(error).__name__, reason_logged(error))
+            if not sending.begun:
+                await _refuse(sending, DoorRefusal(500, "failed", PART_AWAY), str(scope["path"]))
+
+    async def _admitted(self, scope: Scope) -> Tenant | None:
+        """Who asks; None for a page, which nobody in particular asks for. Raises DoorRefusal."""
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
+        if not self._rules.may_be_called(headers.get("host", "")):
+            raise DoorRefusal(421, "wrong_host", "this server is not called that: use its own address")
+        if "\x00" in path:  # which no database looks for
+            raise DoorRefusal(404, "not_there", "there is no such place")
+        origin = headers.get("origin", "")
+        if origin and origin.partition("://")[2] != headers.get("host", ""):
+            raise DoorRefusal(403, "foreign_origin", "pages of other origins may not ask this server")
+        length = headers.get("content-length", "0")
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        holds_nothing = (
+            length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
+        )
+        if method in ("POST", "PUT", "PATCH") and kind != "application/json" and not holds_nothing:
+            raise DoorRefusal(415, "not_json", "send a body of type application/json")
+        if not (length.isascii() and length.isdigit()):
+            raise DoorRefusal(400, "bad_request", "Content-Length is no number")
+        if len(length) > 18 or int(length) > limits.body:
+            raise DoorRefusal(413, "too_large", f"a body has {limits.body:,} bytes at most")
+        tenant = await self._tenant(headers)
+        if tenant is None and not (
+            path in _OPEN or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGES[1])))
+        ):
+            raise DoorRefusal(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
+        if tenant is not None and not self._in_time(tenant.name):
+            raise DoorRefusal(
+                429, "too_often", f"more than {limits.requests_a_minute} requests a minute: wait"
+            )
+        return tenant
+
+    async def _tenant(self, headers: dict[str, str]) -> Tenant | None:
+        if not self._rules.tokens:
+            return Tenant(LOCAL_OWNER, "admin")
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.casefold() != "bearer" or not token.strip():
+            return None
+        try:
+            return await run_in_threadpool(tenant_of, self._tables, token.strip())
+        except LabError as error:
+            raise DoorRefusal(503, "store_away", failure_told(error)) from None
+
+    def _in_time(self, name: str) -> bool:
+        now = self._clock()
+        with self._lock:
+            recent = self._recent.setdefault(name, deque())
+            while recent and recent[0] < now - 60:
+                recent.popleft()
+            if len(recent) >= self._rules.limits.requests_a_minute:
+                return False
+            recent.append(now)
+        return True
+
+
+class _Sending:
+    """What is sent, with the headers of every answer; `begun` once something was."""
+
+    def __init__(self, send: Send):
+        self._send, self.begun = send, False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
+        await self._send(message)
+
+
+async def _refuse(send: Send, refusal: DoorRefusal, path: str) -> None:
+    body = json.dumps(error_body(path, refusal.status, refusal.code, refusal.why)).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *_MORE.get(refusal.status, ()),
+    ]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def error_body(path: str, status: int, code: str, why: str) -> dict[str, Any]:
+    """An error as the protocol of a path has it."""
+    if path.startswith("/v1"):
+        kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+        kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
+        return {"error": {"message": why, "type": kind, "param": None, "code": code}}
+    return {"error": {"code": code, "message": why}}

@@ -1,0 +1,483 @@
+"""The documented REST API: experts, chats with them as server-sent events, their conversations, and the
+methods on a graph directly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Body, Depends, Path, Query, Response
+
+from kgot_lab.errors import UnknownName
+from kgot_lab.experts.chat.chat_events import ThoughtTold
+from kgot_lab.experts.expert import Expert
+from kgot_lab.experts.http import schemas as shapes
+from kgot_lab.experts.http.error_responses import documented, may_change, tenant
+from kgot_lab.experts.http.streaming import Faucet, Pour, PouredResponse
+from kgot_lab.experts.http.tokens import Tenant
+from kgot_lab.experts.neighbourhood import surroundings
+from kgot_lab.experts.repository import NotThere
+from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.kgos.methods.compose_for import Composition, compose_for
+from kgot_lab.kgos.methods.impact_analysis import impact_analysis
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
+from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.methods.similar_to import similar_to
+from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSION_CATEGORIES, DIMENSIONS
+from kgot_lab.retrieval.presets import Weights, lane_weights
+from kgot_lab.text.surrogates import whole
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
+
+_Who = Annotated[Tenant, Depends(tenant)]
+_Admin = Annotated[Tenant, Depends(may_change)]
+_ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert", examples=["expert_cook"])]
+_ConversationId = Annotated[str, Path(max_length=200, description="the id of a conversation")]
+_GraphName = Annotated[
+    str, Path(max_length=100, description="the id of a graph of this server", examples=["cookbook"])
+]
+_NodeId = Annotated[
+    str, Path(max_length=500, description="the id of a node", examples=["technique:prompt_caching"])
+]
+_EXPERT: dict[str, Any] = {
+    "name": "Python Expert",
+    "description": "Answers questions on building applications on language models",
+    "kg_db_id": "cookbook",
+    "persona": {
+        "name": "Cook",
+        "instructions": "You explain trade-offs.",
+        "style": "professional",
+        "greeting": "Ask me anything.",
+    },
+    "retrieval": {
+        "methods": ["hybrid", "intent"],
+        "alpha": 0.35,
+        "beta": 0.4,
+        "gamma": 0.15,
+        "delta": 0.1,
+        "limit": 10,
+    },
+    "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}},
+}
+_Json = dict[str, Any]
+_PAGE = 50  # experts of a page, where nobody says how many
+
+
+def rest_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
+    """The routes under /api."""
+    router = APIRouter(prefix="/api")
+    _experts(router, office)
+    _chats(router, office, faucet)
+    _direct(router, office)
+    return router
+
+
+def _experts(router: APIRouter, office: ExpertOffice) -> None:
+    @router.get(
+        "/experts",
+        response_model=list[shapes.ExpertShown],
+        responses=documented(422) | shapes.PAGED,
+        tags=["experts"],
+    )
+    def list_experts(
+        who: _Who,
+        response: Response,
+        limit: Annotated[
+            int | None, Query(ge=1, le=200, description="how many; without it, all there are")
+        ] = None,
+        after: Annotated[
+            str | None, Query(max_length=200, description="the id of the last expert of the page before")
+        ] = None,
+    ) -> Any:
+        """List experts, the oldest first, with how often the caller talked to each: all, or a page, with that
+        of the next in `Link`.
+        """
+        if limit is None and after is None:
+            return office.experts(who.name)
+        found, more = office.experts_page(who.name, limit or _PAGE, after)
+        if more:
+            response.headers["link"] = (
+                f'</api/experts?limit={limit or _PAGE}&after={quote(str(found[-1]["id"]), safe="")}>; rel="next"'
+            )
+        return found
+
+    @router.post(
+        "/experts",
+        response_model=shapes.ExpertMade,
+        status_code=201,
+        responses=documented(403, 422),
+        tags=["experts"],
+    )
+    def create_expert(who: _Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
+        """Create an expert."""
+        return _made(office.create(told))
+
+    @router.get(
+        "/experts/{id}", response_model=shapes.ExpertWhole, responses=documented(404), tags=["experts"]
+    )
+    def get_expert(who: _Who, id: _ExpertId) -> Any:
+        """An expert with all that is set of it."""
+        return _whole(office.expert(id))
+
+    @router.put(
+        "/experts/{id}",
+        response_model=shapes.ExpertWhole,
+        responses=documented(403, 404, 422),
+        tags=["experts"],
+    )
+    def update_expert(
+        who: _Admin,
+        id: _ExpertId,
+        change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])],
+    ) -> Any:
+        """Change some fields: objects are merged, lists replaced, null takes a field back to what is usual."""
+        return _whole(office.update(id, change))
+
+    @router.delete(
+        "/experts/{id}", response_model=shapes.ExpertDeleted, responses=documented(403, 404), tags=["experts"]
+    )
+    def delete_expert(who: _Admin, id: _ExpertId, delete_conversations: bool = False) -> Any:
+        """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is
+        never used again.
+        """
+        return {
+            "deleted": True,
+            "conversations_deleted": office.delete(id, conversations=delete_conversations),
+        }
+
+    @router.post(
+        "/experts/{id}/duplicate",
+        response_model=shapes.ExpertMade,
+        status_code=201,
+        responses=documented(403, 404, 422),
+        tags=["experts"],
+    )
+    def duplicate_expert(who: _Admin, id: _ExpertId, copy: shapes.Duplicated) -> Any:
+        """A copy under another name, with some fields of its own."""
+        return _made(office.duplicate(id, copy.new_name, copy.overrides))
+
+
+def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
+    @router.post(
+        "/experts/{id}/chat",
+        status_code=200,  # said, since it cannot be read off the class
+        response_class=PouredResponse,
+        responses=documented(404, 422, 503) | shapes.STREAMED,
+        tags=["chat"],
+    )
+    async def chat(who: _Who, id: _ExpertId, asked: shapes.ChatAsked) -> Any:
+        """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources,
+        token …, done.
+
+        In place of tokens, or after some, there may be an `error`. A false citation is marked in the text.
+        """
+        history = [(each.role, each.content) for each in asked.history]
+        ask = partial(office.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
+        _, pour = await faucet.begin(partial(ask, id, who.name, asked.query))
+        return PouredResponse(pour, _lines(pour, trace=asked.trace))
+
+    @router.get(
+        "/experts/{id}/conversations",
+        response_model=shapes.ConversationsShown,
+        responses=documented(404, 422),
+        tags=["chat"],
+    )
+    def list_conversations(
+        who: _Who,
+        id: _ExpertId,
+        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    ) -> Any:
+        """The caller's conversations with an expert, the last first; also with one that was deleted and left
+        them.
+        """
+        found, total = office.conversations(id, who.name, limit=limit, offset=offset)
+        return {"conversations": found, "total": total, "limit": limit, "offset": offset}
+
+    @router.get(
+        "/conversations", response_model=shapes.OwnedConversations, responses=documented(422), tags=["chat"]
+    )
+    def list_owned(
+        who: _Who,
+        gone: Annotated[bool, Query(description="only those with experts that were deleted")] = False,
+        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    ) -> Any:
+        """The caller's conversations with all experts, the last first; each is read and deleted under the id
+        of its expert.
+        """
+        found, total = office.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
+        return {"conversations": found, "total": total, "limit": limit, "offset": offset}
+
+    @router.get(
+        "/experts/{id}/conversations/{cid}",
+        response_model=shapes.ConversationWhole,
+        responses=documented(404),
+        tags=["chat"],
+    )
+    def get_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
+        """A conversation with all messages, and what each answer rests on."""
+        conversation, messages = office.conversation(cid, id, who.name)
+        thumbs = office.tables.thumbs(cid)
+        shown = [
+            {"id": each.id, "role": each.role, "content": each.content, "timestamp": each.at}
+            | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
+            for each in messages
+        ]
+        return {
+            "id": conversation.id,
+            "expert_id": id,
+            "started_at": conversation.started_at,
+            "messages": shown,
+        }
+
+    @router.delete(
+        "/experts/{id}/conversations/{cid}",
+        response_model=shapes.ConversationDeleted,
+        responses=documented(404),
+        tags=["chat"],
+    )
+    def delete_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
+        """Delete a conversation."""
+        office.remove_conversation(cid, id, who.name)
+        return {"deleted": True}
+
+    @router.put(
+        "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
+        response_model=shapes.OpinionKept,
+        responses=documented(404, 422),
+        tags=["chat"],
+    )
+    def put_opinion(
+        who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
+    ) -> Any:
+        """Say what you think of an answer: thumb 1 or -1."""
+        office.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
+        return {"kept": True}
+
+    @router.delete(
+        "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
+        response_model=shapes.OpinionTakenBack,
+        responses=documented(404),
+        tags=["chat"],
+    )
+    def delete_opinion(who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
+        """Take back what you think of an answer."""
+        office.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
+        return {"deleted": True}
+
+
+def _direct(router: APIRouter, office: ExpertOffice) -> None:
+    @router.post("/kgos/query/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
+    def query_graph(who: _Who, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
+        """Search a graph by four lanes: meaning, words, edges, intent."""
+        graph, how = _graph(office, db_id), asked.config
+        config = RetrievalConfig(
+            weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
+            methods=tuple(how.methods),
+            limit=how.limit,
+            expand_depth=how.expand_depth,
+            boost_types=None if how.boost_types is None else tuple(how.boost_types),
+        )
+        found = intent_search(graph, asked.query, config=config, embedder=office.embedder)
+        results = [
+            {
+                "node": _node(graph, each.id, properties=True),
+                "score": each.score,
+                "method": each.method,
+                "edge_annotations": [
+                    {"type": edge.type, "target": edge.target}
+                    for edge in found.edges
+                    if edge.source == each.id
+                ],
+                "limitations": [one._asdict() for one in found.limitations.get(each.id, ())],
+            }
+            for each in found.nodes
+        ]
+        plan, best = found.answers.get("compose_for"), found.intents.best
+        return {
+            "intent": {"category": best.name if best else None, "score": best.score if best else 0.0},
+            "results": results,
+            "total": len(results),
+            "query": asked.query,
+            "composition_plan": _composed(graph, plan) if isinstance(plan, Composition) else None,
+            "why": list(found.why),
+        }
+
+    @router.post(
+        "/kgos/impact/{db_id}/{node_id:path}",
+        response_model=_Json,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
+    def impact(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
+        """What a change of a node reaches, by depth, with risks."""
+        graph = _graph(office, db_id)
+        _there(graph, node_id)
+        found = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
+        by_depth: dict[str, list[_Json]] = {}
+        for each in found.nodes:
+            told = {
+                "node": {"id": each.id, "name": each.name},
+                "risk": each.risk,
+                "distance_risk": each.distance_risk,
+            }
+            by_depth.setdefault(str(each.depth), []).append(told)
+        return {
+            "node_id": node_id,
+            "direction": asked.direction,
+            "total_impacted": len(found.nodes),
+            "risk_by_depth": by_depth,
+            "critical_path": list(found.critical_path),
+        }
+
+    @router.post(
+        "/kgos/compose/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"]
+    )
+    def compose(who: _Who, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
+        """A plan for a goal of several steps."""
+        graph = _graph(office, db_id)
+        return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
+
+    @router.post(
+        "/kgos/similar/{db_id}/{node_id:path}",
+        response_model=_Json,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
+    def similar(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
+        """Nodes whose neighbours, type and name are like those of a node."""
+        graph = _graph(office, db_id)
+        _there(graph, node_id)
+        rows = [
+            {
+                "node": {"id": each.id, "name": each.name, "type": each.type},
+                "score": each.score,
+                "jaccard": each.jaccard,
+                "type_match": each.type_match,
+                "name_overlap": each.name_overlap,
+            }
+            for each in similar_to(graph, node_id, k=asked.k).nodes
+        ]
+        return {"source_node": _node(graph, node_id), "similar": rows}
+
+    @router.get(
+        "/kgos/graphs/{db_id}",
+        response_model=shapes.GraphShown,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
+    def graph_size(who: _Who, db_id: _GraphName) -> Any:
+        """How large a graph is, and which types of nodes it has most of, at most 12."""
+        graph = _graph(office, db_id)
+        types = dict(Counter(index_of(graph).kinds).most_common(12))
+        return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
+
+    @router.get(
+        "/kgos/node/{db_id}/{node_id:path}",
+        response_model=shapes.NodeSeen,
+        responses=documented(404, 422),
+        tags=["graphs"],
+    )
+    def node_seen(who: _Who, db_id: _GraphName, node_id: _NodeId) -> Any:
+        """A node with its properties, its limitations, and at most 40 neighbours, the best linked first,
+        placed for a drawing.
+        """
+        graph = _graph(office, db_id)
+        _there(graph, node_id)
+        found = surroundings(graph, node_id)
+        return whole(
+            {
+                "graph": db_id,
+                "node": found.node._asdict(),
+                "properties": dict(found.properties),
+                "limitations": [each._asdict() for each in found.limitations],
+                "neighbours": [each._asdict() for each in found.neighbours],
+                "edges": [
+                    {"source": each.source, "type": each.type, "target": each.target} for each in found.edges
+                ],
+                "neighbours_in_all": found.neighbours_in_all,
+                "edges_in_all": found.edges_in_all,
+            }
+        )
+
+    @router.get(
+        "/kgos/dimensions", response_model=shapes.DimensionsShown, responses=documented(), tags=["graphs"]
+    )
+    def list_dimensions(who: _Who) -> Any:
+        """The 56 dimensions, and what the ends of each mean."""
+        shown = [
+            {
+                "name": each.name,
+                "category": each.category,
+                "description": str(each),
+                "low_description": each.low,
+                "high_description": each.high,
+                "range": [0.0, 1.0],
+            }
+            for each in DIMENSIONS
+        ]
+        counts = {name: sum(each.category == name for each in DIMENSIONS) for name in DIMENSION_CATEGORIES}
+        return {"dimensions": shown, "total": len(shown), "categories": counts}
+
+
+async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
+    """Each event in a line of its own (decision C-E8)."""
+    async for event in pour.events():
+        if trace or not isinstance(event, ThoughtTold):
+            yield f"data: {json.dumps(event.to_json())}\n\n"  # in ASCII: some clients take other signs for ends of lines
+
+
+def _graph(office: ExpertOffice, name: str) -> PropertyGraph:
+    try:
+        return office.graphs.graph(name)
+    except UnknownName:
+        raise NotThere("graph") from None
+
+
+def _there(graph: PropertyGraph, id: str) -> None:
+    if id not in graph:
+        raise NotThere("node")
+
+
+def _node(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:
+    index, row = index_of(graph), graph.row(id)
+    told: _Json = {"id": id, "name": index.names[row], "type": index.kinds[row]}
+    return told | {"properties": dict(graph.node_properties[row])} if properties else told
+
+
+def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
+    names = {step.tool: step.name for step in plan.steps}
+    steps = [
+        {"order": number, "tool": each.name, "action": each.action, "node_id": each.tool}
+        for number, each in enumerate(plan.steps, 1)
+    ]
+    edges = [
+        {
+            "from": names.get(each.source, each.source),
+            "to": names.get(each.target, each.target),
+            "type": each.type,
+            "validated": True,
+        }
+        for each in plan.edges
+    ]
+    told = {"goal": plan.goal, "steps": steps, "edges": edges, "prerequisites": list(plan.prerequisites)}
+    return told | {"warnings": list(plan.warnings), "is_valid": bool(plan.steps) and plan.sound}
+
+
+def _made(expert: Expert) -> _Json:
+    return {"id": expert.id, "name": expert.name, "created_at": expert.created_at}
+
+
+def _whole(expert: Expert) -> _Json:
+    how = expert.search_config()
+    weights = lane_weights(how.weights, *how.lanes)
+    told = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
+    return {**expert.model_dump(), "effective_weights": told}

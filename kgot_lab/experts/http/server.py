@@ -1,0 +1,105 @@
+"""The application of all doors, and running it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from kgot_lab import __version__
+from kgot_lab.experts.http.auth import DoorGuard, GuardRules
+from kgot_lab.experts.http.drift_routes import drift_router
+from kgot_lab.experts.http.error_responses import documented, tell_errors
+from kgot_lab.experts.http.federation_routes import federation_router
+from kgot_lab.experts.http.learning_routes import lessons_router
+from kgot_lab.experts.http.marketplace_routes import trading_router
+from kgot_lab.experts.http.mcp import expert_tools
+from kgot_lab.experts.http.openai_api import completions_router
+from kgot_lab.experts.http.pages import pages_router
+from kgot_lab.experts.http.rest_api import rest_router
+from kgot_lab.experts.http.sharing_routes import sharing_router
+from kgot_lab.experts.http.streaming import Faucet
+from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.experts.service import LOCAL_OWNER, ExpertOffice
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+_ON_LOOPBACK = GuardRules()
+_ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
+
+
+def expert_app(
+    office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: LearningDesk | None = None
+) -> FastAPI:
+    """An ASGI application that serves the experts of an office behind the rules.
+
+    Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
+    """
+    faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    tools = expert_tools(office, _ASKING.get, faucet)
+    unguarded = TransportSecuritySettings(
+        enable_dns_rebinding_protection=False
+    )  # the guard looks at hosts and origins for all doors
+    mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        async with tools.session_manager.run():
+            try:
+                yield
+            finally:
+                faucet.close()
+
+    app = FastAPI(
+        title="kgot-lab experts",
+        version=__version__,
+        summary="Personas bound to knowledge graphs, whose answers cite nodes that are checked.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=living,
+    )
+    tell_errors(app)
+    app.include_router(rest_router(office, faucet))
+    app.include_router(completions_router(office, faucet))
+    app.include_router(sharing_router(office))
+    if desk is not None:
+        app.include_router(lessons_router(office, faucet, desk))
+        app.include_router(drift_router(office, desk))
+    if office.consultants is not None:
+        app.include_router(federation_router(office, faucet, office.consultants.federation))
+    if office.market is not None:
+        app.include_router(trading_router(office, office.market))
+    app.include_router(pages_router())
+
+    @app.get("/health", responses=documented(), tags=["server"])
+    def health() -> dict[str, Any]:
+        """Whether the server is up, and how many chats are going on."""
+        return {"up": True, "chats": faucet.open}
+
+    async def asked_by_tenant(scope: Scope, receive: Receive, send: Send) -> None:
+        _ASKING.set(scope["tenant"].name)
+        await mcp(scope, receive, send)
+
+    # only POST: a GET would open a stream that nothing is ever told on, since no session is kept
+    app.router.routes.append(
+        Route("/mcp", _AtRoot(asked_by_tenant), methods=["POST"], include_in_schema=False)
+    )
+    app.add_middleware(DoorGuard, rules=rules, tables=office.tables)
+    return app
+
+
+class _AtRoot:
+    """The assistants' application, which answers at /mcp itself."""
+
+    def __init__(self, app: Any):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app({**scope, "path": "/mcp", "raw_path": b"/mcp", "root_path": ""}, receive, send)

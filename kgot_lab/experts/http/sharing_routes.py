@@ -1,0 +1,185 @@
+"""Routes for experts that travel and are compared: export, import, scores, trials, spans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import APIRouter, Body, Depends, Path
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from kgot_lab.experts.ab_trials import verdict_on
+from kgot_lab.experts.http.error_responses import documented, may_change, tenant
+from kgot_lab.experts.http.tokens import Tenant
+from kgot_lab.experts.portable import KIND, exported, taken
+from kgot_lab.experts.repository import KeptTrial
+from kgot_lab.experts.scores import expert_scores
+from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.spans import genai_spans
+from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict
+
+_Who = Annotated[Tenant, Depends(tenant)]
+_Admin = Annotated[Tenant, Depends(may_change)]
+_Id = Annotated[str, Path(max_length=200)]
+_Json = dict[str, Any]
+
+
+class ImportSent(BaseModel):
+    """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits.
+
+    What an export gave may be sent as it is.
+    """
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
+    expert: _Json
+    graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
+    dry: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_export(cls, told: Any) -> Any:
+        return {"expert": told} if isinstance(told, Mapping) and told.get("kind") == KIND else told
+
+
+class ImportedExpert(BaseModel):
+    id: str | None
+    name: str
+    warnings: list[str]
+
+
+class TrialSent(BaseModel):
+    """Two changes of an expert ({}: as it is), and what is stated before the trial begins."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
+    a: _Json = {}
+    b: _Json
+    primary: Literal[
+        "thumbs", "citation use", "false citations", "seconds to first token", "intent accuracy"
+    ] = "thumbs"
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    least: Annotated[int, Field(ge=2, le=1_000_000)] = 30
+
+
+class TrialShown(BaseModel):
+    id: str
+    begun: str
+    ended: str | None
+    decision: str
+    declined: list[str]
+    costs: list[str]
+    correction: str
+    comparisons: dict[str, _Json]
+
+
+def sharing_router(office: ExpertOffice) -> APIRouter:
+    """The routes of experts that are shared and compared."""
+    router = APIRouter(prefix="/api")
+
+    @router.get("/experts/{id}/export", response_model=_Json, responses=documented(404), tags=["sharing"])
+    def export_expert(who: _Who, id: _Id) -> Any:
+        """An expert as portable JSON, without its graphs, with a hash."""
+        return exported(office.expert(id), office.graphs)
+
+    @router.post(
+        "/import",
+        response_model=ImportedExpert,
+        status_code=201,
+        responses=documented(403, 422),
+        tags=["sharing"],
+    )
+    def import_expert(who: _Admin, sent: Annotated[ImportSent, Body()]) -> Any:
+        """Take an exported expert in, if it fits; what is lacking is told."""
+        found = taken(sent.expert, office, graphs=sent.graphs)
+        made = None if sent.dry else office.add(found.config)
+        return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
+
+    @router.get("/experts/{id}/scores", response_model=_Json, responses=documented(404), tags=["sharing"])
+    def get_scores(who: _Who, id: _Id) -> Any:
+        """What was measured of an expert, and what came of its answers so far."""
+        return expert_scores(office, id)
+
+    @router.get(
+        "/experts/{id}/conversations/{cid}/spans",
+        response_model=_Json,
+        responses=documented(404),
+        tags=["sharing"],
+    )
+    def get_spans(who: _Who, id: _Id, cid: _Id) -> Any:
+        """A conversation as OpenTelemetry spans (OTLP JSON), without words."""
+        return genai_spans(office.expert(id), *office.conversation(cid, id, who.name))
+
+    @router.get(
+        "/experts/{id}/trials", response_model=list[TrialShown], responses=documented(404), tags=["trials"]
+    )
+    def list_trials(who: _Who, id: _Id) -> Any:
+        """The trials of an expert, and what each shows so far."""
+        office.expert(id)
+        return [_shown(office, id, each) for each in office.tables.trials(id)]
+
+    @router.post(
+        "/experts/{id}/trials",
+        response_model=TrialShown,
+        status_code=201,
+        responses=documented(403, 404, 422),
+        tags=["trials"],
+    )
+    def start_trial(who: _Admin, id: _Id, sent: TrialSent) -> Any:
+        """Begin a trial of two configurations on new and old conversations alike."""
+        plan = TrialPlan(sent.primary, sent.alpha, sent.least)
+        return _shown(office, id, office.begin_trial(id, sent.a, sent.b, plan))
+
+    @router.delete(
+        "/experts/{id}/trials/{tid}",
+        response_model=TrialShown,
+        responses=documented(403, 404),
+        tags=["trials"],
+    )
+    def end_trial(who: _Admin, id: _Id, tid: _Id) -> Any:
+        """End a trial; what it showed stays."""
+        verdict_on(office.tables, id, tid, office.tables.now())
+        office.tables.end_trial(tid)
+        (trial,) = (each for each in office.tables.trials(id) if each.id == tid)
+        return _shown(office, id, trial)
+
+    return router
+
+
+def _shown(office: ExpertOffice, expert: str, trial: KeptTrial) -> _Json:
+    verdict = verdict_on(office.tables, expert, trial.id, office.tables.now())[1]
+    about = {
+        "id": trial.id,
+        "begun": trial.begun.isoformat(),
+        "ended": trial.ended and trial.ended.isoformat(),
+    }
+    return about | (_verdict(verdict) if verdict else _NOTHING_YET)
+
+
+_NOTHING_YET: _Json = {
+    "decision": "undecided",
+    "declined": ["no answer is settled yet"],
+    "costs": [],
+    "correction": "",
+    "comparisons": {},
+}
+
+
+def _verdict(verdict: TrialVerdict) -> _Json:
+    rows = {
+        name: {
+            "a": row.mean_a,
+            "b": row.mean_b,
+            "n_a": row.n_a,
+            "n_b": row.n_b,
+            "difference": row.difference,
+            "low": row.low,
+            "high": row.high,
+            "p": verdict.corrected.get(name, row.p),
+        }
+        for name, row in verdict.comparisons.items()
+    }
+    told = {
+        "decision": verdict.decision,
+        "declined": [each.text for each in verdict.declined],
+        "costs": list(verdict.costs),
+    }
+    return told | {"correction": verdict.correction, "comparisons": rows}

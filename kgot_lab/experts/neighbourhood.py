@@ -1,0 +1,119 @@
+"""A node with what stands around it, and where each is drawn: what a page shows of a graph that may be far
+too large to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import NamedTuple
+
+from kgot_lab.errors import require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.can_it import Limitation, limitations_of
+from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.types import Edge, Json
+
+MOST_AROUND, _MOST_EDGES = 40, 240  # neighbours, edges
+
+
+class PlacedNode(NamedTuple):
+    """A node of a drawing: `links` is how many neighbours it has in its graph, x and y are from 0 to 1, y
+    grows downwards.
+    """
+
+    id: str
+    name: str
+    type: str
+    links: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """A node in the middle, its best linked neighbours around it, and the edges among them, those of the node
+    first.
+    """
+
+    node: PlacedNode
+    properties: Mapping[str, Json] = field(hash=False)
+    limitations: tuple[Limitation, ...]
+    neighbours: tuple[PlacedNode, ...]  # the best linked first
+    edges: tuple[Edge, ...]
+    neighbours_in_all: int
+    edges_in_all: int  # among the nodes that are here
+
+
+def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> Surroundings:
+    """A node with its limitations and at most so many neighbours, placed; the same graph always gives the
+    same places.
+
+    Neighbours stand on both sides of the node, those joined to it by the same type of edge next to each
+    other, so that a caption has room beside each. Raises UnknownName and BadInput.
+    """
+    require_count(most, 0, "most")
+    index = index_of(graph)
+    row = index.row(id)
+    around = [
+        int(each)
+        for each in index.neighbours.indices[index.neighbours.indptr[row] : index.neighbours.indptr[row + 1]]
+    ]
+    best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:most]
+    part = graph.subgraph([id, *(graph.ids[each] for each in best)])
+    edges = sorted(
+        part.edges, key=lambda edge: id not in (edge.source, edge.target)
+    )  # a stable sort: else as in the graph
+    places = _places(index, id, best, edges)
+    return Surroundings(
+        node=_placed(index, row, (0.5, 0.5)),
+        properties=graph.node_properties[row],
+        limitations=limitations_of(index, [row]).get(row, ()),
+        neighbours=tuple(_placed(index, each, places[each]) for each in best),
+        edges=tuple(edges[:_MOST_EDGES]),
+        neighbours_in_all=len(around),
+        edges_in_all=len(edges),
+    )
+
+
+def _placed(index: GraphIndex, row: int, place: tuple[float, float]) -> PlacedNode:
+    x, y = place
+    return PlacedNode(
+        index.graph.ids[row],
+        index.names[row],
+        index.kinds[row],
+        int(index.degrees[row]),
+        round(x, 4),
+        round(y, 4),
+    )
+
+
+def _places(
+    index: GraphIndex, id: str, rows: Sequence[int], edges: Sequence[Edge]
+) -> dict[int, tuple[float, float]]:
+    """Where each neighbour stands: first down the right side, then up the left, in the order of what joins it
+    to the node.
+    """
+    joined: dict[str, tuple[str, bool]] = {}
+    for edge in edges:
+        if id in (edge.source, edge.target):
+            joined.setdefault(
+                edge.target if edge.source == id else edge.source, (edge.type, edge.target == id)
+            )
+    ordered = sorted(
+        rows, key=lambda each: (joined[index.graph.ids[each]], index.names[each], index.graph.ids[each])
+    )
+    right = (len(ordered) + 1) // 2
+    sides = (ordered[:right], 1), (ordered[right:][::-1], -1)
+    return {
+        row: _on_side(number, len(those), side) for those, side in sides for number, row in enumerate(those)
+    }
+
+
+def _on_side(number: int, count: int, side: int) -> tuple[float, float]:
+    """One of so many places on a bulging line from top to bottom, evenly far from each other; to the right
+    for 1, to the left for -1.
+    """
+    height = (2 * number + 1) / count - 1  # from -1 to 1
+    return 0.5 + side * (0.34 + 0.16 * sqrt(1 - height * height)), 0.5 + height / 2

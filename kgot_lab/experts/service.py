@@ -1,0 +1,289 @@
+"""The office of experts: what every door to them shares. Doors differ in protocol; what they may do, and
+whose it is, is decided here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.experts.ab_trials import begin_trial, chosen_variant
+from kgot_lab.experts.chat.consulting import Consultants, check_remote
+from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
+from kgot_lab.experts.chat.turn import ExpertTurn, told_before
+from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
+from kgot_lab.experts.graph_folder import GraphFolder
+from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, KeptTrial
+from kgot_lab.experts.trials.verdict import TrialPlan
+from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.types import LLM, Json
+
+LOCAL_OWNER = "local"
+PEER_OWNER = (
+    "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
+)
+_LONGEST_QUESTION = 20_000  # letters
+_MOST_HISTORY = 200  # messages
+
+
+@dataclass
+class ExpertModels:
+    """The models that experts may use, by name, each opened when it is first asked; one is asked where nobody
+    names another.
+    """
+
+    makers: Mapping[str, Callable[[], LLM]]
+    usual: str
+    _opened: dict[str, LLM] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def named(self, name: str | None = None) -> LLM:
+        """A model by its name; raises UnknownName, and what opening it raises."""
+        chosen = name or self.usual
+        if chosen not in self.makers:
+            raise UnknownName("model", chosen, self.makers)
+        with self._lock:
+            if chosen not in self._opened:
+                self._opened[chosen] = self.makers[chosen]()
+            return self._opened[chosen]
+
+
+@dataclass
+class ExpertOffice:
+    """Experts, their graphs, their models and their conversations, for one server."""
+
+    tables: ExpertTables
+    graphs: GraphFolder
+    models: ExpertModels
+    playbooks: Mapping[str, Playbook] = field(default_factory=authored_playbooks)
+    embedder: Embedder | None = None
+    consultants: Consultants | None = None
+    market: Path | str | None = None  # where experts are taken from: a folder of exported ones, or an address
+    forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
+
+    # --- experts
+    # ------------------------------------------------------------------------------------------------------
+
+    def experts(self, owner: str) -> list[dict[str, Json]]:
+        """All experts as a list shows them, with how often somebody talked to each, and when last."""
+        active = self.tables.activity(owner)
+        return [shown_expert(each, active.get(each.id)) for each in self.tables.experts()]
+
+    def experts_page(
+        self, owner: str, limit: int, after: str | None = None
+    ) -> tuple[list[dict[str, Json]], bool]:
+        """So many experts as `experts` shows them, from the one after an id on, and whether there are more;
+        raises BadInput.
+        """
+        found, more = self.tables.experts_after(after, limit)
+        active = self.tables.activity(owner, [each.id for each in found])
+        return [shown_expert(each, active.get(each.id)) for each in found], more
+
+    def expert(self, id: str) -> Expert:
+        """An expert by its id; raises NotThere."""
+        return self.tables.expert(id)
+
+    def create(self, told: object, *, id: str = "") -> Expert:
+        """A new expert, as JSON tells it; raises BadInput for what is wrong, and UnknownName for a graph or a
+        model that is not here.
+        """
+        return self.add(expert_config(told), id=id)
+
+    def add(self, config: ExpertConfig, *, id: str = "") -> Expert:
+        """A new expert of a configuration; raises UnknownName for a graph, a model, a playbook or a peer that
+        is not here.
+        """
+        return self.tables.add_expert(self._checked(config), id=id)
+
+    def update(self, id: str, change: object) -> Expert:
+        """An expert with a partial change (C-E2); raises NotThere, BadInput and UnknownName."""
+        return self.tables.change_expert(id, lambda before: self._checked(changed_config(before, change)))
+
+    def duplicate(self, id: str, new_name: str, overrides: object = None) -> Expert:
+        """A copy of an expert under another name, with some fields of its own."""
+        if overrides is not None and not isinstance(overrides, Mapping):
+            raise BadInput("overrides of a copy are a JSON object with the fields that differ")
+        change = merged(dict(overrides or {}), {"name": new_name})
+        return self.tables.add_expert(
+            self._checked(changed_config(self.expert(id).config, change)), copy_of=id
+        )
+
+    def delete(self, id: str, *, conversations: bool = False) -> int:
+        """Delete an expert; how many conversations went with it. Raises NotThere."""
+        gone = self.tables.remove_expert(id, conversations=conversations)
+        if self.forgetting is not None:
+            for each in gone:
+                self.forgetting(each)
+        return len(gone)
+
+    def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> KeptTrial:
+        """Begin a trial of two changes of an expert; raises NotThere, BadInput, and UnknownName for what is
+        not here.
+        """
+        config = self.expert(id).config
+        for change in (a, b):
+            self._checked(changed_config(config, change))
+        return begin_trial(self.tables, id, a, b, plan)
+
+    def _checked(self, config: ExpertConfig) -> ExpertConfig:
+        """A configuration whose graphs, models and playbooks are here."""
+        names = self.graphs.names()
+        for name in config.graphs:
+            if name not in names:
+                raise UnknownName("graph", name, names)
+        for model in config.models.values():
+            if model not in self.models.makers:
+                raise UnknownName("model", model, self.models.makers)
+        for skill in config.playbook_skills:
+            if skill not in self.playbooks:
+                raise UnknownName("playbook", skill, self.playbooks)
+        check_remote(config.delegates_to, self.consultants)
+        held = {
+            name
+            for graph in config.graphs
+            for known in self.graphs.graph(graph).node_properties
+            for name in known
+        }
+        goals = (name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts)
+        for name in (*config.dimension_filters, *goals):
+            if name not in BY_NAME and name not in held:
+                raise UnknownName("dimension", name, BY_NAME)
+        self.graphs.known_to(config)  # says what is wrong with edges between graphs
+        return config
+
+    # --- chat
+    # ---------------------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        expert_id: str,
+        owner: str,
+        question: str,
+        *,
+        conversation_id: str | None = None,
+        history: Iterable[tuple[str, str]] = (),
+        model: str | None = None,
+        wishes: str = "",
+    ) -> ExpertTurn:
+        """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and
+        UnknownName.
+
+        With a conversation's id, what was said in it counts, and not the history that the caller tells
+        (C-E4); without, the conversation is gone on with in which exactly that was said, or a new one begins.
+        `wishes` are the client's own, as to the manner of the answer.
+        """
+        asked = _sound_text(question, "the question")
+        expert = self.tables.expert(expert_id)
+        known = self.graphs.known_to(expert.config)
+        llm = self.models.named(model or expert.models.get("chat"))
+        said = _history(history)
+        with self.tables.storage.changing():
+            if conversation_id is not None:
+                conversation = self.tables.conversation(conversation_id, expert_id, owner).id
+            else:
+                found = self.tables.continued(expert_id, owner, said)
+                conversation = found or self.tables.begin(expert_id, owner, asked, said)
+            before = told_before(self.tables.messages(conversation))
+            asked_as = self.tables.say(conversation, "user", asked).id
+            trial = self.tables.running_trial(expert_id)
+        choice = None
+        if trial is not None:
+            with suppress(
+                BadInput
+            ):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
+                variant = chosen_variant(expert.config, trial, conversation)
+                known, llm = (
+                    self.graphs.known_to(variant.config),
+                    self.models.named(model or variant.config.models.get("chat")),
+                )
+                choice = variant
+        return ExpertTurn(
+            self.tables,
+            expert,
+            known,
+            llm,
+            owner,
+            conversation,
+            asked,
+            before,
+            self.playbooks,
+            embedder=self.embedder,
+            asked_as=asked_as,
+            wishes=wishes[:_LONGEST_QUESTION],
+            choice=choice,
+            consultants=None
+            if owner.startswith(PEER_OWNER)
+            else self.consultants,  # else two could ask each other for ever
+        )
+
+    def conversations(
+        self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
+    ) -> tuple[tuple[ChatConversation, ...], int]:
+        """The conversations of somebody with an expert, the last first, and how many there are. Raises
+        NotThere.
+
+        Of an expert that was deleted without them, they are still their owner's.
+        """
+        found, total = self.tables.conversations(expert, owner, limit=limit, offset=offset)
+        if not total:
+            self.tables.expert(expert)
+        return found, total
+
+    def conversation(
+        self, id: str, expert: str, owner: str
+    ) -> tuple[ChatConversation, tuple[ChatMessage, ...]]:
+        """A conversation and all that was said in it. Raises NotThere."""
+        with self.tables.storage.reading():
+            return self.tables.conversation(id, expert, owner), self.tables.messages(id)
+
+    def remove_conversation(self, id: str, expert: str, owner: str) -> None:
+        """Remove a conversation, and what was noted of it elsewhere. Raises NotThere."""
+        self.tables.remove_conversation(id, expert, owner)
+        if self.forgetting is not None:
+            self.forgetting(id)
+
+
+def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> dict[str, Json]:
+    """An expert as a list shows it."""
+    count, last = active or (0, None)
+    return {
+        "id": expert.id,
+        "name": expert.name,
+        "description": expert.description,
+        "kg_db_id": expert.graphs[0],
+        "kg_db_ids": list(expert.graphs),
+        "persona": {"name": expert.persona.name, "style": expert.persona.style},
+        "created_at": expert.created_at,
+        "conversation_count": count,
+        "last_active": last,
+    }
+
+
+def _history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """What a caller says was said; the role model means assistant (C-E4)."""
+    said = [
+        ({"model": "assistant"}.get(role, role), _sound_text(text, "a message of the history", blank=True))
+        for role, text in history
+    ]
+    if len(said) > _MOST_HISTORY:
+        raise BadInput(f"a history has {_MOST_HISTORY} messages at most: leave out the first ones")
+    if odd := [role for role, _ in said if role not in ("user", "assistant")]:
+        raise BadInput(
+            f"the role of a message is user or assistant (or model, which means the same), not {odd[0][:20]!r}"
+        )
+    return said
+
+
+def _sound_text(text: str, what: str, *, blank: bool = False) -> str:
+    if len(text) > _LONGEST_QUESTION:
+        raise BadInput(f"{what} has {len(text):,} letters, and {_LONGEST_QUESTION:,} are the most")
+    if not blank and not text.strip():
+        raise BadInput(f"{what} is blank; ask something")
+    if any(letter == "\x00" or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
+        raise BadInput(f"{what} has a letter that cannot be kept: a null, or half of a surrogate pair")
+    return text

@@ -1,0 +1,203 @@
+"""A talk with an expert from Python: questions one after the other in one conversation, each answer with what
+it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, cast
+
+from kgot_lab.errors import require
+from kgot_lab.experts.chat.chat_events import (
+    ChatDone,
+    ChatEvent,
+    ChatFailed,
+    SourceNode,
+    SourcesTold,
+    ThoughtTold,
+    TokenTold,
+)
+from kgot_lab.experts.chat.citations import CITED, FALSE_MARK, CitableNode, Citables
+from kgot_lab.experts.chat.thought import Thought
+from kgot_lab.experts.chat.turn import ExpertTurn
+from kgot_lab.experts.expert import Expert
+from kgot_lab.experts.graph_folder import KnownGraphs
+from kgot_lab.experts.service import LOCAL_OWNER, ExpertOffice
+from kgot_lab.text.counted import counted
+
+
+class AnswerPart(NamedTuple):
+    """A piece of an answer: words, or a citation with the node it means; a citation without one is false."""
+
+    text: str
+    is_citation: bool = False
+    node: CitableNode | None = None
+
+
+@dataclass(frozen=True)
+class AnsweredTalk:
+    """An answer of an expert: its words, how it came about, and which of its citations are true and which
+    false.
+
+    `thought` is None where nothing could be searched; `trouble` says why there is no whole answer, "" where
+    there is.
+    """
+
+    question: str
+    text: str
+    message: str  # the id under which it is kept
+    conversation: str
+    known: KnownGraphs = field(repr=False, compare=False)
+    thought: Thought | None = field(default=None, repr=False, hash=False)
+    sources: tuple[SourceNode, ...] = field(default=(), repr=False)
+    cited: tuple[CitableNode, ...] = ()
+    false: tuple[str, ...] = ()
+    trouble: str = ""
+    named: tuple[CitableNode, ...] = ()  # that it names without citing them, found by us
+
+    @property
+    def parts(self) -> tuple[AnswerPart, ...]:
+        """The answer in its words and its citations, in their order."""
+        return tuple(answer_parts(self.text, self.cited))
+
+    def __repr__(self) -> str:
+        told = [self.text] * bool(self.text) + [f"({self.trouble})"] * bool(self.trouble)
+        false = f", {counted(len(self.false), 'false citation')}" * bool(self.false)
+        return f"{' '.join(told)}\n<{counted(len(self.cited), 'node')} cited{false}>"
+
+
+def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
+    """An answer as it was told, cut into words and citations; `cited` are the nodes that its true citations
+    mean.
+    """
+    nodes, at = Citables(cited), 0
+    for found in CITED.finditer(text):
+        inside = found[1].strip()
+        parts = (
+            [inside]
+            if nodes.meant(inside)
+            else [part for each in inside.split(";") if (part := each.strip())]
+        )
+        told = [AnswerPart(part.removesuffix(FALSE_MARK), True, nodes.meant(part)) for part in parts]
+        if not told or any(
+            each.node is None and not part.endswith(FALSE_MARK)
+            for each, part in zip(told, parts, strict=True)
+        ):
+            continue  # nobody checked this: it stays words
+        if at < found.start():
+            yield AnswerPart(text[at : found.start()])
+        yield from told
+        at = found.end()
+    if at < len(text):
+        yield AnswerPart(text[at:])
+
+
+class ExpertTalk:
+    """A talk with one expert, in one conversation; `turns` are the answers so far."""
+
+    def __init__(self, office: ExpertOffice, expert_id: str, *, owner: str = LOCAL_OWNER) -> None:
+        require(office, ExpertOffice, "a talk needs the office that keeps the expert")
+        self.office, self.owner = office, owner
+        self.expert: Expert = office.expert(expert_id)
+        self.conversation: str | None = None
+        self.turns: tuple[AnsweredTalk, ...] = ()
+
+    @property
+    def known(self) -> KnownGraphs:
+        """The graphs that the expert knows, as they are now; raises UnknownName and BadInput."""
+        return self.office.graphs.known_to(self.expert.config)
+
+    def ask(self, question: str) -> AnsweredTalk:
+        """Ask, and wait for the whole answer; what was said before counts. Raises BadInput for a question
+        that is none, and NotThere.
+        """
+        for _ in self.events(question):
+            pass
+        return self.turns[-1]
+
+    def events(self, question: str) -> Iterator[ChatEvent]:
+        """Ask, and be told what happens as it happens; in the end the answer is the last of `turns`, also
+        where this was closed before.
+
+        Raises BadInput and NotThere.
+        """
+        require(question, str, "a question is a text")
+        turn = self.office.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
+        turn = replace(
+            turn, tell_failure=lambda error, *_: str(error)
+        )  # who asks from Python is the owner of it all
+        self.conversation = turn.conversation
+        heard = _Heard(turn)
+        try:
+            with closing(cast(_Closes, turn.events())) as happening:
+                for event in happening:
+                    heard.hear(event)
+                    yield event
+        finally:
+            self.turns += (heard.answered(),)
+
+    def __repr__(self) -> str:
+        graphs = ", ".join(self.expert.graphs)
+        return f"<Talk with {self.expert.persona.name} on {graphs}: {counted(len(self.turns), 'answer')}>"
+
+
+class _Closes(Protocol):
+    def __iter__(self) -> Iterator[ChatEvent]: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class _Heard:
+    """What was heard of a turn so far."""
+
+    turn: ExpertTurn
+    text: str = ""
+    thought: Thought | None = None
+    sources: tuple[SourceNode, ...] = ()
+    done: ChatDone | None = None
+    trouble: str = ""
+
+    def hear(self, event: ChatEvent) -> None:
+        match event:
+            case SourcesTold():
+                self.sources = event.nodes
+            case ThoughtTold():
+                self.thought = event.thought
+            case TokenTold():
+                self.text += event.content
+            case ChatFailed():
+                self.trouble = event.content
+            case ChatDone():
+                self.done = event
+
+    def answered(self) -> AnsweredTalk:
+        """The answer as it stands; what was broken off is what was kept of it."""
+        message, cited, false = (
+            (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
+        )
+        turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
+        return AnsweredTalk(
+            question=turn.question,
+            text=self.text,
+            message=message,
+            conversation=turn.conversation,
+            known=turn.known,
+            thought=self.thought,
+            sources=self.sources,
+            cited=cited,
+            false=false,
+            trouble=trouble,
+            named=self.done.named if self.done else (),
+        )
+
+    def _kept(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:
+        last = self.turn.tables.messages(self.turn.conversation)[-1]
+        if last.role != "assistant":
+            return "", (), ()
+        about: Mapping[str, Any] = last.metadata
+        cited = tuple(
+            CitableNode(each["graph"], each["id"], each["name"], "") for each in about.get("citations", ())
+        )
+        return last.id, cited, tuple(about.get("false_citations", ()))

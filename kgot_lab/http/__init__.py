@@ -1,1 +1,0 @@
-"""Clients of servers: an exchange that ends, and the way through proxies."""

@@ -1,0 +1,1 @@
+"""Files, HTTP and processes: reading and writing safely."""

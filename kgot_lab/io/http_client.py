@@ -1,0 +1,247 @@
+"""The client that asks servers: an exchange has an end and an answer a size, whatever a server does."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+from kgot_lab.io.timeouts import ended_after
+
+MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundred thousand
+MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes
+WRAPPINGS = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
+_REDIRECTS = 5
+_CHUNK = 1 << 16
+_STRING = re.compile(
+    rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL
+)  # or one without an end, which would be looked at from each quote in it
+_OF_THE_WAY = {
+    "content-encoding",
+    "content-length",
+    "transfer-encoding",
+}  # headers that say how a body travelled
+
+
+class UnusableBody(Exception):
+    """The body of an answer is too long, or is packed in a way that cannot be unpacked."""
+
+
+def client_library() -> Any:
+    """The library whose client `openai` uses, and which raises what a bounded client raises: httpx, or what
+    took its place.
+    """
+    import openai
+
+    return import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+
+
+def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _REDIRECTS, **way: Any) -> Any:
+    """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and
+    brings so many bytes.
+
+    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address.
+    Where no `redirects` are followed, one is an answer like others. Raises what its library raises, its
+    ReadTimeout at the end of that time, and UnusableBody. What is asked for as a stream raises them where it
+    is read; it has the same time, with that which its reader takes, and may be `WRAPPINGS` times as long.
+    """
+    import openai
+
+    library = client_library()
+
+    class BoundedClient(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
+        """Reads answers itself, so that they end; each exchange has a connection of its own, which can be
+        broken and is nobody else's.
+        """
+
+        def __init__(self) -> None:
+            super().__init__(limits=library.Limits(max_keepalive_connections=0), **way)
+
+        def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
+            own: list[socket.socket] = []
+            request.headers["accept-encoding"] = "gzip, deflate"
+            own_time = (request.extensions.get("timeout") or {}).get("read") or seconds
+            with ExitStack() as exchange:
+                late = exchange.enter_context(_ended(own, min(seconds, own_time)))
+                with _in_time(late, request):
+                    found = self._followed(request, lambda name, info: _note(name, info, own, late), more)
+                    exchange.callback(found.close)
+                    told = {
+                        "headers": [
+                            (name, value)
+                            for name, value in found.headers.multi_items()
+                            if name not in _OF_THE_WAY
+                        ]
+                    }
+                    packed = found.headers.get("content-encoding", "")
+                    if not stream:
+                        data = unpacked_body(found.iter_raw(_CHUNK), packed, most)
+                        return library.Response(
+                            found.status_code, **told, content=data, request=found.request
+                        )
+                    pieces = unpacked_pieces(found.iter_raw(), packed, most * WRAPPINGS)
+                body = PassedOn(pieces, late, request, exchange.pop_all())
+            return library.Response(found.status_code, **told, stream=body, request=found.request)
+
+        def _followed(
+            self, request: Any, note: Callable[[str, Mapping[str, Any]], None], more: dict[str, Any]
+        ) -> Any:
+            for _ in range(redirects + 1):
+                request.extensions = {**request.extensions, "trace": note}
+                response = super().send(request, stream=True, **{**more, "follow_redirects": False})
+                if response.next_request is None or not redirects:
+                    return response
+                response.close()
+                request = response.next_request
+            raise UnusableBody(f"the server redirects more than {redirects} times")
+
+    class PassedOn(library.SyncByteStream):  # type: ignore[misc, name-defined, unused-ignore]
+        """The body of an answer as it comes; where it is closed, the exchange is over and its connection
+        gone.
+        """
+
+        def __init__(
+            self, pieces: Iterator[bytes], late: threading.Event, request: Any, exchange: ExitStack
+        ) -> None:
+            self._pieces, self._late, self._request, self._exchange = pieces, late, request, exchange
+
+        def __iter__(self) -> Iterator[bytes]:
+            with _in_time(self._late, self._request):
+                yield from self._pieces
+
+        def close(self) -> None:
+            self._exchange.close()
+
+    return BoundedClient()
+
+
+def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
+    """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so
+    many bytes.
+    """
+    data = b"".join(unpacked_pieces(chunks, packed, most))
+    check_holders(data)
+    return data
+
+
+def unpacked_pieces(chunks: Iterator[bytes], packed: str, most: int) -> Iterator[bytes]:
+    """The bytes of such a body as they come; raises UnusableBody as soon as they are more than so many."""
+    packed = packed.strip().lower()
+    if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise UnusableBody(f"the answer is packed as {packed[:40]!r}, which was not asked for")
+    unpack: Any = None
+    size = 0
+    try:
+        for chunk in chunks:
+            if packed in ("", "identity"):
+                piece = chunk
+            else:
+                unpack = unpack or _unpacker(chunk)
+                piece = unpack.decompress(chunk, most + 1 - size)
+            size += len(piece)
+            if size > most:
+                raise UnusableBody(f"the answer is larger than {most / 1e6:,.0f} MB")
+            yield piece
+            if unpack is not None and unpack.eof:
+                break
+    except zlib.error as error:
+        raise UnusableBody(f"the answer cannot be unpacked ({error})") from None
+    if unpack is not None and not unpack.eof:
+        raise UnusableBody("the answer ends before its end")
+
+
+def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a body as soon as each has come, without their ends, and what stands after the last.
+
+    Raises UnusableBody for one that is too long or holds too many objects.
+    """
+    held = bytearray()
+    for piece in pieces:
+        seen = len(held)
+        held += piece
+        if b"\n" in piece:
+            end = held.rfind(b"\n", seen) + 1
+            yield from map(
+                _checked_line, held[:end].splitlines()
+            )  # of bytes, only ends of lines are separators
+            del held[:end]
+        if len(held) > MOST_BYTES:
+            raise UnusableBody(f"a line of the answer is longer than {MOST_BYTES / 1e6:,.0f} MB")
+    if held:
+        yield _checked_line(held)
+
+
+def _checked_line(line: bytearray) -> bytes:
+    check_holders(line)
+    return bytes(line)
+
+
+def check_holders(data: bytes | bytearray) -> None:
+    """Raise UnusableBody for JSON that holds too many objects and lists."""
+    if _holders(data) > MOST_HOLDERS and _holders(_STRING.sub(b"", data)) > MOST_HOLDERS:
+        raise UnusableBody(f"the answer holds more than {MOST_HOLDERS:,} objects and lists")
+
+
+def _holders(data: bytes | bytearray) -> int:
+    return data.count(b"{") + data.count(b"[")
+
+
+def _unpacker(beginning: bytes) -> Any:
+    """What unpacks a body that begins so: gzip, or deflate, whose head some servers leave out."""
+    headed = beginning[:1] == b"\x1f" or beginning[0] & 15 == 8
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32 if headed else -zlib.MAX_WBITS)
+
+
+@contextmanager
+def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
+    """Say of what happens here that it was not complete in time, where that is why it failed or seems to have
+    ended.
+    """
+    library, trouble = client_library(), None
+    try:
+        yield
+    except (library.RequestError, UnusableBody) as error:
+        trouble = error
+    if late.is_set() and isinstance(
+        trouble, library.ConnectError | library.ConnectTimeout
+    ):  # nothing was sent, or may be charged
+        raise library.ConnectTimeout("there was no connection in time", request=request) from trouble
+    if late.is_set():  # also where the end of the connection was taken for that of the answer
+        raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble
+    if trouble is not None:
+        raise trouble
+
+
+def _note(name: str, info: Mapping[str, Any], own: list[socket.socket], late: threading.Event) -> None:
+    """Remember a connection that is made for an exchange, by a socket that stays one when TLS takes the first
+    over.
+    """
+    if name.endswith(".connect_tcp.complete"):
+        own.append(info["return_value"].get_extra_info("socket").dup())
+        if late.is_set():  # what had to be broken then was not there yet
+            _break(own)
+
+
+def _break(connections: Iterable[socket.socket]) -> None:
+    for connection in connections:
+        with suppress(OSError):  # it may be gone
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event]:
+    """Break the connections of an exchange that takes longer, which are let go of in any case; the event says
+    that this happened.
+    """
+
+    try:
+        with ended_after(seconds, lambda: _break(list(own))) as late:
+            yield late
+    finally:
+        for connection in own:
+            connection.close()

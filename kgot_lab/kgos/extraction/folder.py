@@ -1,0 +1,324 @@
+"""Reading a folder of code, settings and prose into a graph; what was read before and has not changed is not
+read again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from kgot_lab.documents.folder import Remark
+from kgot_lab.errors import BadInput, NotInstalled, require
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.dask_workers import shared_out
+from kgot_lab.io.text_files import read_regular
+from kgot_lab.kgos.extraction.cache import KeptExtraction, key_of_parts
+from kgot_lab.kgos.extraction.facts.facts import Definition, FileFacts
+from kgot_lab.kgos.extraction.facts.kinds import (
+    PROSE_ENDINGS,
+    PYTHON_ENDINGS,
+    READ_ENDINGS,
+    SCRIPT_ENDINGS,
+    SETTINGS_ENDINGS,
+)
+from kgot_lab.kgos.extraction.facts.naming import ModuleNames
+from kgot_lab.kgos.extraction.file_facts import (
+    FileToRead,
+    facts_of_file,
+    files_together,
+    read_there,
+    same_reading,
+)
+from kgot_lab.kgos.extraction.linking import join_facts
+from kgot_lab.text.counted import counted
+
+_LARGEST = {
+    **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
+    **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
+}  # bytes that are read
+_PASSED_OVER = (
+    "node_modules",
+    "__pycache__",
+    "site-packages",
+)  # folders of what others wrote, or of what was made
+_LOT = 64  # files that are kept together; with workers so many for each thread, of at most as many threads as follow
+_MOST_LOTS = 16
+FileProgress = Callable[
+    [int, int, str], object
+]  # how many files of how many are done, and the one that is next
+
+
+@dataclass(frozen=True)
+class FolderGraph:
+    """The graph of a folder, and what became of its files: how many were read and reused, which not and why,
+    which with doubt.
+    """
+
+    graph: PropertyGraph
+    files: int
+    read: int
+    reused: int
+    skipped: tuple[Remark, ...] = ()
+    doubtful: tuple[Remark, ...] = ()
+    sites: int = 0
+    resolved: int = 0
+    passed_over: dict[str, int] = field(
+        default_factory=dict
+    )  # endings of files that are not read, and how many there are
+
+    def __repr__(self) -> str:
+        return self.told()
+
+    def told(self, most: int | None = 10) -> str:
+        """What came of the folder in words, and so many of the files that were not read, or read with doubt;
+        None: all of them.
+        """
+        found = Counter(label for labels in self.graph.node_labels for label in labels)
+        kinds = ", ".join(
+            counted(number, kind, "classes" if kind == "class" else "")
+            for kind, number in found.most_common(6)
+        )
+        came = f"{self.read} read now, {self.reused} unchanged"
+        lines = [
+            f"<FolderGraph: {counted(self.files, 'file')} ({came}), {counted(len(self.skipped), 'file')} skipped>"
+        ]
+        lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
+        if self.sites:
+            lines.append(
+                f"  of {self.sites:,} calls in Python {self.resolved / self.sites:.0%} are known in what they call"
+            )
+        remarks = [
+            *(f"  skipped {each}" for each in self.skipped),
+            *(f"  note {each}" for each in self.doubtful),
+        ]
+        hidden = 0 if most is None else len(remarks[most:])
+        return "\n".join(
+            lines + remarks[:most] + [f"  and {hidden} more: told(None) names all"] * bool(hidden)
+        )
+
+
+def graph_of_folder(
+    folder: str | Path,
+    *,
+    cache: Path | Literal[False] | None = None,
+    progress: FileProgress | None = None,
+    client: Any = None,
+) -> FolderGraph:
+    """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what
+    joins them.
+
+    Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which
+    facts of files are kept, None for that of the user, False for none; a file that has not changed is not
+    read again, and the graph is that of a full reading. `progress` is told of each file. `client` is a Dask
+    client (`kgot_lab.io.dask_workers.workers_at`), whose workers are sent the bytes of files and need no folder; the
+    graph is the same. Raises BadInput where there is no folder or nothing that can be read in it, and
+    LabError where workers fail.
+    """
+    require(folder, (str, Path), "a folder is named by its path")
+    folder = Path(folder).expanduser()
+    if not folder.is_dir():
+        raise BadInput(
+            f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})"
+        )
+    walk = _Walk(folder)
+    paths, name = sorted(walk.paths), folder.resolve().name
+    names = ModuleNames(
+        [each for each in paths if each.endswith(PYTHON_ENDINGS)],
+        name if (folder / "__init__.py").is_file() else "",
+    )
+    kept = None if cache is False else KeptExtraction(cache)
+    reading = _Reading(folder, names, kept, client)
+    told = progress or (lambda *_: None)
+    files = list(reading.facts_of(paths, told))
+    if not reading.read + reading.reused:
+        reasons = (
+            "; ".join(map(str, [*walk.skipped, *reading.skipped][:5]))
+            or f"it holds no {', '.join(READ_ENDINGS)}"
+        )
+        raise BadInput(f"nothing in {folder} could be read ({reasons})")
+    key = key_of_parts(name, *reading.keys)
+    found = kept.graph(key) if kept else None
+    if found is None:
+        told(len(paths), len(paths), "what calls what")
+        found = join_facts(files, names, name)
+        if kept:
+            kept.keep_graph(key, found)
+    skipped = tuple(sorted((*walk.skipped, *reading.skipped), key=lambda each: each.path))
+    return FolderGraph(
+        found.graph,
+        reading.read + reading.reused,
+        reading.read,
+        reading.reused,
+        skipped,
+        tuple(Remark(each.path, each.remark) for each in files if each.remark),
+        found.sites,
+        found.resolved,
+        dict(sorted(walk.passed_over.items())),
+    )
+
+
+def folder_stamp(folder: Path) -> str:
+    """What is another text once a folder would be read otherwise: a hash of the names, sizes and times of the
+    files that are read.
+    """
+    told = []
+    for path in sorted(_Walk(folder).paths):
+        with suppress(OSError):  # gone meanwhile
+            found = (folder / path).stat()
+            told.append(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
+    return key_of_parts(*told).hex()
+
+
+class _Walk:
+    """Which files of a folder are read."""
+
+    def __init__(self, folder: Path):
+        self.paths: list[str] = []
+        self.skipped: list[Remark] = []
+        self.passed_over: Counter[str] = Counter()
+        refused: list[OSError] = []
+        for parent, folders, files in os.walk(folder, onerror=refused.append):
+            inside = Path(parent).relative_to(folder)
+            for name in list(folders):
+                path = Path(parent, name)
+                if (
+                    name.startswith(".")
+                    or name in _PASSED_OVER
+                    or name.endswith(".egg-info")
+                    or _holds(path, "pyvenv.cfg")
+                ):
+                    folders.remove(name)
+                elif path.is_symlink():
+                    folders.remove(name)
+                    self.skipped.append(Remark(_name(inside / name), "a link to a folder"))
+            for name in files:
+                ending = PurePosixPath(name).suffix.lower()
+                if name.startswith(".") or ending not in READ_ENDINGS:
+                    self.passed_over[ending] += not name.startswith(".")
+                elif Path(parent, name).is_symlink():
+                    self.skipped.append(Remark(_name(inside / name), "a link"))
+                else:
+                    self.paths.append(_name(inside / name))
+        self.skipped += [
+            Remark(
+                _name(Path(each.filename).relative_to(folder)),
+                f"the folder cannot be opened ({each.strerror})",
+            )
+            for each in refused
+        ]
+
+
+def _holds(folder: Path, name: str) -> bool:
+    with suppress(OSError):
+        return (folder / name).exists()
+    return False
+
+
+def _name(path: Path) -> str:
+    return os.fsencode(path.as_posix()).decode("utf-8", "surrogateescape")
+
+
+class _Reading:
+    """The facts of files: kept ones where the bytes are those of before, else read."""
+
+    def __init__(self, folder: Path, names: ModuleNames, kept: KeptExtraction | None, client: Any = None):
+        self.folder, self.names, self.kept, self.client = folder, names, kept, client
+        self.lot = _LOT if client is None else _LOT * min(max(1, sum(client.nthreads().values())), _MOST_LOTS)
+        self.read = self.reused = 0
+        self.skipped: list[Remark] = []
+        self.keys: list[bytes] = []
+
+    def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
+        """The facts of each file that can be read, in the order of the paths."""
+        for start in range(0, len(paths), self.lot):
+            data = {
+                path: each
+                for path in paths[start : start + self.lot]
+                if (each := self._bytes(path)) is not None
+            }
+            keys = {path: self._key(path, data[path]) for path in data}
+            known = self.kept.facts(keys.values()) if self.kept else {}
+            new: dict[bytes, FileFacts] = {}
+            files = {path: self._file(path, data[path]) for path in data if keys[path] not in known}
+            far: dict[str, FileFacts | str] = {}
+            try:
+                if self.client is not None and files:
+                    there = start + len(data) - len(files)
+                    for path, said in self._read_far(files, progress, there, len(paths)):
+                        far[path] = said
+                        if isinstance(said, FileFacts):
+                            new[keys[path]] = said
+                for place, path in enumerate(data, start + 1):
+                    if self.client is None:
+                        progress(place, len(paths), path)
+                    if (facts := known.get(keys[path])) is not None:
+                        self.reused += 1
+                    elif (facts := self._read(files[path], far)) is not None:
+                        self.read += 1
+                        new[keys[path]] = facts
+                    else:
+                        continue
+                    self.keys.append(keys[path])
+                    yield facts
+                yield from self._unread(paths[start : start + self.lot])
+            finally:  # an interruption too keeps what was read
+                if self.kept:
+                    self.kept.keep_facts(new)
+
+    def _unread(self, paths: list[str]) -> Iterator[FileFacts]:
+        """Modules of Python that could not be read: they are there, and others import them."""
+        skipped = {each.path for each in self.skipped}
+        for path in paths:
+            if path in skipped and path.endswith(PYTHON_ENDINGS):
+                module = self.names.of(path)
+                self.keys.append(key_of_parts(path, module, "could not be read"))
+                itself = Definition(
+                    module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read"
+                )
+                yield FileFacts(path, "python", (itself,))
+
+    def _bytes(self, path: str) -> bytes | None:
+        most = _LARGEST[PurePosixPath(path).suffix.lower()]
+        try:
+            return read_regular(self.folder / path, most)
+        except OSError as error:
+            self.skipped.append(Remark(path, error.strerror or str(error)))
+            return None
+
+    def _key(self, path: str, data: bytes) -> bytes:
+        module = self.names.of(path) if path.endswith(PYTHON_ENDINGS) else ""
+        return key_of_parts(path, module, str(self.names.package_of.get(module, "")), data)
+
+    def _file(self, path: str, data: bytes) -> FileToRead:
+        if not path.endswith(PYTHON_ENDINGS):
+            return FileToRead(path, data)
+        module = self.names.of(path)
+        return FileToRead(path, data, module, self.names.package_of[module])
+
+    def _read_far(
+        self, files: dict[str, FileToRead], progress: FileProgress, done: int, total: int
+    ) -> Iterator[tuple[str, FileFacts | str]]:
+        """What workers read of some files, as they finish; what they cannot read for lack of a parser is left
+        out.
+        """
+        lots = files_together(files)
+        for number, read in shared_out(self.client, read_there, lots):
+            done += len(lots[number])
+            progress(done, total, lots[number][-1].path)
+            found = zip(lots[number], same_reading(read).files, strict=True)
+            yield from ((file.path, said) for file, said in found if said is not None)
+
+    def _read(self, file: FileToRead, far: dict[str, FileFacts | str]) -> FileFacts | None:
+        try:
+            said = far[file.path] if file.path in far else facts_of_file(file)
+        except (BadInput, NotInstalled) as error:
+            said = str(error)
+        if isinstance(said, FileFacts):
+            return said
+        self.skipped.append(Remark(file.path, said))
+        return None

@@ -1,0 +1,364 @@
+"""The facts of all files joined into one graph: names are looked up, calls are followed, and what is said
+twice becomes one edge.
+"""
+
+from __future__ import annotations
+
+import gc
+import posixpath
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
+from kgot_lab.kgos.extraction.facts.kinds import SCRIPT_ENDINGS
+from kgot_lab.kgos.extraction.facts.naming import ModuleNames
+from kgot_lab.kgos.extraction.python.points_to import PointsTo
+from kgot_lab.kgos.extraction.python.program import Program
+from kgot_lab.types import Edge, Json, Node
+
+ROOT = "."
+_MOST_NAMES = 40  # names of another package that an edge tells
+_FEWEST_LETTERS = 4  # of a bare word in prose that may name a class or function
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The graph, and how much of what is called in Python could be said: sites that call, and those of them
+    whose callee is known.
+    """
+
+    graph: PropertyGraph
+    sites: int
+    resolved: int
+
+
+def join_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joined:
+    """One graph in the vocabulary of code of the facts of some files; `root` is the name of the folder."""
+    files = sorted(files, key=lambda each: each.path)
+    growing = _Growing(files, root)
+    growing.folders()
+    program = Program.of(files, names)
+    analysis = PointsTo(program)
+    with _uncollected():
+        analysis.solve()
+    growing.imports(names)
+    growing.scripts()
+    growing.inherits(program.bases)
+    growing.calls(analysis)
+    growing.mentions()
+    return Joined(growing.graph(), analysis.sites, analysis.resolved)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for circles in memory: millions of small sets are made and kept, and to look through
+    them takes long.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+class _Growing:
+    """The graph while it grows."""
+
+    def __init__(self, files: Sequence[FileFacts], root: str):
+        self.files, self.root = files, root
+        self.nodes: dict[str, Node] = {}
+        self.about: dict[str, dict[str, Any]] = {}  # the properties of those that files define
+        self.edges: dict[tuple[str, str, str], dict[str, set[Any]]] = {}
+        self.id_of: dict[
+            str, str
+        ] = {}  # of a definition that is no module, in the analysis of Python: what it is in the graph
+        self.file_of: dict[str, str] = {}  # the file that a node was read in
+        modules = {facts.file.id for facts in files}
+        for facts in files:
+            self._define(facts.file, facts)
+        for facts in files:
+            for definition in facts.definitions[1:]:
+                # a package may have a function of the name of one of its modules
+                self.id_of[definition.id] = (
+                    f"{definition.id}()" if definition.id in modules else definition.id
+                )
+        for facts in files:
+            for definition in facts.definitions[1:]:
+                self._define(definition, facts)
+        self.by_path = {facts.path: facts.file.id for facts in files}
+
+    def _define(self, definition: Definition, facts: FileFacts) -> None:
+        id = self.id_of.get(definition.id, definition.id)
+        if id in self.nodes:  # defined again, on another way or as the setter of a property
+            self.about[id].setdefault("also_at", []).append(definition.line)
+            return
+        properties: dict[str, Any] = {
+            "name": definition.name or id,
+            "file": facts.path,
+            "line": definition.line,
+            "end_line": definition.end_line,
+            "language": facts.language,
+        }
+        for name, value in (
+            ("description", definition.description),
+            ("signature", definition.signature),
+            ("decorators", list(definition.decorators)),
+            ("attributes", list(definition.attributes)),
+            ("marks", list(definition.marks)),
+        ):
+            if value:
+                properties[name] = value
+        self.about[id] = properties
+        self.nodes[id] = Node(id, (definition.type,), properties)
+        self.file_of[id] = facts.path
+        if definition.inside:
+            self._add(self.id_of.get(definition.inside, definition.inside), "contains", id, definition.line)
+
+    def _add(
+        self, source: str, type: str, target: str, line: int = 0, name: str = "", said: str = ""
+    ) -> None:
+        if source == target:
+            return
+        about = self.edges.setdefault((source, type, target), defaultdict(set))
+        if line:
+            about["lines"].add(line)
+        if name:
+            about["names"].add(name)
+        if said:
+            about["said"].add(said)
+
+    # --- places ---
+
+    def folders(self) -> None:
+        """A package holds the files of its folder; of another folder there is a node."""
+        packages = {
+            str(PurePosixPath(facts.path).parent): facts.file.id
+            for facts in self.files
+            if facts.language == "python" and PurePosixPath(facts.path).stem == "__init__"
+        }
+
+        def holder(folder: str) -> str:
+            if folder in packages:
+                return packages[folder]
+            id = ROOT if folder == ROOT else f"{folder}/"
+            if id not in self.nodes:
+                self.nodes[id] = Node(
+                    id,
+                    ("folder",),
+                    {"name": self.root if folder == ROOT else PurePosixPath(folder).name, "file": folder},
+                )
+                if folder != ROOT:
+                    self._add(holder(str(PurePosixPath(folder).parent)), "contains", id)
+            return id
+
+        for facts in self.files:
+            folder = PurePosixPath(facts.path).parent
+            if packages.get(str(folder)) != facts.file.id:
+                self._add(holder(str(folder)), "contains", facts.file.id)
+            elif str(folder) != ROOT:
+                self._add(holder(str(folder.parent)), "contains", facts.file.id)
+
+    # --- what files name ---
+
+    def imports(self, names: ModuleNames) -> None:
+        """What each module imports: other modules, and packages that are not among the files."""
+        for facts in self.files:
+            for reference in facts.references:
+                if reference.type == "imports":
+                    if facts.language == "python":
+                        self._import(facts.file.id, reference, names)
+                    else:
+                        self._require(facts, reference)
+
+    def _import(self, module: str, reference: Mention, names: ModuleNames) -> None:
+        found = names.find(reference.target, module)
+        if reference.said:
+            below = names.find(f"{reference.target}.{reference.said}", module)
+            if below is not None and f"{found}.{reference.said}" not in self.id_of:
+                self._add(module, "imports", below, reference.line)
+                return
+        if found is not None:
+            self._add(module, "imports", found, reference.line, reference.said)
+        elif not names.is_folder(reference.target):
+            self._add(
+                module,
+                "imports",
+                self._package(reference.target.split(".")[0]),
+                reference.line,
+                reference.said,
+            )
+
+    def _require(self, facts: FileFacts, reference: Mention) -> None:
+        """An import of a script: of a file beside it, or of a package."""
+        if target := self._script(reference.target):
+            self._add(facts.file.id, "imports", target, reference.line, reference.said)
+
+    # --- scripts ---
+
+    def _script(self, target: str) -> str:
+        """The file that an import of a script means, or the package; "" for a file that is not there."""
+        if target.startswith(PACKAGE):
+            return self._package(target.removeprefix(PACKAGE))
+        stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
+        places = (
+            target,
+            *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPT_ENDINGS),
+        )
+        return next((self.by_path[each] for each in places if each in self.by_path), "")
+
+    def scripts(self) -> None:
+        """What scripts call and inherit from, through what they import and export."""
+        exported: dict[tuple[str, str], str] = {}
+        stars: dict[str, list[str]] = defaultdict(list)
+        for facts in self.files:
+            for reference in facts.references:
+                if reference.type == "exports" and reference.said == "*":
+                    stars[facts.file.id].append(self._script(reference.target.removesuffix("#*")))
+                elif reference.type == "exports":
+                    exported[facts.file.id, reference.said] = reference.target
+        for facts in self.files:
+            for reference in facts.references:
+                if reference.type in ("calls", "inherits_from") and (
+                    found := self._named_there(reference.target, exported, stars, set())
+                ):
+                    target, name = found
+                    if target == reference.source:
+                        self.about[target]["calls_itself"] = True
+                    self._add(reference.source, reference.type, target, reference.line, name)
+
+    def _named_there(
+        self,
+        target: str,
+        exported: Mapping[tuple[str, str], str],
+        stars: Mapping[str, list[str]],
+        seen: set[str],
+    ) -> tuple[str, str] | None:
+        """What a name of another file is, and what it is called there if that is a package; None for what is
+        not among the files.
+        """
+        if target in self.nodes and not target.startswith(PACKAGE):
+            return target, ""
+        if target in seen:
+            return None
+        seen.add(target)
+        path, _, name = target.partition("#")
+        file = self._script(path)
+        if path.startswith(PACKAGE):
+            return file, f"{path.removeprefix(PACKAGE)}.{name}".rstrip(".*")
+        if not file or not name:
+            return None
+        if (here := f"{file}#{name}") in self.nodes:
+            return here, ""
+        first, _, rest = name.partition(".")
+        if (file, first) in exported:
+            return self._named_there(
+                exported[file, first] + (f".{rest}" if rest else ""), exported, stars, seen
+            )
+        ways = (
+            self._named_there(f"{other}#{name}", exported, stars, seen)
+            for other in stars.get(file, ())
+            if other
+        )
+        return next(filter(None, ways), None)
+
+    def _package(self, name: str) -> str:
+        id = PACKAGE + name
+        if id not in self.nodes:
+            about: dict[str, Json] = {"name": name, "description": "a package that is not among the files"}
+            if name in sys.stdlib_module_names:
+                about["description"] = "a package of Python itself"
+            self.nodes[id] = Node(id, ("package",), about)
+        return id
+
+    # --- what Python runs ---
+
+    def inherits(self, bases: Mapping[str, Iterable[str]]) -> None:
+        """What each class inherits from."""
+        for owner, those in bases.items():
+            for base in those:
+                external = base.startswith("ext:")
+                target = self._package(base[4:].split(".")[0]) if external else self.id_of.get(base, base)
+                self._add(
+                    self.id_of.get(owner, owner), "inherits_from", target, name=base[4:] if external else ""
+                )
+
+    def calls(self, analysis: PointsTo) -> None:
+        """Who calls what; a lambda is part of the function around it, and what calls itself says so."""
+        for (caller, (kind, name)), lines in analysis.called.items():
+            source = self._holder(caller)
+            if kind in ("function", "class"):
+                if name not in self.id_of:  # a lambda
+                    continue
+                target, told = self.id_of[name], ""
+            elif kind == "external":
+                target, told = self._package(name.split(".")[0]), name
+            else:
+                continue
+            if source == target:
+                self.about[source]["calls_itself"] = True
+            for line in lines:
+                self._add(source, "calls", target, line, told)
+
+    def _holder(self, caller: str) -> str:
+        """The node whose code runs: a lambda and what is in it belong to what is around them."""
+        while caller and caller not in self.id_of and caller not in self.nodes:
+            caller = caller.rpartition(".")[0]
+        return self.id_of.get(caller, caller)
+
+    # --- what settings and prose tell of ---
+
+    def mentions(self) -> None:
+        """What settings and prose name, where it is one thing and no other."""
+        ends: dict[str, set[str]] = defaultdict(set)
+        for id in self.nodes:
+            parts = id.removesuffix("()").split(".") if not id.startswith(PACKAGE) and "/" not in id else []
+            for start in range(len(parts)):
+                ends[".".join(parts[start:])].add(id)
+        for facts in self.files:
+            for reference in facts.references:
+                if reference.type in ("configures", "documents") and (
+                    target := self._meant(facts, reference, ends)
+                ):
+                    self._add(facts.file.id, reference.type, target, reference.line, said=reference.said)
+
+    def _meant(self, facts: FileFacts, reference: Mention, ends: Mapping[str, set[str]]) -> str:
+        target = reference.target
+        if target.startswith(PACKAGE):
+            own = target.removeprefix(PACKAGE)
+            return own if own in self.nodes else self._package(own)
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(facts.path), target))
+        for path in (target, beside):
+            if path in self.by_path:
+                return self.by_path[path]
+        name = target.replace(":", ".")
+        if name in self.nodes:
+            return name
+        telling = (
+            "." in name
+            or "_" in name
+            or (len(name) >= _FEWEST_LETTERS and name[:1].isupper())
+            or len(name) > 2 * _FEWEST_LETTERS
+        )
+        found = ends.get(name, set()) if telling else set()
+        return next(iter(found)) if len(found) == 1 else ""
+
+    def graph(self) -> PropertyGraph:
+        """What has grown."""
+        edges = []
+        for (source, type, target), about in sorted(self.edges.items()):
+            properties: dict[str, Json] = {}
+            within = target if type == "contains" and about.get("lines") else source
+            if within in self.file_of and (type != "contains" or about.get("lines")):
+                properties["file"] = self.file_of[within]
+            for part, values in about.items():
+                properties[part] = sorted(values)[: None if part == "lines" else _MOST_NAMES]
+            edges.append(Edge(source, type, target, properties))
+        return PropertyGraph.of((self.nodes[id] for id in sorted(self.nodes)), edges)

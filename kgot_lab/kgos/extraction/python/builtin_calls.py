@@ -1,0 +1,326 @@
+"""What the functions of Python itself, and the methods of lists and dictionaries, do with what they are
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kgot_lab.kgos.extraction.python.flow import ANY_KEY, known_key
+from kgot_lab.kgos.extraction.python.solver import Value
+
+if TYPE_CHECKING:
+    from kgot_lab.kgos.extraction.python.points_to import PointsTo
+
+
+@dataclass(frozen=True)
+class CallMade:
+    """The arguments of a call as variables (None: nothing is known of it; ("star", v): *v), those with a
+    name, and where it stands.
+    """
+
+    arguments: list[int | tuple[str, int] | None]
+    names: Mapping[str, int]
+    caller: str
+    line: int
+    callee: int  # the variable of what is called
+    operation: str = (
+        ""  # the method that an operation of the language runs; "" for a call that is written as one
+    )
+
+    def argument(self, place: int) -> int | None:
+        """An argument by its place; None for one that is not there or of which nothing is known."""
+        given = self.arguments[place] if place < len(self.arguments) else None
+        return given if isinstance(given, int) else None
+
+
+def _passes(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    """list(x), sorted(x), iter(x): what is in x is in what they give."""
+    if (given := calls.argument(0)) is not None:
+        analysis.solver.flow(given, to)
+    _with_key(analysis, calls)
+
+
+def _with_key(analysis: PointsTo, calls: CallMade) -> None:
+    """sorted(x, key=f): f is called with each."""
+    key, given = calls.names.get("key"), calls.argument(0)
+    if key is not None:
+        each = _each(analysis, given, calls)
+        _call(analysis, key, analysis.solver.of(f"nothing@{calls.caller}"), [each], calls)
+
+
+def _each(analysis: PointsTo, given: int | None, calls: CallMade) -> int | None:
+    if given is None:
+        return None
+    each = analysis.solver.of(f"each of {given}@{calls.caller}")
+    analysis.solver.when(given, lambda value: analysis.each(value, each, calls.caller, calls.line))
+    return each
+
+
+def _call(analysis: PointsTo, function: int, to: int, arguments: list[int | None], calls: CallMade) -> None:
+    passed = CallMade(list(arguments), {}, calls.caller, calls.line, function)
+    analysis.solver.when(function, lambda value: analysis.call(value, to, passed))
+
+
+def _map(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    function = calls.argument(0)
+    box, returned = f"mapped {to}", analysis.solver.of(f"mapped into {to}")
+    analysis.solver.add(to, ("box", box))
+    analysis.hold(box, ANY_KEY, returned)
+    if function is not None:
+        items = [
+            _each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments[1:]
+        ]
+        _call(analysis, function, returned, items, calls)
+
+
+def _filter(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    function, given = calls.argument(0), calls.argument(1)
+    if given is not None:
+        analysis.solver.flow(given, to)
+    if function is not None:
+        _call(
+            analysis,
+            function,
+            analysis.solver.of(f"nothing@{calls.caller}"),
+            [_each(analysis, given, calls)],
+            calls,
+        )
+
+
+def _best(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    """min, max: of one collection one of its items, of several arguments one of them."""
+    if len(calls.arguments) == 1:
+        if (each := _each(analysis, calls.argument(0), calls)) is not None:
+            analysis.solver.flow(each, to)
+    else:
+        for given in calls.arguments:
+            if isinstance(given, int):
+                analysis.solver.flow(given, to)
+    _with_key(analysis, calls)
+
+
+def _next(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    given = calls.argument(0)
+    if given is not None:
+        analysis.solver.when(given, lambda value: analysis.advance(value, to, calls.caller, calls.line))
+    if (default := calls.argument(1)) is not None:
+        analysis.solver.flow(default, to)
+
+
+def _iter(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    def act(value: Value) -> None:
+        if value[0] == "object":
+            analysis.send(value, "__iter__", [], to, calls.caller, calls.line)
+        else:
+            analysis.solver.add(to, value)
+
+    if (given := calls.argument(0)) is not None:
+        analysis.solver.when(given, act)
+
+
+def _enumerate(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    _rows(analysis, to, [None, _each(analysis, calls.argument(0), calls)])
+
+
+def _zip(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    _rows(
+        analysis,
+        to,
+        [_each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments],
+    )
+
+
+def _rows(analysis: PointsTo, to: int, columns: list[int | None]) -> None:
+    """A collection of tuples."""
+    box, row = f"rows {to}", f"row {to}"
+    held = analysis.solver.of(f"held in {to}")
+    analysis.solver.add(to, ("box", box))
+    analysis.solver.add(held, ("box", row))
+    analysis.hold(box, ANY_KEY, held)
+    for place, column in enumerate(columns):
+        if column is not None:
+            analysis.hold(row, known_key(place), column)
+
+
+def _getattr(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    base, name = calls.argument(0), calls.argument(1)
+    if base is not None and name is not None:
+
+        def named(key: Value) -> None:
+            if key[:2] == ("key", "str"):
+                analysis.solver.when(
+                    base, lambda value: analysis.attribute(value, key[2], to, calls.caller, calls.line)
+                )
+
+        analysis.solver.when(name, named)
+    if (default := calls.argument(2)) is not None:
+        analysis.solver.flow(default, to)
+
+
+def _setattr(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    base, name, given = (calls.argument(place) for place in range(3))
+    if base is not None and name is not None and given is not None:
+
+        def named(key: Value) -> None:
+            if key[:2] == ("key", "str"):
+                analysis.solver.when(base, lambda value: analysis.set_attribute(value, key[2], given))
+
+        analysis.solver.when(name, named)
+
+
+def _type(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    if (given := calls.argument(0)) is not None and len(calls.arguments) == 1:
+        analysis.solver.when(
+            given,
+            lambda value: analysis.solver.add(to, ("class", value[1])) if value[0] == "object" else None,
+        )
+
+
+def _super(analysis: PointsTo, to: int, calls: CallMade) -> None:
+    own, of = calls.argument(0), calls.argument(1)
+    if own is not None and of is not None:
+
+        def after(value: Value) -> None:
+            if value[0] == "class":
+                analysis.solver.when(of, lambda each: analysis.solver.add(to, ("super", value[1], *each)))
+
+        analysis.solver.when(own, after)
+
+
+def _sends(method: str) -> Builtin:
+    """len(x), str(x): a method of x is run."""
+
+    def act(analysis: PointsTo, to: int, calls: CallMade) -> None:
+        if (given := calls.argument(0)) is not None:
+            analysis.solver.when(
+                given, lambda value: analysis.send_only(value, method, calls.caller, calls.line)
+            )
+
+    return act
+
+
+Builtin = Callable[["PointsTo", int, CallMade], None]
+BUILTINS: Mapping[str, Builtin] = {
+    **dict.fromkeys(("list", "tuple", "set", "frozenset", "dict", "sorted", "reversed", "aiter"), _passes),
+    "map": _map,
+    "filter": _filter,
+    "min": _best,
+    "max": _best,
+    "next": _next,
+    "anext": _next,
+    "iter": _iter,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "getattr": _getattr,
+    "setattr": _setattr,
+    "type": _type,
+    "super": _super,
+    "len": _sends("__len__"),
+    "str": _sends("__str__"),
+    "repr": _sends("__repr__"),
+    "bool": _sends("__bool__"),
+    "hash": _sends("__hash__"),
+    "abs": _sends("__abs__"),
+    "int": _sends("__int__"),
+    "float": _sends("__float__"),
+}
+
+
+# --- methods of lists, sets and dictionaries ---
+
+
+def _added(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    """append, add, insert: the last argument is held at a place that is not known."""
+    if calls.arguments and (given := calls.argument(len(calls.arguments) - 1)) is not None:
+        analysis.hold(box, ANY_KEY, given)
+
+
+def _extended(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    """extend and update: what the argument holds; of a dictionary under its keys."""
+    given = calls.argument(0)
+
+    def act(value: Value) -> None:
+        if value[0] == "box":
+            for key in analysis.boxes.get(value[1], ()):
+                analysis.hold(
+                    box,
+                    key if box in analysis.program.dictionaries else ANY_KEY,
+                    analysis.slot(value[1], key),
+                )
+            analysis.hold(box, ANY_KEY, analysis.slot(value[1], ANY_KEY))
+            if not analysis.boxes.get(value[1]):
+                analysis.hold(box, ANY_KEY, analysis.slot(value[1], "all"))
+        elif value[0] == "generator":
+            analysis.hold(box, ANY_KEY, analysis.solver.of(f"yield@{value[1]}"))
+
+    if given is not None:
+        analysis.solver.when(given, act)
+    for name, named in calls.names.items():
+        analysis.hold(box, known_key(name), named)
+
+
+def _got(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    """get, pop and setdefault: what is held at the key of the first argument, or the second argument."""
+    key = calls.argument(0)
+    if key is None:
+        analysis.solver.flow(analysis.slot(box, "all"), to)
+    else:
+        analysis.item(("box", box), key, to, calls.caller, calls.line)
+    if (default := calls.argument(1)) is not None:
+        analysis.solver.flow(default, to)
+
+
+def _set_default(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    _got(analysis, box, to, calls)
+    if (default := calls.argument(1)) is not None:
+        analysis.hold(box, ANY_KEY, default)
+
+
+def _values(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    values = f"values of {box}"
+    analysis.solver.add(to, ("box", values))
+    analysis.hold(values, ANY_KEY, analysis.slot(box, "all"))
+
+
+def _keys(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    analysis.solver.add(to, ("box", box))  # iterating over a dictionary gives its keys
+
+
+def _pairs(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    pairs, pair = f"items of {box}", f"item of {box}"
+    held = analysis.solver.of(f"pair of {box}")
+    analysis.solver.add(to, ("box", pairs))
+    analysis.solver.add(held, ("box", pair))
+    analysis.hold(pairs, ANY_KEY, held)
+    keys = analysis.solver.of(f"keys of {box}")
+    for key in analysis.boxes.get(box, ()):
+        analysis.solver.add(keys, tuple(key))
+    analysis.hold(pair, known_key(0), keys)
+    analysis.hold(pair, known_key(1), analysis.slot(box, "all"))
+
+
+def _same(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    analysis.solver.add(to, ("box", box))
+
+
+def _sorted_here(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+    if (key := calls.names.get("key")) is not None:
+        _call(
+            analysis, key, analysis.solver.of(f"nothing@{calls.caller}"), [analysis.slot(box, "all")], calls
+        )
+
+
+METHODS_OF_BOXES: Mapping[str, Callable[[PointsTo, str, int, CallMade], None]] = {
+    **dict.fromkeys(("append", "add", "insert", "appendleft"), _added),
+    **dict.fromkeys(("extend", "update"), _extended),
+    **dict.fromkeys(("get", "pop", "popleft", "popitem"), _got),
+    "setdefault": _set_default,
+    "values": _values,
+    "keys": _keys,
+    "items": _pairs,
+    "copy": _same,
+    "sort": _sorted_here,
+}

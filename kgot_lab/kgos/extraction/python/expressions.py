@@ -1,0 +1,337 @@
+"""Reading an expression of Python: the variable of what it may be, and the constraints on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from kgot_lab.kgos.extraction.python.flow import ANY_KEY, Flow, known_key
+from kgot_lab.kgos.extraction.python.scope import Scope, either
+from kgot_lab.types import Json
+
+_LONGEST_KEY = 60  # letters of a text that may be the key of a container
+
+
+class Expressions:
+    """Reads expressions in a scope. `lambda_read` reads the body of a lambda, which is a function of its own."""
+
+    def __init__(self, flow: Flow, lambda_read: Callable[[Scope, ast.Lambda], str]):
+        self.flow = flow
+        self.lambda_read = lambda_read
+
+    def value(self, node: ast.expr | None, scope: Scope) -> str | None:
+        """The variable of what an expression may be; None where nothing is known of it. What it holds is read
+        in any case.
+        """
+        flow = self.flow
+        match node:
+            case None:
+                return None
+            case ast.Constant(value=str() | bool() | int() as constant):
+                return (
+                    flow.made(known_key(constant))
+                    if len(str(constant)) <= _LONGEST_KEY
+                    else flow.made(["text"])
+                )
+            case ast.Name(id=name):
+                return scope.read(name)
+            case ast.Attribute(value=base, attr=attribute):
+                return self._attribute(self.value(base, scope), attribute, scope, node.lineno)
+            case ast.Call():
+                return self._call(node, scope)
+            case ast.Lambda():
+                return self.lambda_read(scope, node)
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+                return self._items(items, scope, keyed=not isinstance(node, ast.Set))
+            case ast.Dict():
+                return self._dictionary(node, scope)
+            case ast.ListComp(elt=element) | ast.SetComp(elt=element) | ast.GeneratorExp(elt=element):
+                return self._comprehended(
+                    node.generators, scope, lambda box: self._put(box, ANY_KEY, self.value(element, scope))
+                )
+            case ast.DictComp():
+                return self._comprehended(
+                    node.generators, scope, lambda box: self._put_pair(box, node, scope)
+                )
+            case ast.Subscript(value=base, slice=key):
+                return self._subscript(self.value(base, scope), key, scope, node.lineno)
+            case ast.IfExp(test=test, body=one, orelse=other):
+                self.value(test, scope)
+                return self._any_of((one, other), scope)
+            case ast.BoolOp(values=values):
+                return self._any_of(values, scope)
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                return scope.write(name, self.value(value, scope))
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                self._compared(left, operators, others, scope)
+                return None
+            case ast.BinOp(left=left, right=right):
+                return self._operation(left, right, scope)
+            case ast.JoinedStr(values=values):
+                for each in values:
+                    self.value(each, scope)
+                return flow.made(["text"])
+            case ast.Await(value=value) | ast.Starred(value=value):
+                return self.value(value, scope)
+            case ast.Yield(value=value):
+                if (given := self.value(value, scope)) is not None:
+                    flow.add("copy", f"yield@{scope.id}", given)
+                return None
+            case ast.YieldFrom(value=value):
+                if (given := self.value(value, scope)) is not None:
+                    flow.add("each", f"yield@{scope.id}", given, scope.id, node.lineno)
+                return None
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.value(child, scope)
+        return None
+
+    def bind(
+        self, target: ast.expr, value: str | None, scope: Scope, literal: ast.expr | None = None
+    ) -> None:
+        """Give what a target names a value; where the value is written as items, each of several targets gets
+        its own.
+        """
+        match target:
+            case ast.Name(id=name):
+                scope.write(name, value)
+            case ast.Attribute(value=base, attr=attribute):
+                holder = self.value(base, scope)
+                if holder is not None and value is not None:
+                    self.flow.add("set", holder, attribute, value)
+            case ast.Subscript(value=base, slice=key):
+                holder, at = self.value(base, scope), self._key(key, scope)
+                if holder is not None and value is not None:
+                    self.flow.add("put", holder, at, value)
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                self._bind_several(targets, value, scope, literal)
+            case ast.Starred(value=inner):
+                self.bind(inner, value, scope)
+
+    def _bind_several(
+        self, targets: list[ast.expr], value: str | None, scope: Scope, literal: ast.expr | None
+    ) -> None:
+        starred = next((place for place, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
+        items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
+        if items is not None and not any(isinstance(each, ast.Starred) for each in items):
+            after = len(targets) - 1 - starred if starred is not None else 0
+            read = [
+                self.value(each, scope) for each in items
+            ]  # all before any name changes, as in a, b = b, a
+            for place, target in enumerate(targets):
+                if starred is not None and place == starred:
+                    self.bind(target, self._box(read[place : len(read) - after]), scope)
+                    continue
+                at = place if starred is None or place < starred else len(items) - (len(targets) - place)
+                if 0 <= at < len(items):
+                    self.bind(target, read[at], scope, items[at])
+            return
+        if value is None:
+            for target in targets:
+                self.bind(target, None, scope)
+            return
+        for place, target in enumerate(targets):
+            part = self.flow.fresh()
+            if starred is None or place < starred:
+                self.flow.add("item", part, value, known_key(place), scope.id, target.lineno)
+            elif place == starred:
+                self.flow.add("part", part, value, place, None)
+            else:
+                self.flow.add("item", part, value, ANY_KEY, scope.id, target.lineno)
+            self.bind(target, part, scope)
+
+    def iterated(self, base: str | None, scope: Scope, line: int) -> str | None:
+        """The variable of what iterating over something gives."""
+        if base is None:
+            return None
+        each = self.flow.fresh()
+        self.flow.add("each", each, base, scope.id, line)
+        return each
+
+    # --- kinds of expressions ---
+
+    def _attribute(self, base: str | None, attribute: str, scope: Scope, line: int) -> str | None:
+        if base is None:
+            return None
+        found = self.flow.fresh()
+        self.flow.add("get", found, base, attribute, scope.id, line)
+        return found
+
+    def _call(self, node: ast.Call, scope: Scope) -> str | None:
+        match node.func:
+            case ast.Name(id="super") if not node.args and scope.own_class:
+                return self._super(scope, node.lineno)
+            case ast.Name(id="eval" | "exec"):
+                self._evaluated(node, scope)
+        callee = self.value(node.func, scope)
+        arguments: list[Json] = []
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                arguments.append(["star", self.value(each.value, scope)])
+            else:
+                arguments.append(self.value(each, scope))
+        names: dict[str, Json] = {}
+        for keyword in node.keywords:
+            names[keyword.arg or "**"] = self.value(keyword.value, scope)
+        if callee is None:
+            return None
+        returned = self.flow.fresh()
+        self.flow.add("call", returned, callee, arguments, names, scope.id, node.lineno)
+        return returned
+
+    def _super(self, scope: Scope, line: int) -> str:
+        """What `super()` is in a method: what follows its class among the bases of whatever the first
+        parameter may be.
+        """
+        variable = self.flow.fresh()
+        self.flow.add("call", variable, self.flow.made(["builtin", "super"]), [], {}, scope.id, line)
+        self.flow.add("super", variable, scope.own_class, scope.read(scope.first) if scope.first else None)
+        return variable
+
+    def _evaluated(self, node: ast.Call, scope: Scope) -> None:
+        """Read what a text says that is evaluated, where it stands in the code."""
+        match node.args:
+            case [ast.Constant(value=str(text)), *_]:
+                try:
+                    parsed = ast.parse(text, mode="eval")
+                except (SyntaxError, ValueError):
+                    return
+                self.value(ast.increment_lineno(parsed, node.lineno - 1).body, scope)
+
+    def _items(self, items: list[ast.expr], scope: Scope, *, keyed: bool) -> str:
+        box = self.flow.fresh("box")
+        known = keyed
+        keys: list[Json] = []
+        for place, item in enumerate(items):
+            if isinstance(item, ast.Starred):
+                known = False  # what follows is at a place that is not known
+                self._put(box, ANY_KEY, self.iterated(self.value(item.value, scope), scope, item.lineno))
+                continue
+            key: list[Json] = known_key(place) if known else list(ANY_KEY)
+            keys += [key] if known else []
+            self._put(box, key, self.value(item, scope))
+        self.flow.boxes[box] = keys
+        return self.flow.made(["box", box])
+
+    def _box(self, values: list[str | None]) -> str:
+        """A new list of these."""
+        box = self.flow.fresh("box")
+        for place, value in enumerate(values):
+            self._put(box, known_key(place), value)
+        self.flow.boxes[box] = [known_key(place) for place in range(len(values))]
+        return self.flow.made(["box", box])
+
+    def _dictionary(self, node: ast.Dict, scope: Scope) -> str:
+        box = self.flow.fresh("box")
+        keys: list[Json] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                self._put(box, ANY_KEY, self._any_item(self.value(value, scope), scope, value.lineno))
+                continue
+            at = self._key(key, scope)
+            if isinstance(at, list) and at[0] == "key":
+                keys.append(at)
+            self._put(box, at, self.value(value, scope))
+        self.flow.boxes[box] = keys
+        self.flow.dictionaries.append(box)
+        return self.flow.made(["box", box])
+
+    def _any_item(self, base: str | None, scope: Scope, line: int) -> str | None:
+        if base is None:
+            return None
+        found = self.flow.fresh()
+        self.flow.add("item", found, base, ANY_KEY, scope.id, line)
+        return found
+
+    def _put(self, box: str, key: Json, value: str | None) -> None:
+        if value is not None:
+            self.flow.add("hold", box, key, value)
+
+    def _put_pair(self, box: str, node: ast.DictComp, scope: Scope) -> None:
+        self.value(node.key, scope)
+        self._put(box, ANY_KEY, self.value(node.value, scope))
+
+    def _comprehended(
+        self, generators: Iterable[ast.comprehension], scope: Scope, fill: Callable[[str], None]
+    ) -> str:
+        """What a comprehension makes: its names are its own, and what it runs is run by the code around it."""
+        before, bound = dict(scope.versions), set(scope.bound)
+        for each in generators:
+            item = self.iterated(self.value(each.iter, scope), scope, each.iter.lineno)
+            self.bind(each.target, item, scope)
+            for test in each.ifs:
+                self.value(test, scope)
+        box = self.flow.fresh("box")
+        fill(box)
+        scope.versions, scope.bound = before, bound
+        self.flow.boxes[box] = []
+        return self.flow.made(["box", box])
+
+    def _key(self, key: ast.expr, scope: Scope) -> Json:
+        """A key as a constraint has it: known, a variable, or any."""
+        match key:
+            case ast.Constant(value=str() | int() | bool() as constant) if len(str(constant)) <= _LONGEST_KEY:
+                return known_key(constant)
+            case ast.Slice():
+                return list(ANY_KEY)
+        return self.value(key, scope) or list(ANY_KEY)
+
+    def _subscript(self, base: str | None, key: ast.expr, scope: Scope, line: int) -> str | None:
+        found = self.flow.fresh()
+        if isinstance(key, ast.Slice):
+            low, high = (
+                each.value if isinstance(each, ast.Constant) else None for each in (key.lower, key.upper)
+            )
+            for each in (key.lower, key.upper, key.step):
+                self.value(each, scope)
+            plain = key.step is None and all(
+                each is None or (isinstance(each, int) and each >= 0) for each in (low, high)
+            )
+            constant = all(each is None or isinstance(each, ast.Constant) for each in (key.lower, key.upper))
+            if base is not None:
+                self.flow.add(
+                    "part",
+                    found,
+                    base,
+                    (low or 0) if plain and constant else None,
+                    high if plain and constant else None,
+                )
+            return found if base is not None else None
+        at = self._key(key, scope)
+        if base is None:
+            return None
+        self.flow.add("item", found, base, at, scope.id, line)
+        return found
+
+    def _any_of(self, nodes: Iterable[ast.expr], scope: Scope) -> str | None:
+        found: list[str] = []
+        before = dict(scope.versions)
+        for node in nodes:
+            if (value := self.value(node, scope)) is not None:
+                found.append(value)
+        scope.versions = either(before, scope.versions)  # what is bound by := on one of the ways
+        return self.flow.joined(found)
+
+    def _compared(
+        self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr], scope: Scope
+    ) -> None:
+        self.value(left, scope)
+        for operator, node in zip(operators, others, strict=True):
+            other = self.value(node, scope)
+            if other is not None and isinstance(operator, ast.In | ast.NotIn):
+                self.flow.add("send", other, "__contains__", scope.id, node.lineno)
+
+    def _operation(self, left: ast.expr, right: ast.expr, scope: Scope) -> str | None:
+        one, other = self.value(left, scope), self.value(right, scope)
+        written = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.Set, ast.DictComp)
+        if isinstance(left, written) or isinstance(right, written):
+            return self.flow.joined([each for each in (one, other) if each is not None])
+        return (
+            self.flow.made(["text"])
+            if isinstance(left, ast.JoinedStr | ast.Constant) and _is_text(left)
+            else None
+        )
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -1,0 +1,618 @@
+"""What each name of a program may stand for, and so what its calls call.
+
+Context-insensitive and, but for the versions of local names, flow-insensitive; attributes are kept apart by
+class, containers by the place where they are made and by key, as PyCG does (Salis et al., ICSE 2021). More
+than there, a parameter is also an instance of what its annotation names, and what a decorator makes that
+nobody can follow is taken for the function itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from kgot_lab.kgos.extraction.python.builtin_calls import BUILTINS, METHODS_OF_BOXES, CallMade
+from kgot_lab.kgos.extraction.python.flow import ANY_KEY, variable_in
+from kgot_lab.kgos.extraction.python.program import Program, linearised
+from kgot_lab.kgos.extraction.python.solver import Solver, Value
+
+_DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
+_PASSING = {
+    "functools.partial",
+    "copy.copy",
+    "copy.deepcopy",
+    "contextlib.contextmanager",
+    "asyncio.create_task",
+}
+_PASSING_ON = (
+    "functools.lru_cache",
+    "functools.cache",
+    "functools.wraps",
+    "functools.total_ordering",
+    "dataclasses.dataclass",
+    "typing.",
+)
+_MOST_OF_OPERATION = (
+    4  # methods that an operation of the language, as a loop or an index, may run; more are a guess
+)
+Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
+
+
+class PointsTo:
+    """The analysis of a program. `called` gives who calls what, at which lines, once `solve` is done."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.solver = Solver()
+        self.called: dict[tuple[str, Callee], set[int]] = defaultdict(set)
+        self._called: set[tuple[Value, int, str, int]] = (
+            set()
+        )  # objects whose `__call__` is followed, and where
+        self._noted: dict[tuple[str, Callee], set[tuple[int, int, str]]] = defaultdict(set)
+        self.sites = 0  # calls in the code whose callee is a name, an attribute or the like
+        self.resolved = 0  # those of them of which it is known what they may call
+        self._sites: list[int] = []
+        self._later: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        self.boxes: dict[str, list[Any]] = dict(program.keys)
+
+    def solve(self) -> None:
+        """Find what everything may be: first what the bases of classes are, then, with the order of lookup
+        known, the rest.
+        """
+        self.program.bases = _bases(self.program)
+        self.program.order = linearised(self.program.bases)
+        self._seed()
+        for module, flow in self.program.flows.items():
+            for constraint in flow["constraints"]:
+                self._constrain(module, constraint)
+        self.solver.solve()
+        while True:  # what was waited for in vain
+            vain = [act for resolved, act in self._later if not resolved()]
+            self._later = [each for each in self._later if each[0]()]
+            if not vain:
+                break
+            for act in vain:
+                act()
+            self.solver.solve()
+        operations: dict[tuple[str, int, str], set[Callee]] = defaultdict(set)
+        for (caller, callee), places in self._noted.items():
+            for line, _, operation in places:
+                operations[caller, line, operation].add(callee)
+        for (
+            caller,
+            callee,
+        ), places in self._noted.items():  # what may call nearly anything says nothing of what it calls
+            for line, variable, operation in places:
+                many = operation and len(operations[caller, line, operation]) > _MOST_OF_OPERATION
+                if not many and not self.solver.full(variable, "function", "bound"):
+                    self.called[caller, callee].add(line)
+        self.sites = len(self._sites)
+        self.resolved = sum(
+            bool(self.solver.may(callee)) and not self.solver.full(callee, "function", "bound")
+            for callee in self._sites
+        )
+
+    def _seed(self) -> None:
+        """The first parameter of a method is an instance of its class, called or not."""
+        for id, shape in self.program.functions.items():
+            owner = id.rpartition(".")[0]
+            if owner in self.program.classes and shape["usual"] and shape["kind"] != "static":
+                is_class = shape["kind"] == "class" or id.rpartition(".")[2] in (
+                    "__new__",
+                    "__init_subclass__",
+                    "__class_getitem__",
+                )
+                self.solver.add(
+                    self._v(variable_in(shape["usual"][0], id)), ("class" if is_class else "object", owner)
+                )
+
+    def _v(self, variable: str) -> int:
+        return self.solver.of(variable)
+
+    # --- constraints ---
+
+    def _constrain(self, module: str, constraint: list[Any]) -> None:
+        solver, v = self.solver, self._v
+        match constraint:
+            case ["copy", to, source]:
+                solver.flow(v(source), v(to))
+            case ["new", to, value]:
+                solver.add(v(to), tuple(value))
+            case ["note", to, source]:
+                solver.when(v(source), lambda value: self._instance(value, v(to)))
+            case ["get", to, base, attribute, caller, line]:
+                solver.when(v(base), lambda value: self.attribute(value, attribute, v(to), caller, line))
+            case ["set", base, attribute, source]:
+                solver.when(v(base), lambda value: self.set_attribute(value, attribute, v(source)))
+            case ["item", to, base, key, caller, line]:
+                solver.when(v(base), lambda value: self.item(value, key, v(to), caller, line))
+            case ["put", base, key, source]:
+                solver.when(v(base), lambda value: self._put(value, key, v(source), module))
+            case ["hold", box, key, source]:
+                self.hold(box, key, v(source))
+            case ["part", to, base, low, high]:
+                solver.when(v(base), lambda value: self._part(value, to, low, high))
+            case ["each", to, base, caller, line]:
+                solver.when(v(base), lambda value: self.each(value, v(to), caller, line))
+            case ["call", to, callee, arguments, names, caller, line]:
+                self._sites.append(v(callee))
+                calls = CallMade(
+                    [self._argument(each, caller, line) for each in arguments],
+                    self._named(names),
+                    caller,
+                    line,
+                    v(callee),
+                )
+                solver.when(v(callee), lambda value: self.call(value, v(to), calls))
+            case ["decorate", to, callee, of, caller, line]:
+                self._decorate(v(to), v(callee), v(of), CallMade([v(of)], {}, caller, line, v(callee)))
+            case ["enter", to, base, caller, line]:
+                solver.when(v(base), lambda value: self._enter(value, v(to), caller, line))
+            case ["send", base, method, caller, line]:
+                solver.when(v(base), lambda value: self.send_only(value, method, caller, line))
+            case ["raise", base, caller, line]:
+                calls = CallMade([], {}, caller, line, v(base))
+                nowhere = v(f"raised@{caller}")
+                solver.when(
+                    v(base), lambda value: self.call(value, nowhere, calls) if value[0] == "class" else None
+                )
+            case ["module", to, name]:
+                solver.add(v(to), self._module(name, module))
+            case ["from", to, name, attribute]:
+                self._from(v(to), name, attribute, module)
+            case ["star", to, name]:
+                if found := self.program.names.find(name, module):
+                    for each in sorted(self.program.exported(found)):
+                        solver.flow(v(variable_in(each, found)), v(variable_in(each, to)))
+            case ["super", to, own, source]:
+                if source is not None:
+                    solver.when(v(source), lambda value: solver.add(v(to), ("super", own, *value)))
+
+    def _argument(self, given: Any, caller: str, line: int) -> int | tuple[str, int] | None:
+        if isinstance(given, list):  # *items
+            if given[1] is None:
+                return None
+            each = self._v(f"each of {given[1]}")
+            self.solver.when(self._v(given[1]), lambda value: self.each(value, each, caller, line))
+            return ("star", self._v(given[1]))
+        return None if given is None else self._v(given)
+
+    def _named(self, names: dict[str, str | None]) -> dict[str, int]:
+        return {name: self._v(value) for name, value in names.items() if value is not None}
+
+    def _decorate(self, to: int, callee: int, of: int, calls: CallMade) -> None:
+        """What a decorator gives; the decorated itself too, unless it is a function of which all is known and
+        that decorates few.
+        """
+        self.solver.when(callee, lambda value: self.call(value, to, calls))
+        self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None)
+        self._later.append(
+            (lambda: self._runs(to) and not self._takes_many(callee), lambda: self.solver.flow(of, to))
+        )
+
+    def _takes_many(self, callee: int) -> bool:
+        given = [
+            self.program.functions[value[1]]["usual"][:1]
+            for value in self.solver.may(callee)
+            if value[0] == "function"
+        ]
+        owners = [value[1] for value in self.solver.may(callee) if value[0] == "function"]
+        return any(
+            self.solver.full(self._v(variable_in(name, owner)), "function", "bound")
+            for names, owner in zip(given, owners, strict=True)
+            for name in names
+        )
+
+    def _runs(self, variable: int) -> bool:
+        """Whether a variable may be something whose code is known."""
+        return any(value[0] in ("function", "bound", "class") for value in self.solver.may(variable))
+
+    # --- modules ---
+
+    def _module(self, name: str, at: str) -> Value:
+        names = self.program.names
+        if (found := names.find(name, at)) is not None:
+            return ("module", found)
+        return ("module", name) if names.is_folder(name) else ("external", name)
+
+    def _from(self, to: int, name: str, attribute: str, at: str) -> None:
+        value = self._module(name, at)
+        if value[0] == "external":
+            found = self.program.names.find(f"{name}.{attribute}", at)
+            self.solver.add(
+                to,
+                ("module", found)
+                if found is not None
+                else ("external", f"{name}.{attribute}" if name else attribute),
+            )
+            return
+        self._of_module(value[1], attribute, to)
+
+    def _of_module(self, module: str, attribute: str, to: int) -> None:
+        self.solver.flow(self._v(variable_in(attribute, module)), to)
+        below = f"{module}.{attribute}"
+        if below in self.program.names or self.program.names.is_folder(below):
+            self.solver.add(to, ("module", below))
+
+    # --- attributes ---
+
+    def attribute(self, value: Value, name: str, to: int, caller: str, line: int) -> None:
+        """An attribute of a value flows into a variable."""
+        solver = self.solver
+        match value:
+            case ("module", module):
+                self._of_module(module, name, to)
+            case ("external", other):
+                solver.add(to, ("external", other if other.count(".") >= _DEEPEST else f"{other}.{name}"))
+            case ("builtin", other):
+                solver.add(to, ("builtin", f"{other}.{name}"))
+            case ("object", owner):
+                if name == "__class__":
+                    solver.add(to, ("class", owner))
+                solver.flow(self._v(f"{name}@object {owner}"), to)
+                self._look_up(self.program.order.get(owner, (owner,)), name, to, value, caller, line)
+            case ("class", owner):
+                self._look_up(self.program.order.get(owner, (owner,)), name, to, value, caller, line)
+            case ("super", own, "object" | "class" as kind, owner):
+                order = self.program.order.get(owner, (owner,))
+                rest = order[order.index(own) + 1 :] if own in order else self.program.order.get(own, ())[1:]
+                self._look_up(rest, name, to, (kind, owner), caller, line)
+            case ("function", of) | ("bound", of, *_):
+                solver.flow(self._v(f"{name}@function {of}"), to)
+            case ("key", "str", _) | ("text",):
+                solver.add(to, ("builtin", f"str.{name}"))
+            case ("box", box) if name in METHODS_OF_BOXES:
+                solver.add(to, ("box method", box, name))
+            case ("box", _):
+                solver.add(to, ("builtin", f"list.{name}"))
+
+    def _look_up(self, order: Iterable[str], name: str, to: int, of: Value, caller: str, line: int) -> None:
+        """The first class in an order that has an attribute gives it; one of another package may have any."""
+        for owner in order:
+            if owner.startswith("ext:"):
+                self.solver.add(to, ("external", f"{owner[4:]}.{name}"))
+                return
+            if owner in self.program.classes and name in self.program.classes[owner]["names"]:
+                self.solver.when(
+                    self._v(variable_in(name, owner)), lambda value: self._bind(value, of, to, caller, line)
+                )
+                return
+            self.solver.flow(self._v(f"{name}@class {owner}"), to)
+
+    def _bind(self, value: Value, of: Value, to: int, caller: str, line: int) -> None:
+        """What a value of a class is when it is looked up by way of an instance, or of the class."""
+        if value[0] != "function":
+            self.solver.add(to, value)
+            return
+        kind = self.program.functions[value[1]]["kind"]
+        if kind == "static" or (kind == "plain" and of[0] == "class"):
+            self.solver.add(to, value)
+        elif kind == "property":
+            if of[0] == "object":
+                self.call(("bound", value[1], *of), to, CallMade([], {}, caller, line, to, "property"))
+        else:
+            self.solver.add(to, ("bound", value[1], *(("class", of[1]) if kind == "class" else of)))
+
+    def set_attribute(self, value: Value, name: str, source: int) -> None:
+        """An attribute of a value may be what a variable may be."""
+        match value:
+            case ("object", owner):
+                self.solver.flow(source, self._v(f"{name}@object {owner}"))
+            case ("class", owner):
+                held = name in self.program.classes[owner]["names"]
+                self.solver.flow(
+                    source, self._v(variable_in(name, owner) if held else f"{name}@class {owner}")
+                )
+            case ("module", module):
+                self.solver.flow(source, self._v(variable_in(name, module)))
+            case ("function", of):
+                self.solver.flow(source, self._v(f"{name}@function {of}"))
+
+    def _instance(self, value: Value, to: int) -> None:
+        match value:
+            case ("class", owner):
+                self.solver.add(to, ("object", owner))
+            case ("external", _):
+                self.solver.add(to, value)
+            case ("builtin", "str"):
+                self.solver.add(to, ("text",))
+
+    # --- containers ---
+
+    def slot(self, box: str, key: Any) -> int:
+        """The variable of what a container holds at a key; ANY_KEY: at one that is not known, "all":
+        anywhere.
+        """
+        return self._v(f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}")
+
+    def hold(self, box: str, key: Any, source: int) -> None:
+        """A container may hold what a variable may be, at a key: a known one, any, or what a variable is."""
+        solver = self.solver
+        solver.flow(source, self.slot(box, "all"))
+        if isinstance(key, list):
+            solver.flow(source, self.slot(box, key))
+            return
+        at = key if isinstance(key, int) else self._v(key)
+        solver.when(
+            at, lambda value: solver.flow(source, self.slot(box, list(value))) if value[0] == "key" else None
+        )
+        self._later.append((lambda: self._has_key(at), lambda: solver.flow(source, self.slot(box, ANY_KEY))))
+
+    def _has_key(self, variable: int) -> bool:
+        return any(value[0] == "key" for value in self.solver.may(variable))
+
+    def item(self, value: Value, key: Any, to: int, caller: str, line: int) -> None:
+        """What something holds at a key flows into a variable."""
+        solver = self.solver
+        match value:
+            case ("box", box):
+                if key == ANY_KEY:
+                    solver.flow(self.slot(box, "all"), to)
+                elif isinstance(key, list):
+                    solver.flow(self.slot(box, key), to)
+                    solver.flow(self.slot(box, ANY_KEY), to)
+                else:
+                    at = key if isinstance(key, int) else self._v(key)
+                    solver.flow(self.slot(box, ANY_KEY), to)
+                    solver.when(
+                        at,
+                        lambda found: (
+                            solver.flow(self.slot(box, list(found)), to) if found[0] == "key" else None
+                        ),
+                    )
+                    self._later.append(
+                        (lambda: self._has_key(at), lambda: solver.flow(self.slot(box, "all"), to))
+                    )
+            case ("object", _):
+                self.send(value, "__getitem__", [], to, caller, line)
+            case ("class", _) | ("external", _) | ("text",):
+                solver.add(to, value)
+
+    def _put(self, value: Value, key: Any, source: int, module: str) -> None:
+        match value:
+            case ("box", box):
+                self.hold(box, key, source)
+            case ("object", _):
+                self.send(value, "__setitem__", [None, source], self._v(f"nothing@{module}"), module, 0)
+
+    def _part(self, value: Value, to: str, low: int | None, high: int | None) -> None:
+        solver = self.solver
+        if value[0] != "box":
+            if value[0] in ("external", "text"):
+                solver.add(self._v(to), value)
+            return
+        box, whole = f"part {to}", value[1]
+        solver.add(self._v(to), ("box", box))
+        if box == whole:
+            return
+        solver.flow(self.slot(whole, "all"), self.slot(box, "all"))
+        known = [int(key[2]) for key in self.boxes.get(whole, ()) if key[1] == "int"]
+        if low is None or not known:
+            solver.flow(self.slot(whole, "all"), self.slot(box, ANY_KEY))
+            return
+        solver.flow(self.slot(whole, ANY_KEY), self.slot(box, ANY_KEY))
+        for place in known:
+            if place >= low and (high is None or place < high):
+                solver.flow(
+                    self.slot(whole, ["key", "int", str(place)]),
+                    self.slot(box, ["key", "int", str(place - low)]),
+                )
+
+    def each(self, value: Value, to: int, caller: str, line: int) -> None:
+        """What iterating over a value gives flows into a variable."""
+        solver = self.solver
+        match value:
+            case ("box", box):
+                if box in self.program.dictionaries:
+                    for key in self.boxes.get(box, ()):
+                        solver.add(to, tuple(key))
+                else:
+                    solver.flow(self.slot(box, "all"), to)
+            case ("generator", function):
+                solver.flow(self._v(f"yield@{function}"), to)
+            case ("object", _):
+                iterator = self._v(f"iterator of {value[1]}@{caller}")
+                self.send(value, "__iter__", [], iterator, caller, line)
+                solver.when(iterator, lambda each: self.advance(each, to, caller, line))
+            case ("external", _):
+                solver.add(to, value)
+
+    def advance(self, iterator: Value, to: int, caller: str, line: int) -> None:
+        """What the next item of an iterator is flows into a variable."""
+        if iterator[0] == "object":
+            self.send(iterator, "__next__", [], to, caller, line)
+        else:
+            self.each(iterator, to, caller, line)
+
+    # --- calls ---
+
+    def send(
+        self, value: Value, method: str, arguments: list[int | None], to: int, caller: str, line: int
+    ) -> None:
+        """Call a method that an operation of the language calls."""
+        found = self._v(f"{method} of {value}@{caller}")
+        self.attribute(value, method, found, caller, line)
+        calls = CallMade(list(arguments), {}, caller, line, found, method)
+        self.solver.when(found, lambda each: self.call(each, to, calls))
+
+    def send_only(self, value: Value, method: str, caller: str, line: int) -> None:
+        """Call a method for what it does, where the value is an instance."""
+        if value[0] == "object":
+            self.send(value, method, [], self._v(f"nothing@{caller}"), caller, line)
+
+    def _enter(self, value: Value, to: int, caller: str, line: int) -> None:
+        match value:
+            case ("object", _):
+                self.send(value, "__enter__", [], to, caller, line)
+                self.send(value, "__exit__", [], self._v(f"nothing@{caller}"), caller, line)
+            case ("generator", function):  # a function under contextlib.contextmanager
+                self.solver.flow(self._v(f"yield@{function}"), to)
+            case ("external", _):
+                self.solver.add(to, value)
+
+    def call(self, value: Value, to: int, calls: CallMade) -> None:
+        """A call of a value: it is noted, arguments flow into parameters, and what it returns into a
+        variable.
+        """
+        solver = self.solver
+        match value:
+            case ("function", function):
+                self._call_function(function, None, to, calls)
+            case ("bound", function, *of):
+                self._call_function(function, tuple(of), to, calls)
+            case ("class", owner):
+                solver.add(to, ("object", owner))
+                self._note(calls, ("class", owner))
+                self._make(owner, calls)
+            case ("object", _):
+                if (
+                    value,
+                    to,
+                    calls.caller,
+                    calls.line,
+                ) in self._called:  # what it is called by may be itself
+                    return
+                self._called.add((value, to, calls.caller, calls.line))
+                found = self._v(f"__call__ of {value}@{calls.caller}")
+                self.attribute(value, "__call__", found, calls.caller, calls.line)
+                solver.when(found, lambda each: self.call(each, to, calls) if each[0] != "external" else None)
+            case ("external", name):
+                self._note(calls, ("external", name))
+                passing = name in _PASSING or name.startswith(_PASSING_ON)
+                flowing = (
+                    [given for given in calls.arguments[:2] if isinstance(given, int)] if passing else []
+                )
+                for given in flowing:
+                    solver.flow(given, to)
+                if not flowing:  # what is given back by something outside; else it is what was given
+                    solver.add(to, value)
+            case ("builtin", name):
+                self._note(calls, ("builtin", name))
+                if (act := BUILTINS.get(name)) is not None:
+                    act(self, to, calls)
+                elif name == "open":
+                    solver.add(to, ("builtin", "open"))
+            case ("box method", box, name):
+                METHODS_OF_BOXES[name](self, box, to, calls)
+
+    def _note(self, calls: CallMade, callee: Callee) -> None:
+        self._noted[calls.caller, callee].add((calls.line, calls.callee, calls.operation))
+
+    def _make(self, owner: str, calls: CallMade) -> None:
+        """Make an instance: what is run is the first `__init__` among the bases, and `__new__`."""
+        nothing = self._v(f"nothing@{calls.caller}")
+        for method, of in (("__init__", ("object", owner)), ("__new__", ("class", owner))):
+            found = self._v(f"{method} of {owner}@{calls.caller}")
+            order = [
+                each
+                for each in self.program.order.get(owner, (owner,))
+                if method == "__init__" or not each.startswith("ext:")
+            ]
+            self._look_up(order, method, found, of, calls.caller, calls.line)
+            self.solver.when(
+                found, partial(self._initialise, None if method == "__init__" else of, nothing, calls)
+            )
+
+    def _initialise(self, of: Value | None, nothing: int, calls: CallMade, method: Value) -> None:
+        """Run what makes an instance; `__new__` is given the class, which its looking up did not bind."""
+        if of is None:
+            self.call(method, nothing, calls)
+        elif method[0] == "function":
+            self.call(("bound", method[1], *of), nothing, calls)
+
+    def _call_function(self, function: str, of: Value | None, to: int, calls: CallMade) -> None:
+        solver, shape = self.solver, self.program.functions[function]
+        self._note(calls, ("function", function))
+        parameters = [self._v(variable_in(name, function)) for name in shape["usual"]]
+        if of is not None and parameters:
+            solver.add(parameters[0], of)
+            parameters = parameters[1:]
+        elif of is not None and shape["rest"]:
+            rest = f"rest of {function}"
+            solver.add(self._v(variable_in(shape["rest"], function)), ("box", rest))
+        self._pass_arguments(function, shape, parameters, calls)
+        for name, given in calls.names.items():
+            if name == "**":
+                self._spread(given, [*shape["usual"], *shape["named"]], function)
+            elif name in shape["usual"] or name in shape["named"]:
+                solver.flow(given, self._v(variable_in(name, function)))
+            elif shape["names"]:
+                box = f"names of {function}"
+                solver.add(self._v(variable_in(shape["names"], function)), ("box", box))
+                self.hold(box, ["key", "str", name], given)
+        if shape["generator"]:
+            solver.add(to, ("generator", function))
+        solver.flow(self._v(f"return@{function}"), to)
+
+    def _pass_arguments(self, function: str, shape: Any, parameters: list[int], calls: CallMade) -> None:
+        rest = self._v(variable_in(shape["rest"], function)) if shape["rest"] else None
+        box = f"rest of {function}"
+        place = 0
+        for given in calls.arguments:
+            if isinstance(given, tuple):  # *items: each may be any of those that follow
+                self._spread_items(given[1], parameters[place:], rest, box, calls)
+                place = len(parameters)
+                continue
+            if place < len(parameters):
+                if given is not None:
+                    self.solver.flow(given, parameters[place])
+            elif rest is not None:
+                self.solver.add(rest, ("box", box))
+                if given is not None:
+                    self.hold(box, ["key", "int", str(place - len(parameters))], given)
+            place += 1
+
+    def _spread_items(
+        self, source: int, parameters: list[int], rest: int | None, box: str, calls: CallMade
+    ) -> None:
+        def act(value: Value) -> None:
+            for place, parameter in enumerate(parameters):
+                self.item(value, ["key", "int", str(place)], parameter, calls.caller, calls.line)
+            if rest is not None:
+                self.solver.add(rest, ("box", box))
+                each = self._v(f"spread into {box}")
+                self.each(value, each, calls.caller, calls.line)
+                self.hold(box, ANY_KEY, each)
+
+        self.solver.when(source, act)
+
+    def _spread(self, source: int, names: list[str], function: str) -> None:
+        def act(value: Value) -> None:
+            if value[0] == "box":
+                for name in names:
+                    self.item(value, ["key", "str", name], self._v(variable_in(name, function)), function, 0)
+
+        self.solver.when(source, act)
+
+
+def _bases(program: Program) -> dict[str, list[str]]:
+    """The bases of each class: what their expressions may be, found by imports, names and attributes alone."""
+    alone = PointsTo(program)
+    program.order = {}
+    for module, flow in program.flows.items():
+        for constraint in flow["constraints"]:
+            match constraint:
+                case ["new", _, ["key" | "text" | "box", *_]]:  # no base of a class
+                    pass
+                case ["copy" | "new" | "module" | "from" | "star", *_]:
+                    alone._constrain(module, constraint)
+                case ["get", *_]:
+                    alone._constrain(module, constraint)
+                case ["decorate", to, _, of, *_]:
+                    alone.solver.flow(alone._v(of), alone._v(to))
+                case ["item", to, base, *_]:  # Generic[T]
+                    alone.solver.flow(alone._v(base), alone._v(to))
+    alone.solver.solve()
+    found: dict[str, list[str]] = {}
+    for id, shape in program.classes.items():
+        found[id] = []
+        for base in shape["bases"]:
+            for value in alone.solver.may(alone._v(base)):
+                match value:
+                    case ("class", name):
+                        found[id].append(name)
+                    case ("external", name):
+                        found[id].append(f"ext:{name}")
+    return found

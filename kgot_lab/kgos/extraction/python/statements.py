@@ -1,0 +1,416 @@
+"""Reading the statements of a module: what it defines, what it imports, and how values flow."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterable
+
+from kgot_lab.kgos.extraction.facts.facts import Definition, Mention
+from kgot_lab.kgos.extraction.python.bindings import Function, bound_names, declared, parameters, yields
+from kgot_lab.kgos.extraction.python.expressions import Expressions
+from kgot_lab.kgos.extraction.python.flow import Flow, variable_in
+from kgot_lab.kgos.extraction.python.scope import Scope, Versions, either
+from kgot_lab.kgos.extraction.python.text_features import marks_of
+from kgot_lab.types import Json
+
+_ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_KINDS = {
+    "staticmethod": "static",
+    "classmethod": "class",
+    "property": "property",
+    "cached_property": "property",
+}
+
+
+class StatementReader:
+    """Reads a module whose name in the graph is given; `package` is the name that its relative imports begin
+    at.
+    """
+
+    def __init__(self, module: str, package: str):
+        self.package = package
+        self.flow = Flow(module)
+        self.definitions: list[Definition] = []
+        self.references: list[Mention] = []
+        self.expressions = Expressions(self.flow, self._lambda)
+
+    def read(self, tree: ast.Module) -> None:
+        """Read all of a module."""
+        scope = Scope(self.flow.module, "module", self.flow, bound_names(tree.body))
+        self.flow.names = sorted(scope.bound)
+        self._body(tree.body, scope)
+
+    def _body(self, body: Iterable[ast.stmt], scope: Scope) -> bool:
+        """Read statements one after another; whether the end is never reached."""
+        ended = False
+        for statement in body:
+            self._statement(statement, scope)
+            ended = ended or isinstance(statement, _ENDS)
+        return ended
+
+    def _statement(self, node: ast.stmt, scope: Scope) -> None:
+        value = self.expressions.value
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._function(node, scope)
+            case ast.ClassDef():
+                self._class(node, scope)
+            case ast.Return(value=given):
+                if (returned := value(given, scope)) is not None and scope.kind == "function":
+                    self.flow.add("copy", f"return@{scope.id}", returned)
+            case ast.Assign(targets=targets, value=given):
+                several = all(isinstance(each, ast.Tuple | ast.List) for each in targets) and isinstance(
+                    given, ast.Tuple | ast.List
+                )
+                assigned = None if several else value(given, scope)
+                for target in targets:
+                    self.expressions.bind(target, assigned, scope, given)
+            case ast.AnnAssign(target=target, annotation=annotation, value=given):
+                assigned = value(given, scope)
+                self.expressions.bind(target, self._annotated(annotation, scope, assigned), scope)
+            case ast.AugAssign(target=target, value=given):
+                added = value(given, scope)
+                held = value(ast.copy_location(_loaded(target), target), scope)
+                self.expressions.bind(
+                    target, self.flow.joined([each for each in (held, added) if each is not None]), scope
+                )
+            case ast.For() | ast.AsyncFor():
+                self._for(node, scope)
+            case ast.While(test=test, body=body, orelse=orelse):
+                scope.gather(bound_names([test, *body]))
+                value(test, scope)
+                self._body(body, scope)
+                scope.gathered()
+                self._body(orelse, scope)
+            case ast.If(test=test, body=body, orelse=orelse):
+                value(test, scope)
+                self._ways((body, orelse), scope)
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                for item in items:
+                    self._with(item, scope)
+                self._body(body, scope)
+            case ast.Try() | ast.TryStar():
+                self._try(node, scope)
+            case ast.Raise(exc=raised, cause=cause):
+                thrown = value(raised, scope)
+                value(cause, scope)
+                if thrown is not None:
+                    self.flow.add("raise", thrown, scope.id, node.lineno)
+            case ast.Import(names=aliases):
+                self._import(aliases, scope, node.lineno)
+            case ast.ImportFrom():
+                self._import_from(node, scope)
+            case ast.Match(subject=subject, cases=cases):
+                matched = value(subject, scope)
+                for case in cases:
+                    self._pattern(case.pattern, matched, scope)
+                    value(case.guard, scope)
+                self._ways([case.body for case in cases] + [[]], scope)
+            case ast.Expr() | ast.Assert() | ast.Delete():
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.expr) and not isinstance(node, ast.Delete):
+                        value(child, scope)
+
+    # --- control ---
+
+    def _ways(self, bodies: Iterable[list[ast.stmt]], scope: Scope) -> None:
+        """Read statements of which one list is run."""
+        before = dict(scope.versions)
+        after: Versions | None = None
+        for body in bodies:
+            scope.versions = dict(before)
+            if not self._body(body, scope):
+                after = scope.versions if after is None else either(after, scope.versions)
+        scope.versions = before if after is None else after
+
+    def _for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        item = self.expressions.iterated(self.expressions.value(node.iter, scope), scope, node.lineno)
+        scope.gather(bound_names([node.target, *node.body]))
+        self.expressions.bind(node.target, item, scope)
+        self._body(node.body, scope)
+        scope.gathered()
+        self._body(node.orelse, scope)
+
+    def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
+        scope.gather(bound_names(node.body))
+        ended = self._body(node.body, scope)
+        scope.gathered()
+        left = dict(scope.versions)
+        ended = self._body(node.orelse, scope) or ended
+        after: Versions | None = None if ended else scope.versions
+        for handler in node.handlers:
+            scope.versions = dict(left)
+            kind = self.expressions.value(handler.type, scope)
+            if handler.name:
+                caught = self.flow.fresh()
+                if kind is not None:
+                    self.flow.add("note", caught, kind)
+                scope.write(handler.name, caught)
+            if not self._body(handler.body, scope):
+                after = scope.versions if after is None else either(after, scope.versions)
+        scope.versions = left if after is None else after
+        self._body(node.finalbody, scope)
+
+    def _with(self, item: ast.withitem, scope: Scope) -> None:
+        manager = self.expressions.value(item.context_expr, scope)
+        entered = None
+        if manager is not None:
+            entered = self.flow.fresh()
+            self.flow.add("enter", entered, manager, scope.id, item.context_expr.lineno)
+        if item.optional_vars is not None:
+            self.expressions.bind(item.optional_vars, entered, scope)
+
+    def _pattern(self, pattern: ast.pattern, matched: str | None, scope: Scope) -> None:
+        match pattern:
+            case ast.MatchAs(pattern=inner, name=name):
+                if inner is not None:
+                    self._pattern(inner, matched, scope)
+                if name is not None:
+                    narrowed = (
+                        self._annotated(inner.cls, scope, None) if isinstance(inner, ast.MatchClass) else None
+                    )
+                    scope.write(
+                        name, self.flow.joined([each for each in (matched, narrowed) if each is not None])
+                    )
+            case ast.MatchClass(cls=cls):
+                self.expressions.value(cls, scope)
+                for each in (*pattern.patterns, *pattern.kwd_patterns):
+                    self._pattern(each, None, scope)
+            case ast.MatchMapping(patterns=inner, rest=name):
+                for each in inner:
+                    self._pattern(each, None, scope)
+                if name is not None:
+                    scope.write(name, None)
+            case ast.MatchStar(name=str(name)):
+                scope.write(name, None)
+            case ast.MatchSequence(patterns=inner) | ast.MatchOr(patterns=inner):
+                for each in inner:
+                    self._pattern(each, matched if isinstance(pattern, ast.MatchOr) else None, scope)
+
+    # --- imports ---
+
+    def _import(self, aliases: list[ast.alias], scope: Scope, line: int) -> None:
+        for alias in aliases:
+            self.references.append(Mention(self.flow.module, "imports", alias.name, line))
+            name = alias.name if alias.asname else alias.name.split(".")[0]
+            module = self.flow.fresh()
+            self.flow.add("module", module, name)
+            scope.write(alias.asname or name, module)
+
+    def _import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+        module = node.module or ""
+        if node.level:
+            parts = self.package.split(".") if self.package else []
+            parts = parts[: len(parts) - (node.level - 1)] if node.level > 1 else parts
+            module = ".".join([*parts, *([node.module] if node.module else [])])
+        for alias in node.names:
+            said = "" if alias.name == "*" else alias.name
+            self.references.append(Mention(self.flow.module, "imports", module, node.lineno, said))
+            if alias.name == "*":
+                self.flow.add("star", self.flow.module, module)
+                continue
+            imported = self.flow.fresh()
+            self.flow.add("from", imported, module, alias.name)
+            scope.write(alias.asname or alias.name, imported)
+
+    # --- definitions ---
+
+    def _function(self, node: Function, scope: Scope) -> None:
+        id = f"{scope.id}.{node.name}"
+        kind = "plain"
+        made = self.flow.made(["function", id])
+        plain = []
+        for decorator in node.decorator_list:
+            name = (
+                decorator.id
+                if isinstance(decorator, ast.Name)
+                else decorator.attr
+                if isinstance(decorator, ast.Attribute)
+                else ""
+            )
+            if name in _KINDS:
+                kind = _KINDS[name]
+            elif name in ("setter", "getter", "deleter"):
+                kind = "property"
+            else:
+                plain.append(decorator)
+        self._define(node, id, "method" if scope.kind == "class" else "function", scope)
+        self._parameters(id, node.args, scope)
+        inner = Scope(
+            id,
+            "function",
+            self.flow,
+            {arg.arg for arg in parameters(node.args)} | bound_names(node.body),
+            scope,
+        )
+        inner.global_names, inner.nonlocal_names = (
+            declared(node.body, ast.Global),
+            declared(node.body, ast.Nonlocal),
+        )
+        inner.own_class = scope.id if scope.kind == "class" else scope.own_class
+        usual = [*node.args.posonlyargs, *node.args.args]
+        inner.first = usual[0].arg if scope.kind == "class" and usual else scope.first
+        self.flow.functions[id] = self._shape(node.args, kind, generator=yields(node))
+        if node.returns is not None and not yields(node):
+            self._annotated_into(f"return@{id}", node.returns, scope)
+        self._body(node.body, inner)
+        scope.write(node.name, self._decorated(made, plain, scope))
+
+    def _decorated(self, value: str, decorators: list[ast.expr], scope: Scope) -> str:
+        """What is left of a function or class once its decorators were called, the last one first."""
+        for decorator in reversed(decorators):
+            callee = self.expressions.value(decorator, scope)
+            if callee is not None:
+                decorated = self.flow.fresh()
+                self.flow.add("decorate", decorated, callee, value, scope.id, decorator.lineno)
+                value = decorated
+        return value
+
+    def _lambda(self, scope: Scope, node: ast.Lambda) -> str:
+        scope.lambdas += 1
+        id = f"{scope.id}.<lambda{scope.lambdas}>"
+        self._parameters(id, node.args, scope)
+        self.flow.functions[id] = self._shape(node.args, "plain")
+        inner = Scope(
+            id,
+            "function",
+            self.flow,
+            {arg.arg for arg in parameters(node.args)},
+            scope,
+            scope.own_class,
+            scope.first,
+        )
+        for (
+            name,
+            versions,
+        ) in scope.versions.items():  # what is around it may be meant as it is now, or as it will be
+            if name not in inner.bound and scope.kind != "module":
+                inner.versions.setdefault(name, versions)
+        if (returned := self.expressions.value(node.body, inner)) is not None:
+            self.flow.add("copy", f"return@{id}", returned)
+        return self.flow.made(["function", id])
+
+    def _parameters(self, id: str, given: ast.arguments, scope: Scope) -> None:
+        """Defaults and annotations of parameters, which the code around a function evaluates."""
+        usual = [*given.posonlyargs, *given.args]
+        defaults = [
+            *zip(reversed(usual), reversed(given.defaults), strict=False),
+            *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+        ]
+        for parameter, default in defaults:
+            if (value := self.expressions.value(default, scope)) is not None:
+                self.flow.add("copy", variable_in(parameter.arg, id), value)
+        for parameter in (*usual, *given.kwonlyargs):
+            if parameter.annotation is not None:
+                self._annotated_into(variable_in(parameter.arg, id), parameter.annotation, scope)
+
+    def _shape(self, given: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
+        return {
+            "usual": [each.arg for each in (*given.posonlyargs, *given.args)],
+            "rest": given.vararg.arg if given.vararg else None,
+            "named": [each.arg for each in given.kwonlyargs],
+            "names": given.kwarg.arg if given.kwarg else None,
+            "kind": kind,
+            "generator": generator,
+        }
+
+    def _class(self, node: ast.ClassDef, scope: Scope) -> None:
+        id = f"{scope.id}.{node.name}"
+        self._define(node, id, "class", scope)
+        bases = [base for each in node.bases if (base := self.expressions.value(each, scope)) is not None]
+        for keyword in node.keywords:
+            self.expressions.value(keyword.value, scope)
+        inner = Scope(id, "class", self.flow, bound_names(node.body), scope)
+        self.flow.classes[id] = {"bases": list(bases), "names": sorted(inner.bound)}
+        self._body(node.body, inner)
+        scope.write(node.name, self._decorated(self.flow.made(["class", id]), node.decorator_list, scope))
+
+    def _define(self, node: Function | ast.ClassDef, id: str, type: str, scope: Scope) -> None:
+        said = ast.get_docstring(node) or ""
+        signature = "" if isinstance(node, ast.ClassDef) else signature_of(node)
+        line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        decorators = tuple(ast.unparse(each) for each in node.decorator_list)
+        marks = () if isinstance(node, ast.ClassDef) else marks_of(node, decorators)
+        end, about = node.end_lineno or line, first_paragraph(said)
+        attributes = _attributes(node) if isinstance(node, ast.ClassDef) else ()
+        self.definitions.append(
+            Definition(
+                id, type, node.name, line, end, scope.id, about, signature, decorators, attributes, marks
+            )
+        )
+
+    # --- annotations ---
+
+    def _annotated(self, annotation: ast.expr, scope: Scope, value: str | None) -> str | None:
+        """A variable that may be a value, or an instance of what an annotation names."""
+        noted = self.flow.fresh()
+        self._annotated_into(noted, annotation, scope)
+        return self.flow.joined([each for each in (value, noted) if each is not None])
+
+    def _annotated_into(self, variable: str, annotation: ast.expr, scope: Scope) -> None:
+        for named in named_types(annotation):
+            if (type := self.expressions.value(named, scope)) is not None:
+                self.flow.add("note", variable, type)
+
+
+def named_types(annotation: ast.expr) -> list[ast.expr]:
+    """The types that a value with this annotation may have, as far as they are names: of unions each, of
+    containers none.
+    """
+    match annotation:
+        case ast.Name() | ast.Attribute():
+            return [annotation]
+        case ast.Constant(value=str(text)):
+            try:
+                return named_types(
+                    ast.increment_lineno(ast.parse(text, mode="eval"), annotation.lineno - 1).body
+                )
+            except (SyntaxError, ValueError):
+                return []
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return [*named_types(left), *named_types(right)]
+        case ast.Subscript(
+            value=ast.Name(id="Optional" | "Union") | ast.Attribute(attr="Optional" | "Union"), slice=inner
+        ):
+            return [
+                each
+                for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner])
+                for each in named_types(part)
+            ]
+    return []
+
+
+def _attributes(node: ast.ClassDef) -> tuple[str, ...]:
+    """The names that a class binds besides its methods and inner classes."""
+    inner = {
+        each.name
+        for each in node.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    return tuple(sorted(bound_names(node.body) - inner))
+
+
+def signature_of(node: Function) -> str:
+    """What a function is called with and gives, as it is written."""
+    returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return (
+        f"{'async ' * isinstance(node, ast.AsyncFunctionDef)}{node.name}({ast.unparse(node.args)}){returned}"
+    )
+
+
+def first_paragraph(docstring: str) -> str:
+    """The first paragraph of a docstring on one line."""
+    return " ".join(textwrap.dedent(docstring).strip().split("\n\n")[0].split())
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """What a target is before it is changed."""
+    match target:
+        case ast.Name(id=name):
+            return ast.Name(name, ast.Load())
+        case ast.Attribute(value=base, attr=attribute):
+            return ast.Attribute(base, attribute, ast.Load())
+        case ast.Subscript(value=base, slice=key):
+            return ast.Subscript(base, key, ast.Load())
+    return ast.Constant(None)

@@ -1,0 +1,254 @@
+"""A course of work for a goal of several parts: a node for each part, checked against the edges between them
+(KG-OS, method 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import ClassVar, NamedTuple
+
+from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
+from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.subgoals import subgoals
+from kgot_lab.kgos.methods.trace_path import trace_path
+from kgot_lab.kgos.methods.want_to import want_to
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Edge
+
+_CANDIDATES = 3  # nodes looked at for each part
+_BETWEEN = 3  # feeds_into edges that may join two steps
+_MOST_CYCLES = 5  # told; in a dense graph whose requires edges run in circles there are thousands
+_REQUIRES, _FEEDS, _CONFLICTS = ("requires",), ("feeds_into",), ("conflicts_with",)
+
+
+class PlanStep(NamedTuple):
+    """A step: the node that does it, the part of the goal it is for, and what else could; `added` where the
+    graph put it between two.
+    """
+
+    tool: str
+    name: str
+    action: str
+    score: float
+    alternatives: tuple[str, ...] = ()
+    added: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Composition(MethodResult):
+    """A plan: its steps in order, the edges between them, what they require besides, and what speaks against
+    it.
+    """
+
+    goal: str
+    parts: tuple[str, ...]
+    steps: tuple[PlanStep, ...]
+    edges: tuple[Edge, ...]
+    prerequisites: tuple[str, ...]
+    conflicts: tuple[tuple[str, str], ...]
+    cycles: tuple[tuple[str, ...], ...]
+    warnings: tuple[str, ...]
+    why: tuple[str, ...]
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("tool", "name", "action", "score", "alternatives", "added")
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The ids of the steps, in order."""
+        return tuple(step.tool for step in self.steps)
+
+    @property
+    def sound(self) -> bool:
+        """Whether neither a conflict nor a cycle was found, and every step hands on to the next by an edge."""
+        return not self.warnings
+
+    @property
+    def title(self) -> str:
+        warned = f", {counted(len(self.warnings), 'warning')}" if self.warnings else ""
+        return f"plan for {self.goal!r}: {counted(len(self.steps), 'step')}{warned}"
+
+    def rows(self) -> Sequence[PlanStep]:
+        return self.steps
+
+
+def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Composition:
+    """A plan for a goal: it is split into parts, each done by the best node that `want_to` finds for it and
+    that no other part has.
+
+    A node that limits another does nothing and is no candidate; besides, types are not looked at. Two steps
+    in a row should be joined by `feeds_into`; where a chain of such edges joins them, what lies between is
+    added and marked, while there is room. `prerequisites` are what the steps require, over any number of
+    edges, what is needed first at the front. Steps that `conflicts_with` joins, cycles of `requires` and
+    `feeds_into`, and a step before what it requires are warned of, with other candidates for a step in
+    conflict. Raises BadInput.
+    """
+    require(goal, str, "a goal is a text")
+    if not goal.strip():
+        raise BadInput("the goal is blank; say what is wanted, as in 'read CSV files and analyse trends'")
+    require_count(max_tools, 1, "max_tools", "it is how many steps a plan has at most")
+    index, parts = index_of(graph), subgoals(goal)
+    why = [f"parts of the goal: {' | '.join(parts)}" if parts else "the goal has no part that says anything"]
+    chosen, lacking = _chosen(graph, parts[:max_tools])
+    why += (
+        [f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}"]
+        if len(parts) > max_tools
+        else []
+    )
+    steps = _filled(index, chosen, max_tools)
+    rows = [graph.row(step.tool) for step in steps]
+    conflicts = tuple(_joined_by(index, rows, _CONFLICTS))
+    required, cycles = _required(index, rows)
+    cycles = (*cycles, *_cycles_among(index, rows))
+    edges = tuple(_edges_between(index, rows))
+    warnings = (
+        *(f"nothing in the graph says {part!r}" for part in lacking),
+        *(
+            f"no feeds_into edge leads from {a.tool} to {b.tool}"
+            for a, b in pairwise(steps)
+            if not _feeds(edges, a, b)
+        ),
+        *(_conflict_told(index, pair, steps) for pair in conflicts),
+        *(f"cycle: {' → '.join(cycle)}" for cycle in cycles),
+        *_out_of_order(steps, edges),
+    )
+    prerequisites = tuple(graph.ids[row] for row in required if row not in rows)
+    why += [f"prerequisites that are no step: {', '.join(prerequisites)}"] if prerequisites else []
+    return Composition(
+        goal, parts, steps, edges, prerequisites, conflicts, cycles, warnings, (*why, *warnings)
+    )
+
+
+def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep], list[str]]:
+    """The best node for each part, of those no part before it has, and the parts for which there is none."""
+    steps: list[PlanStep] = []
+    lacking = []
+    limiting = {row for found in index_of(graph).leads_to("has_limitation").values() for row in found}
+    for part in parts:
+        candidates = [
+            each for each in want_to(graph, part, 3 * _CANDIDATES).nodes if graph.row(each.id) not in limiting
+        ][:_CANDIDATES]
+        free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
+        if free:
+            steps.append(
+                PlanStep(free[0].id, free[0].name, part, free[0].score, tuple(each.id for each in free[1:]))
+            )
+        else:
+            lacking.append(part)
+    return steps, lacking
+
+
+def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tuple[PlanStep, ...]:
+    """The steps, with what lies between two of them where only a chain of feeds_into joins them."""
+    if not set(_FEEDS) & set(index.graph.type_names):
+        return tuple(steps)
+    room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
+    for before, step in pairwise(steps):
+        path = trace_path(
+            index.graph, before.tool, step.tool, max_depth=_BETWEEN, types=_FEEDS, directed=True
+        )
+        between = [id for id in path.ids[1:-1] if id not in taken]
+        if 0 < len(between) <= room and len(between) == path.length - 1:
+            action = f"between {before.tool} and {step.tool}"
+            filled += [
+                PlanStep(id, index.names[index.graph.row(id)], action, 0.0, (), True) for id in between
+            ]
+            room, taken = room - len(between), taken | set(between)
+        filled.append(step)
+    return tuple(filled)
+
+
+def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of rows that an edge of some type joins, whichever way."""
+    ids = index.graph.ids
+    for one, other in combinations(rows, 2):
+        if other in index.outgoing(one, types) or other in index.incoming(one, types):
+            yield ids[one], ids[other]
+
+
+def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
+    """The edges of a plan: feeds_into, requires and conflicts_with between any two of its steps, in the order
+    of the steps.
+    """
+    for row in rows:
+        for edge in index.graph.neighbours(index.graph.ids[row], "out", (*_FEEDS, *_REQUIRES, *_CONFLICTS)):
+            if index.graph.row(edge.target) in rows and edge.source != edge.target:
+                yield edge
+
+
+def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
+    """All that some rows require, what is needed first at the front and the rows among it, and the first
+    cycles on the way.
+    """
+    ids, leads_to = index.graph.ids, index.leads_to(_REQUIRES[0])
+    done: dict[int, None] = {}
+    cycles: dict[tuple[str, ...], None] = {}
+    for start in (row for row in rows if row not in done):
+        chain, waiting = {start: 0}, [iter(leads_to.get(start, ()))]
+        while waiting:
+            for row in waiting[-1]:
+                if row in chain:
+                    if len(cycles) < _MOST_CYCLES:
+                        cycles[(*(ids[each] for each in list(chain)[chain[row] :]), ids[row])] = None
+                elif row not in done:
+                    chain[row] = len(chain)
+                    waiting.append(iter(leads_to.get(row, ())))
+                    break
+            else:
+                done[chain.popitem()[0]] = None
+                waiting.pop()
+    return list(done), tuple(cycles)
+
+
+def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    """For each step that feeds_into leads away from and back to among the steps, the shortest such way, each
+    cycle once.
+    """
+    seen: set[frozenset[int]] = set()
+    for start in rows:
+        queue: list[tuple[int, ...]] = [(start,)]
+        reached = set()
+        while queue:
+            path = queue.pop(0)
+            for row in (each for each in index.outgoing(path[-1], _FEEDS) if each in rows):
+                if row == start:
+                    if frozenset(path) not in seen:
+                        yield tuple(index.graph.ids[each] for each in (*path, row))
+                    seen.add(frozenset(path))
+                    queue = []
+                    break
+                if row not in reached:
+                    reached.add(row)
+                    queue.append((*path, row))
+
+
+def _feeds(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
+    return any(
+        edge.type in _FEEDS and (edge.source, edge.target) == (before.tool, after.tool) for edge in edges
+    )
+
+
+def _conflict_told(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
+    """A conflict, with the candidates of either step that have none with the rest of the plan."""
+    tools = [step.tool for step in steps]
+    instead = []
+    for step in (each for each in steps if each.tool in pair):
+        rest = [index.graph.row(tool) for tool in tools if tool != step.tool]
+        for other in (each for each in step.alternatives if each not in tools):
+            if not any(
+                other in found for found in _joined_by(index, [index.graph.row(other), *rest], _CONFLICTS)
+            ):
+                instead.append(f"{other} instead of {step.tool}")
+    return f"{pair[0]} conflicts with {pair[1]}" + (
+        f"; possible: {', '.join(instead)}" if instead else "; no other candidate is free of it"
+    )
+
+
+def _out_of_order(steps: Sequence[PlanStep], edges: Sequence[Edge]) -> Iterator[str]:
+    place = {step.tool: number for number, step in enumerate(steps)}
+    for edge in edges:
+        if edge.type in _REQUIRES and place[edge.target] > place[edge.source]:
+            yield f"{edge.source} requires {edge.target}, which comes later"

@@ -1,0 +1,98 @@
+"""Which nodes lie within bounds on named dimensions (KG-OS, method 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kgot_lab.errors import require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, index_of
+from kgot_lab.kgos.schemas.dimensions.bounds import Bounds, inside, phrase, require_bounds
+from kgot_lab.text.counted import counted
+
+Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
+
+
+@dataclass(frozen=True, repr=False)
+class NodesWithin(MethodResult):
+    """The nodes within all bounds, with their values, in the order of the graph."""
+
+    filters: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    nodes: tuple[tuple[Any, ...], ...]  # id, name, type, and a value for each dimension
+    total: int
+    why: tuple[str, ...]
+
+    @property
+    def COLUMNS(self) -> tuple[str, ...]:  # type: ignore[override]  # noqa: N802
+        return ("id", "name", "type", *self.dimensions)
+
+    @property
+    def title(self) -> str:
+        return f"{' and '.join(self.filters)}: {counted(self.total, 'node')}"
+
+    def rows(self) -> Sequence[tuple[Any, ...]]:
+        return self.nodes
+
+
+def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> NodesWithin:
+    """The nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}: min and max are inclusive, exact
+    has a tolerance of 1e-9.
+
+    A node that lacks a dimension, or has something else than a number there, is left out and counted; the
+    first of the latter are named. Raises UnknownName for a dimension that no node has, and BadInput for
+    bounds that make no sense.
+    """
+    require_count(limit, 1, "limit", "it is how many nodes are kept")
+    index, bounds = index_of(graph), bounds_of(filters)
+    kept, why = rows_within(index, bounds)
+    rows = np.flatnonzero(kept)
+    shown = rows[:limit].tolist()
+    if len(rows) > limit:
+        why.append(
+            f"{len(rows) - limit:,} more lie within, limit={limit} keeps the first in the order of the graph"
+        )
+    columns = [index.dimension(name).values for name in bounds]
+    nodes = tuple(
+        (graph.ids[row], index.names[row], index.kinds[row], *(float(column[row]) for column in columns))
+        for row in shown
+    )
+    return NodesWithin(
+        tuple(phrase(name, each) for name, each in bounds.items()),
+        tuple(bounds),
+        nodes,
+        len(rows),
+        tuple(why),
+    )
+
+
+def bounds_of(filters: Filters) -> dict[str, Bounds]:
+    """The least and the largest value of each dimension; raises BadInput for filters that make no sense."""
+    return require_bounds(filters, declared=tuple(filters) if isinstance(filters, Mapping) else ())
+
+
+def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
+    """Which rows lie within all bounds, and what each filter left out."""
+    kept, why = np.ones(len(index.graph), bool), []
+    for name, each in bounds.items():
+        column = index.dimension(name)
+        lies = inside(column.values, each)
+        missing = int(np.isnan(column.values).sum()) - len(column.odd)
+        outside = len(lies) - int(lies.sum()) - missing - len(column.odd)
+        told = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
+        if column.odd:
+            named = ", ".join(
+                f"{index.graph.ids[row]} has {index.graph.node_properties[row][name]!r}"
+                for row in column.odd[:3]
+            )
+            told.append(f"{len(column.odd):,} with something else than a number ({named})")
+        why.append(
+            f"{phrase(name, each)} leaves out {', '.join(told)}; {int((kept & lies).sum()):,} of {int(kept.sum()):,} left"
+        )
+        kept &= lies
+    return kept, why

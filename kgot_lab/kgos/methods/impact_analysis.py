@@ -1,0 +1,274 @@
+"""What a change of a node reaches, level by level, with its risk and the riskiest chain (KG-OS, method 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from kgot_lab.errors import UnknownName, require, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.columns import Ints
+from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of
+from kgot_lab.kgos.methods.node_texts import node_name
+from kgot_lab.retrieval.neighbours import Places
+from kgot_lab.text.counted import counted
+
+Towards = Literal["forward", "backward", "both"]
+Follow = Literal["arrows", "dependants"]
+_ARROWS: Mapping[str, tuple[float, float]] = {
+    "forward": (1.0, 0.0),
+    "backward": (0.0, 1.0),
+    "both": (1.0, 1.0),
+}
+
+# Which end of an edge depends on the other (decision C-M5, ours): A requires B means that a change of B
+# reaches A. An edge of another type, such as relates_to or alternative_to, carries no change.
+SOURCE_DEPENDS = frozenset(
+    "requires depends_on implements pattern_instance_of part_of caused_by imports calls uses inherits inherits_from extends references "
+    "measures".split()
+)
+TARGET_DEPENDS = frozenset(
+    "enables feeds_into contributes_to optimizes reduces configures prerequisite_of prevents has_limitation has_workaround".split()
+)
+
+
+class Impacted(NamedTuple):
+    """A node that a change reaches: its depth, its risk by distance alone and in full, and what its riskiest
+    chain comes by.
+    """
+
+    id: str
+    name: str
+    depth: int
+    distance_risk: float
+    risk: float
+    via: str
+    parent: str
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Impact(MethodResult):
+    """What a change reaches: by level, with risks; the riskiest chain; the types of the edges that lead from
+    level to level.
+    """
+
+    node: str
+    direction: Towards
+    nodes: tuple[Impacted, ...]
+    critical_path: tuple[str, ...]
+    critical_risk: float
+    edge_types: tuple[str, ...]
+    why: tuple[str, ...]
+    name: str  # of the node itself
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "depth", "distance risk", "risk", "via", "from")
+
+    @property
+    def ids(self) -> list[str]:
+        """The node, and those that a change of it reaches."""
+        return [self.node, *(each.id for each in self.nodes)]
+
+    @property
+    def total_impacted(self) -> int:
+        """How many nodes a change reaches."""
+        return len(self.nodes)
+
+    @cached_property
+    def risk_by_depth(self) -> Mapping[int, tuple[Impacted, ...]]:
+        """The nodes at each depth, the riskiest first."""
+        levels: dict[int, list[Impacted]] = {}
+        for node in self.nodes:
+            levels.setdefault(node.depth, []).append(node)
+        return {depth: tuple(nodes) for depth, nodes in levels.items()}
+
+    @property
+    def title(self) -> str:
+        levels = ", ".join(f"{len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
+        return f"impact of {self.node} ({self.direction}): {counted(self.total_impacted, 'node')}" + (
+            f", {levels}" if levels else ""
+        )
+
+    def rows(self) -> Sequence[Impacted]:
+        return self.nodes
+
+
+def impact_analysis(
+    graph: PropertyGraph,
+    node: str,
+    *,
+    direction: Towards = "both",
+    max_depth: int = 3,
+    follow: Follow = "arrows",
+    weight: str | None = "weight",
+) -> Impact:
+    """The nodes that a change of a node reaches within some edges, by a breadth-first walk; risk(d) = 1 /
+    depth * weight * centrality.
+
+    The weight is that of the heaviest edge from the level before, 1 where the property is missing; the
+    centrality is that of degrees. "forward" goes along the arrows, "backward" against them. With
+    follow="dependants" the meaning of an edge type decides: forward leads to what depends on the node,
+    whichever way that arrow points, backward to what it depends on, and other types are not followed. The
+    critical path is the chain from the node to a leaf of the walk, a node from which it found nothing
+    further, with the greatest product of risks; ties by id. (If it might end anywhere, as decision C-M5 has
+    it, it would end after one edge: without weights no factor is above 1.) Raises UnknownName, also for
+    another weight than the usual one that no edge has, and BadInput for a depth or for a weight that is not
+    above 0.
+    """
+    require(weight, (str, type(None)), "the weight is the name of a property of edges, or None")
+    for name, value, known in (
+        ("direction", direction, tuple(_ARROWS)),
+        ("way to follow edges", follow, ("arrows", "dependants")),
+    ):
+        if value not in known:
+            raise UnknownName(name, str(value), known)
+    require_count(max_depth, 1, "max_depth")
+    index = index_of(graph)
+    worth = _followed(index, direction, follow)
+    weights = index.weights(weight) if weight else None
+    if weights is None and weight not in (None, "", "weight") and graph.edge_properties:
+        raise UnknownName(
+            "property of edges", str(weight), {name for known in graph.edge_properties for name in known}
+        )
+    walk = _Walk(index, index.row(node), worth, max_depth, weights)
+    why = [_told(index, direction, follow, worth)]
+    if not walk.found.size:
+        why.append(f"no such edge touches {node}")
+    chain = walk.critical()
+    if len(chain) > 1:
+        why.append(
+            f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {' → '.join(graph.ids[row] for row in chain)}"
+        )
+    path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
+    risk = float(walk.products[chain[-1]]) if path else 0.0
+    name = node_name(node, graph.node_properties[walk.root])
+    return Impact(node, direction, walk.impacted(), path, risk, walk.edge_types(), tuple(why), name)
+
+
+class _Walk:
+    """A breadth-first walk, with the heaviest edge and the best product of risks that lead to each node."""
+
+    def __init__(
+        self, index: GraphIndex, root: int, worth: Reals, max_depth: int, weights: Reals | None
+    ) -> None:
+        size = len(index.graph)
+        self.index, self.root = index, root
+        self.depths = np.full(size, -1, np.int32)
+        self.depths[root] = 0
+        self.risks, self.products = np.zeros(size), np.zeros(size)
+        self.products[root] = 1.0
+        self.parents, self.ways = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+        self.leads_on, self.types = np.zeros(size, bool), np.zeros(len(index.graph.type_names), bool)
+        for depth in range(max_depth):
+            reached = index.reach(self.depths, depth, worth)
+            if not len(reached.children):
+                break
+            self._take(reached, depth + 1, weights)
+
+    def _take(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
+        """Note a level: risks by the heaviest edge, and the parent from which the chain to each node is
+        riskiest.
+        """
+        children = reached.children
+        products, heaviest = (
+            self.products[reached.parents] * self.index.centrality[children] / depth,
+            np.ones(len(self.depths)),
+        )
+        if weights is not None:
+            heaviest[children] = 0.0
+            own = weights[self.index.links.edge_rows[reached.places]]
+            np.maximum.at(heaviest, children, own)
+            products *= own
+        riskiest = _best(children, products, self._rank(reached))
+        new = children[riskiest]
+        self.depths[new], self.products[new] = depth, products[riskiest]
+        self.risks[new] = self.index.centrality[new] * heaviest[new] / depth
+        self.parents[new], self.ways[new] = reached.parents[riskiest], reached.ways[riskiest]
+        self.leads_on[reached.parents] = True
+        self.types[reached.ways // 2] = True
+
+    def _rank(self, reached: LevelEdges) -> Places:
+        """Which of equal edges comes first: that from the first parent by id, and then that of the first way."""
+        return self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
+
+    @property
+    def found(self) -> Places:
+        """The rows reached, the nearest first, of one depth the riskiest, ties by id."""
+        rows = np.flatnonzero(self.depths > 0)
+        return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
+
+    def critical(self) -> list[int]:
+        """The rows of the riskiest chain from the root to a leaf."""
+        leaves = np.flatnonzero((self.depths > 0) & ~self.leads_on)
+        if not leaves.size:
+            return [self.root]
+        row = int(leaves[np.lexsort((self.index.name_order[leaves], -self.products[leaves]))[0]])
+        chain = [row]
+        while row != self.root:
+            row = int(self.parents[row])
+            chain.append(row)
+        return chain[::-1]
+
+    def impacted(self) -> tuple[Impacted, ...]:
+        """The nodes reached, as they are told."""
+        graph, rows = self.index.graph, self.found
+        ids, types, known = graph.ids, graph.type_names, graph.node_properties
+        reached = [ids[row] for row in rows.tolist()]
+        names = (node_name(id, known[row]) for id, row in zip(reached, rows.tolist(), strict=True))
+        columns = (each.tolist() for each in (self.depths[rows], 1 / self.depths[rows], self.risks[rows]))
+        via, parents = (self.ways[rows] // 2).tolist(), self.parents[rows].tolist()
+        return tuple(
+            map(
+                Impacted, reached, names, *columns, map(types.__getitem__, via), map(ids.__getitem__, parents)
+            )
+        )
+
+    def edge_types(self) -> tuple[str, ...]:
+        return tuple(
+            sorted(self.index.graph.type_names[code] for code in np.flatnonzero(self.types).tolist())
+        )
+
+
+def _best(children: Ints, values: Reals, rank: Places) -> Places:
+    """For each child, in which place its largest value stands, of equal ones that of the lowest rank."""
+    size = int(children.max()) + 1
+    largest = np.full(size, -np.inf)
+    np.maximum.at(largest, children, values)
+    places = np.flatnonzero(values == largest[children])
+    lowest = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(lowest, children[places], rank[places])
+    places = places[rank[places] == lowest[children[places]]]
+    found = np.full(size, -1, np.int64)
+    found[children[places]] = places  # parallel edges of one type may still be level: any will do
+    return found[found >= 0]
+
+
+def _followed(index: GraphIndex, direction: Towards, follow: Follow) -> Reals:
+    along, against = _ARROWS[direction]
+    if follow == "arrows":
+        return index.ways_of(along=along, against=against)
+    # a target that depends lies along the arrow, a source that depends against it
+    return index.ways_of(TARGET_DEPENDS, along=along, against=against) + index.ways_of(
+        SOURCE_DEPENDS, along=against, against=along
+    )
+
+
+def _told(index: GraphIndex, direction: Towards, follow: Follow, worth: Reals) -> str:
+    if follow == "arrows":
+        ways = {"forward": "along the arrows", "backward": "against the arrows", "both": "both ways"}
+        return f"edges followed {ways[direction]}"
+    meant = {
+        "forward": "to what depends on it",
+        "backward": "to what it depends on",
+        "both": "to what depends on it and on what it does",
+    }
+    left = [
+        name for code, name in enumerate(index.graph.type_names) if not worth[2 * code : 2 * code + 2].any()
+    ]
+    return f"edges followed {meant[direction]}" + (
+        f"; not followed: {', '.join(sorted(left))}" if left else ""
+    )

@@ -1,0 +1,332 @@
+"""What the query methods read off a graph again and again: worked out when first needed, and kept with the
+graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.columns import Csr, Ints
+from kgot_lab.kgos.methods.formatting import NodeHit
+from kgot_lab.kgos.methods.node_texts import NodeTexts, rows_by
+from kgot_lab.kgos.schemas.dimensions.bounds import DimensionColumn, dimension_column
+from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
+from kgot_lab.text.words import named_words
+from kgot_lab.types import Edge
+
+Reals = NDArray[np.float64]
+BoolColumn = NDArray[np.bool_]
+_KEPT = "_index_of_methods"  # under this name a graph keeps its index
+
+
+class LevelEdges(NamedTuple):
+    """Edges from one level of a walk to the next: row of the parent, row of the child, way (see
+    `Links.ways`), place in the links.
+    """
+
+    parents: Ints
+    children: Ints
+    ways: Ints
+    places: Places
+
+
+class GraphIndex(NodeTexts):
+    """The neighbours, types, words and dimensions of a graph, as arrays; a copy of it for another process
+    works them out again.
+    """
+
+    def __init__(self, graph: PropertyGraph) -> None:
+        super().__init__(graph)
+        self._columns: dict[str, DimensionColumn] = {}
+        self.of_intent: dict[
+            str, Reals
+        ] = {}  # how far each node is about an intent, as `intent_scores` works it out
+        self._weights: dict[str, Reals | None] = {}
+        self._leads_to: dict[str, dict[int, list[int]]] = {}
+
+    def __reduce__(self) -> tuple[type[GraphIndex], tuple[PropertyGraph]]:
+        return GraphIndex, (self.graph,)
+
+    # --- nodes ---
+
+    def row(self, id: str) -> int:
+        """The row of a node; raises UnknownName with the ids that are near, by their letters or by what the
+        node is called.
+        """
+        try:
+            return self.graph.row(id)
+        except UnknownName:
+            pass
+        alone = {
+            label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1
+        }  # in files of others a label is a name
+        called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
+        called |= {each: row for row, each in enumerate(self.graph.ids)}
+        folded = {each.casefold(): row for each, row in called.items()}
+        near = get_close_matches(str(id)[:60].casefold(), folded, n=5)
+        ids = list(dict.fromkeys(self.graph.ids[folded[each]] for each in near))
+        raise UnknownName("node", id, ids or self.graph.ids[:20], meant=ids[0] if ids else "") from None
+
+    @cached_property
+    def name_order(self) -> Places:
+        """The place of each node when all are sorted by id, by which ties are broken."""
+        order = np.empty(len(self.graph), np.int64)
+        order[sorted(range(len(self.graph)), key=self.graph.ids.__getitem__)] = np.arange(len(self.graph))
+        return order
+
+    @cached_property
+    def of_label(self) -> dict[str, Ints]:
+        """The rows of the nodes with each label."""
+        return rows_by(self.graph.node_labels)
+
+    @cached_property
+    def of_name_word(self) -> dict[str, Ints]:
+        """The rows of the nodes with each word in their name."""
+        return rows_by(tuple(map(set, map(named_words, self.names))))
+
+    @cached_property
+    def name_lengths(self) -> Ints:
+        """How many different words each name has."""
+        return np.array([len(set(named_words(name))) for name in self.names], np.int32)
+
+    def dimension(self, name: str) -> DimensionColumn:
+        """The values of a dimension, by row; raises UnknownName where no node has it."""
+        if name not in self._columns:
+            self._columns[name] = dimension_column(self.graph, name)
+        return self._columns[name]
+
+    def hits(
+        self, rows: Sequence[int], scores: Sequence[float], why: Iterable[str] | None = None
+    ) -> tuple[NodeHit, ...]:
+        """Some rows as they are told, each with its score and why it is here."""
+        ids, names, kinds = (
+            map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.kinds)
+        )
+        return tuple(map(NodeHit, ids, names, kinds, scores, repeat("") if why is None else why))
+
+    # --- edges ---
+
+    @cached_property
+    def links(self) -> Links:
+        """Every edge but loops, as steps from both of its ends."""
+        return Links.of(self.graph)
+
+    @cached_property
+    def neighbours(self) -> Csr:
+        """The neighbours of each node, whichever way the edges point, each once and not the node itself."""
+        return self.links.distinct
+
+    @cached_property
+    def degrees(self) -> Places:
+        """How many neighbours each node has: parallel edges count once, so that no centrality is above 1
+        (decision C-M8).
+        """
+        return np.diff(self.neighbours.indptr)
+
+    @cached_property
+    def centrality(self) -> Reals:
+        """Degree centrality: neighbours over all other nodes; of a node alone in its graph, 0."""
+        return self.degrees / max(len(self.graph) - 1, 1)
+
+    @cached_property
+    def diversity(self) -> Reals:
+        """How many of the edge types of the graph touch each node, as a share of them; loops do not count."""
+        kinds = max(len(self.graph.types()), 1)
+        codes = max(len(self.graph.type_names), 1)
+        touching = each_once(
+            self.links.origins * np.int64(codes) + self.links.ways // 2, len(self.graph) * codes
+        )
+        return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
+
+    def ways_of(
+        self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0
+    ) -> Reals:
+        """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a
+        type not there adds nothing.
+
+        Types with a number each, a mapping, are worth that many times as much. Raises BadInput for one text
+        in place of a list.
+        """
+        if isinstance(types, str):
+            raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
+        worth = np.zeros((len(self.graph.type_names), 2))
+        wanted = (
+            types
+            if isinstance(types, Mapping)
+            else dict.fromkeys(self.graph.type_names if types is None else types, 1.0)
+        )
+        for code, name in enumerate(self.graph.type_names):
+            if name in wanted:
+                worth[code] = along * wanted[name], against * wanted[name]
+        return worth.ravel()
+
+    def absent_types(self, types: Iterable[str] | None) -> list[str]:
+        """Which of some edge types no edge has, in their order; raises UnknownName where that is all of them,
+        BadInput for one text.
+        """
+        if isinstance(types, str):
+            raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
+        wanted, known = set(types or ()), set(self.graph.type_names)
+        if wanted and known and not wanted & known:
+            raise UnknownName("edge type", min(wanted), known)
+        return sorted(wanted - known)
+
+    def told(self, places: Sequence[int]) -> list[str]:
+        """Some steps as texts: "a --[requires]--> b"."""
+        links, names = self.links, self.names
+        arrows = [
+            arrow for type in self.graph.type_names for arrow in (f" --[{type}]--> ", f" <--[{type}]-- ")
+        ]
+        some = np.asarray(places, np.int64)
+        steps = zip(
+            links.origins[some].tolist(),
+            links.ways[some].tolist(),
+            links.ends.indices[some].tolist(),
+            strict=True,
+        )
+        return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
+
+    def places(self, rows: Ints, worth: Reals) -> tuple[Places, Places]:
+        """The steps from some rows on ways that are worth something, and which of the rows each comes from."""
+        places, owners = neighbour_places(self.links.ends, rows)
+        kept = worth[self.links.ways[places]] > 0
+        return places[kept], owners[kept]
+
+    def reach(self, depths: Ints, depth: int, worth: Reals) -> LevelEdges:
+        """All edges from the nodes of one depth to nodes not reached yet (depth -1), on ways that are worth
+        something.
+
+        Where fewer edges lead out of what is not reached than out of the level, it is walked from there: the
+        same edges are found.
+        """
+        level, open = (
+            np.flatnonzero(depths == depth).astype(np.int32),
+            np.flatnonzero(depths < 0).astype(np.int32),
+        )
+        ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
+        outwards = size[level].sum() <= size[open].sum()
+        start, wanted = (level, -1) if outwards else (open, depth)
+        places, owners = neighbour_places(ends, start)
+        kept = np.flatnonzero(depths[ends.indices[places]] == wanted)
+        places, owners = places[kept], owners[kept]
+        gone = ways[places] if outwards else ways[places] ^ 1
+        if not worth.all():
+            kept = np.flatnonzero(worth[gone])
+            places, owners, gone = places[kept], owners[kept], gone[kept]
+        here, there = start[owners], ends.indices[places]
+        return LevelEdges(here, there, gone, places) if outwards else LevelEdges(there, here, gone, places)
+
+    def turned(self, place: int) -> int:
+        """The place of the same step from its other end."""
+        links, back = self.links, self.links.ends.indices[place]
+        first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
+        same = (links.edge_rows[first:last] == links.edge_rows[place]) & (
+            links.ways[first:last] == links.ways[place] ^ 1
+        )
+        return first + int(np.flatnonzero(same)[0])
+
+    def first_along(self, place: int, worth: Reals) -> int:
+        """Of the steps between the two ends of a step, on ways that are worth something, the first along an
+        arrow, else the first.
+        """
+        links, row = self.links, self.links.origins[place]
+        first, last = (
+            int(links.ends.indptr[row]),
+            int(links.ends.indptr[row + 1]),
+        )  # those along an arrow come first
+        same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
+            worth[links.ways[first:last]] > 0
+        )
+        return first + int(np.flatnonzero(same)[0])
+
+    def edge(self, row: int) -> Edge:
+        """The edge in a row of the graph."""
+        return self.graph.edges[int(row)]
+
+    def outgoing(self, row: int, types: Collection[str]) -> list[int]:
+        """The rows that edges of these types lead to from a row, each once, in edge order; a loop leads
+        nowhere.
+        """
+        return self.ends_of([row], types).get(row, [])
+
+    def incoming(self, row: int, types: Collection[str]) -> list[int]:
+        """The rows from which edges of these types lead to a row, each once, in edge order."""
+        return self.ends_of([row], types, along=0.0, against=1.0).get(row, [])
+
+    def ends_of(
+        self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0
+    ) -> dict[int, list[int]]:
+        """The rows that edges of these types lead to from each of some rows, each once, in edge order; one
+        without such is left out.
+        """
+        some = np.array(rows, np.int32)
+        places, owners = self.places(some, self.ways_of(types, along=along, against=against))
+        found: dict[int, dict[int, None]] = {}
+        for row, end in zip(some[owners].tolist(), self.links.ends.indices[places].tolist(), strict=True):
+            found.setdefault(row, {})[end] = None
+        return {row: list(ends) for row, ends in found.items()}
+
+    def leads_to(self, type: str) -> dict[int, list[int]]:
+        """For each row the rows that edges of one type lead to, each once; one without such edges is left
+        out.
+        """
+        if type not in self._leads_to:
+            self._leads_to[type] = self.ends_of(range(len(self.graph)), (type,))
+        return self._leads_to[type]
+
+    def weights(self, name: str) -> Reals | None:
+        """The weight of each edge by a property, 1 where it has none; None where no edge has it. Raises
+        BadInput for one not above 0.
+        """
+        if name not in self._weights:
+            self._weights[name] = self._weighed(name)
+        return self._weights[name]
+
+    def _weighed(self, name: str) -> Reals | None:
+        if not any(name in known for known in self.graph.edge_properties):
+            return None
+        values = np.ones(len(self.graph.edge_keys))
+        for row, known in enumerate(self.graph.edge_properties):
+            value = known.get(name, 1.0)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+                edge = self.edge(row)
+                told = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
+                raise BadInput(
+                    f"the {name} of the edge {told} is {value!r}; it must be a number above 0: mend it, or say weight=None"
+                )
+            values[row] = value
+        return values
+
+
+def index_of(graph: PropertyGraph) -> GraphIndex:
+    """The index of a graph, the same one each time; raises BadInput for what is no graph, or has no node."""
+    require(
+        graph,
+        PropertyGraph,
+        "a method asks a PropertyGraph (store.graph() gives one, and as_graph makes one of NetworkX graphs, triples and tables)",
+    )
+    if not len(graph):
+        raise BadInput("the graph is empty: it has no node that a method could find")
+    kept: GraphIndex = vars(graph).setdefault(
+        _KEPT, GraphIndex(graph)
+    )  # on the graph, as cached_property does, so that both go together
+    return kept
+
+
+def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
+    """The rows of some ids, each once, in their order; raises BadInput for one text in place of a list, and
+    UnknownName.
+    """
+    if isinstance(ids, str):
+        raise BadInput(f"{what} are a list of node ids, not one text: [{ids!r}]")
+    require(ids, Iterable, f"{what} are a list of node ids")
+    return np.array(list(dict.fromkeys(index.row(id) for id in ids)), np.int32)

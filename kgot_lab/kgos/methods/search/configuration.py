@@ -1,0 +1,117 @@
+"""How a search over a graph goes about it: weights, edges, filters, and what the words of a goal change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount, require_count
+from kgot_lab.kgos.methods.dimension_filter import Filters, bounds_of
+from kgot_lab.retrieval.presets import Weights, lane_weights
+from kgot_lab.text.stems import stem
+from kgot_lab.text.words import named_words
+
+Way = Literal["hybrid", "intent"]
+_LANES: Mapping[str, tuple[str, ...]] = {"hybrid": ("embedding", "text", "graph"), "intent": ("intent",)}
+
+
+@dataclass(frozen=True)
+class GoalMapping:
+    """What a word of a goal changes: the edge types that are followed, and dimensions whose mean is added to
+    the intent lane (C-E6).
+    """
+
+    boost_types: tuple[str, ...]
+    dimension_boosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("boost_types", "dimension_boosts"):
+            if isinstance(getattr(self, name), str):
+                raise BadInput(
+                    f"{name} of a goal mapping are a list of names, not one text: [{getattr(self, name)!r}]"
+                )
+        if not self.boost_types and not self.dimension_boosts:
+            raise BadInput(
+                "a goal mapping names at least one edge type or dimension; an empty one would change nothing"
+            )
+
+
+# The four of the document's example (KG-OS, section 8); none is in force unless a configuration says so.
+GOAL_MAPPINGS: Mapping[str, GoalMapping] = {
+    "debug": GoalMapping(
+        ("has_limitation", "has_workaround", "caused_by"), ("error_handling_need", "debugging_difficulty")
+    ),
+    "optimize": GoalMapping(
+        ("optimizes", "enables", "reduces"), ("throughput_requirement", "latency_sensitivity")
+    ),
+    "learn": GoalMapping(
+        ("requires", "prerequisite_of", "part_of"), ("learning_curve", "implementation_complexity")
+    ),
+    "build": GoalMapping(
+        ("feeds_into", "requires", "composes_with"), ("pipeline_composability", "agent_compatibility")
+    ),
+}
+
+
+@dataclass(frozen=True)
+class RetrievalConfig:
+    """How `intent_search` searches; raises BadInput and UnknownName for what makes no sense.
+
+    `weights` is a preset by name or Weights, which are divided by their sum. `methods`: "hybrid" brings the
+    lanes of meaning, text and graph, "intent" that of intent. Of the first `expanded` nodes the neighbours
+    within `expand_depth` edges are told, 0 for none. Without `boost_types` the graph lane follows all edges,
+    or those of a goal mapping whose word the query says. Filters keep nodes before they are scored (C-O2).
+    """
+
+    weights: str | Weights = "default"
+    methods: tuple[Way, ...] = ("hybrid", "intent")
+    limit: int = 10
+    expand_depth: int = 1
+    expanded: int = 3
+    boost_types: tuple[str, ...] | None = None
+    dimension_filters: Filters = field(default_factory=dict)
+    goal_mappings: Mapping[str, GoalMapping] = field(default_factory=dict)
+    intent_threshold: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.methods, Collection) or isinstance(self.methods, str) or not self.methods:
+            raise BadInput(f"methods are a list of {' and '.join(_LANES)}, not {self.methods!r}")
+        for method in self.methods:
+            if method not in _LANES:
+                raise UnknownName("method of retrieval", str(method), _LANES)
+        lane_weights(self.weights, *self.lanes)
+        require_count(self.limit, 1, "limit", "it is how many nodes are kept")
+        require_count(self.expand_depth, 0, "expand_depth")
+        require_count(self.expanded, 0, "expanded")
+        if isinstance(self.boost_types, str) or not isinstance(self.boost_types, Collection | None):
+            raise BadInput(
+                f"boost_types are a list of edge types, such as ['requires'], not {described_value(self.boost_types)}"
+            )
+        if self.dimension_filters:
+            bounds_of(self.dimension_filters)
+        require(
+            self.goal_mappings, Mapping, "goal_mappings are a dictionary of GoalMapping by the word of a goal"
+        )
+        for word, mapping in self.goal_mappings.items():
+            require(
+                mapping,
+                GoalMapping,
+                f"the goal mapping of {word!r} is a GoalMapping(boost_types, dimension_boosts)",
+            )
+        require_amount(self.intent_threshold, "intent_threshold")
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes that the methods bring."""
+        return tuple(lane for method in self.methods for lane in _LANES[method])
+
+    def mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
+        """The first goal mapping, in their order, whose word a query says in any of its endings; None where
+        it says none.
+        """
+        said = {stem(word) for word in named_words(query)}
+        for word, mapping in self.goal_mappings.items():
+            if {stem(each) for each in named_words(word)} <= said:
+                return word, mapping
+        return None

@@ -1,0 +1,155 @@
+"""The search that combines the others: it finds what a query is after, invokes what that calls for, and says
+why (KG-OS, method 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.errors import BadInput, require
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.can_it import limitations_of
+from kgot_lab.kgos.methods.classify_intent import classify_intent
+from kgot_lab.kgos.methods.dimension_filter import bounds_of, rows_within
+from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
+from kgot_lab.kgos.methods.search.expansion import expanded
+from kgot_lab.kgos.methods.search.method_invocation import after_ranking, before_ranking
+from kgot_lab.kgos.methods.search.multi_graph import MergedHit, SeveralGraphs, merged_hits
+from kgot_lab.kgos.methods.search.results import Followed, Invoked, ScoredNode, SearchResult
+from kgot_lab.kgos.methods.search.retrievers import SearchAsked, Walked, ranked_by_lanes
+from kgot_lab.kgos.methods.search.vector_source import lane_of_meaning
+from kgot_lab.retrieval.fusion import by_maximum, scores_of
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import Ranking
+
+_Parts = Mapping[
+    str, tuple[dict[str, float], Mapping[str, str]]
+]  # of each lane: what it adds to a node, and the paths
+
+
+def intent_search(
+    graph: PropertyGraph | SeveralGraphs,
+    query: str,
+    *,
+    config: RetrievalConfig | None = None,
+    embedder: Embedder | None = None,
+    vectors: StoredVectors | None = None,
+) -> SearchResult:
+    """The nodes that answer a query: score = alpha * embedding + beta * text + gamma * graph + delta *
+    intent, each lane over its maximum.
+
+    Without an embedder and stored vectors the weights of the other lanes grow in proportion; with vectors of
+    the nodes, by their ids, the query is embedded with what these say made them. The intent lane counts only
+    where an intent reaches the threshold, delta times its confidence (decisions C-O4, C-O6), or where a goal
+    mapping matches. Graph: what the ten best by meaning and words are linked to. What the purpose of the
+    query calls for is invoked besides: want_to, can_it and compose_for, whose nodes go into the intent lane,
+    or of the best node impact_analysis, similar_to and explore_smart. Raises BadInput and UnknownName.
+    """
+    require(query, str, "a query is a text")
+    if not query.strip():
+        raise BadInput("the query is blank; ask something")
+    config = config or RetrievalConfig()
+    require(config, RetrievalConfig, "config is a RetrievalConfig")
+    several = graph if isinstance(graph, SeveralGraphs) else None
+    index = index_of(graph.graph if isinstance(graph, SeveralGraphs) else graph)
+    intents = classify_intent(query, threshold=config.intent_threshold)
+    meant = lane_of_meaning(index, embedder, vectors) if "embedding" in config.lanes else None
+    trace = [
+        Invoked(
+            "classify_intent",
+            "every query",
+            f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}",
+        )
+    ]
+    kept = np.ones(len(index.graph), bool)
+    if config.dimension_filters:
+        kept, told = rows_within(index, bounds_of(config.dimension_filters))
+        trace.append(Invoked("dimension_filter", "the configuration has filters", "; ".join(told)))
+    word, mapping = config.mapping_for(query) or ("", None)
+    if mapping:
+        trace.append(
+            Invoked(
+                "goal mapping",
+                f"the query says {word!r}",
+                f"follows {', '.join(mapping.boost_types) or 'all edges'}",
+            )
+        )
+    answers, found, told_before = before_ranking(
+        index.graph, query, intents, (mapping and mapping.boost_types) or None
+    )
+    ranking, weights, told_lanes, walked = ranked_by_lanes(
+        index, SearchAsked(query, intents, mapping, kept, found), config, meant
+    )
+    trace += [*told_before, *told_lanes]
+    hits = merged_hits(several, index, ranking, config.limit)
+    rows = [index.graph.row(id) for id, *_ in hits]
+    parts = {lane.system: (_added(weight, lane), lane.paths) for weight, lane in ranking.lanes}
+    nodes = tuple(
+        _scored(index.names[row], index.kinds[row], hit, parts) for row, hit in zip(rows, hits, strict=True)
+    )
+    cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
+    neighbours, edges, told_expansion = expanded(index, cited, config, kept)
+    limitations = limitations_of(
+        index, [*(row for each in cited for row in each), *(index.graph.row(each.id) for each in neighbours)]
+    )
+    later, told_after = after_ranking(index.graph, nodes[0].id if nodes else "", intents)
+    trace += [*told_expansion, *told_after]
+    if not nodes:
+        trace.append(Invoked("result", "nothing was found", _nothing(query, config)))
+    named = {index.graph.ids[row]: those for row, those in limitations.items()}
+    seeds, steps, found_by = (
+        tuple(index.graph.ids[row] for row in walked.seeds),
+        _followed(index, walked, rows),
+        answers | later,
+    )
+    parts_found = (
+        query,
+        intents,
+        nodes,
+        neighbours,
+        edges,
+        named,
+        found_by,
+        weights,
+        tuple(trace),
+        ranking,
+        index.graph,
+    )
+    return SearchResult(*parts_found, seeds, steps)
+
+
+def _followed(index: GraphIndex, walked: Walked, rows: Sequence[int]) -> dict[str, Followed]:
+    """How the graph lane came to some rows."""
+    ids, places = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
+    return {
+        ids[row]: Followed(ids[index.links.origins[place]], index.edge(index.links.edge_rows[place]))
+        for row, place in places.items()
+    }
+
+
+def _nothing(query: str, config: RetrievalConfig) -> str:
+    """Why a search has no result: its words, and the filters."""
+    words = ", ".join(dict.fromkeys(searched_words(query)))
+    within = " within the filters" * bool(config.dimension_filters)
+    return f"no lane found a node{within}; " + (
+        f"words looked for: {words}" if words else "the query has no word but stop words"
+    )
+
+
+def _added(weight: float, lane: Ranking) -> dict[str, float]:
+    """What a lane adds to each node: its weight times the score over the largest."""
+    return dict(zip(lane.ids, (weight * by_maximum(scores_of(lane))).tolist(), strict=True))
+
+
+def _scored(name: str, kind: str, hit: MergedHit, parts: _Parts) -> ScoredNode:
+    id, score, sources = hit
+    added = {lane: found.get(id, 0.0) for lane, (found, _) in parts.items()}
+    method = "+".join(lane for lane, value in added.items() if value > 0)
+    path = next((paths[id] for _, paths in parts.values() if id in paths), "")
+    meaning, text, graph, intent = (added.get(lane, 0.0) for lane in ("embedding", "text", "graph", "intent"))
+    return ScoredNode(id, name, kind, score, method, meaning, text, graph, intent, path, sources)

@@ -1,0 +1,113 @@
+"""Several graphs asked as one: ids with a namespace, edges across, joint scores, and one hit for a thing that
+several know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.index import GraphIndex
+from kgot_lab.kgos.methods.node_texts import node_name
+from kgot_lab.types import Edge, Node, Ranking
+
+SEPARATOR = ":"
+MergedHit = tuple[
+    str, float, tuple[str, ...]
+]  # the id, the score, and the ids of all nodes that are the same thing
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralGraphs:
+    """Graphs in one, the ids of each behind its name and a colon, as in "python-kg:caching"; what each counts
+    in a ranking.
+
+    Every method takes `graph`. A search over this is normalised over all graphs at once, and then weighed
+    (decision C-O18).
+    """
+
+    graph: PropertyGraph
+    weights: Mapping[str, float]
+
+    @classmethod
+    def of(
+        cls,
+        graphs: Mapping[str, PropertyGraph],
+        across: Iterable[Edge] = (),
+        *,
+        weights: Mapping[str, float] | None = None,
+    ) -> SeveralGraphs:
+        """One graph of several, by name, and edges across whose ends have namespaces. Raises BadInput and
+        UnknownName for what is amiss.
+        """
+        if not isinstance(graphs, Mapping) or not graphs:
+            raise BadInput(
+                f"several graphs are a dictionary of PropertyGraph by name, not {described_value(graphs)}"
+            )
+        for name, graph in graphs.items():
+            if not isinstance(name, str) or not name or SEPARATOR in name:
+                raise BadInput(
+                    f"the name of a graph is a text without {SEPARATOR!r}, which ends it in an id; {name!r} is not"
+                )
+            require(graph, PropertyGraph, f"the graph {name!r} is a PropertyGraph")
+        for name, weight in (weights or {}).items():
+            if name not in graphs:
+                raise UnknownName("graph", str(name), graphs)
+            require_amount(weight, f"the weight of the graph {name}", some=True)
+        nodes = [_with_namespace(name, node) for name, graph in graphs.items() for node in graph.nodes]
+        edges = [
+            replace(edge, source=namespaced(name, edge.source), target=namespaced(name, edge.target))
+            for name, graph in graphs.items()
+            for edge in graph.edges
+        ]
+        across = tuple(across)
+        for edge in across:
+            for end in (edge.source, edge.target):
+                if end.partition(SEPARATOR)[0] not in graphs:
+                    raise BadInput(
+                        f"the edge {edge.source!r} --[{edge.type}]--> {edge.target!r} joins graphs: {end!r} names none of them first"
+                    )
+        return cls(
+            PropertyGraph.of(nodes, [*edges, *across]),
+            {name: (weights or {}).get(name, 1.0) for name in graphs},
+        )
+
+
+def namespaced(name: str, id: str) -> str:
+    """The id of a node among several graphs."""
+    return f"{name}{SEPARATOR}{id}"
+
+
+def _with_namespace(name: str, node: Node) -> Node:
+    """A node among several graphs; one that is called by its id alone goes on being called so, without the
+    namespace.
+    """
+    called = node.properties if node_name("", node.properties) else {**node.properties, "name": node.id}
+    return replace(node, id=namespaced(name, node.id), properties=called)
+
+
+def merged_hits(
+    several: SeveralGraphs | None, index: GraphIndex, ranking: Ranking, limit: int
+) -> list[MergedHit]:
+    """The first hits; among several graphs each by the weight of its own, and nodes of one name and type are
+    one hit (decision C-E7).
+
+    That hit is the one with the highest score, and cites the others; names and types are compared whatever
+    their capitals.
+    """
+    if several is None:
+        return [(id, score, (id,)) for id, score in ranking.hits[:limit]]
+    ids = ranking.ids
+    rows = np.array([index.graph.row(id) for id in ids], np.int64)
+    weights = np.array([several.weights[id.partition(SEPARATOR)[0]] for id in ids])
+    scores = np.array([hit.score for hit in ranking.hits]) * weights
+    first: dict[tuple[str, str], tuple[str, float, list[str]]] = {}
+    for place in np.lexsort((index.name_order[rows], -scores)).tolist():
+        row = int(rows[place])
+        same = index.names[row].casefold(), index.kinds[row].casefold()
+        first.setdefault(same, (ids[place], float(scores[place]), []))[2].append(ids[place])
+    return [(id, score, tuple(sources)) for id, score, sources in first.values()][:limit]

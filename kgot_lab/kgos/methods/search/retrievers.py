@@ -1,0 +1,204 @@
+"""The four lanes of a search over a graph, and their fusion by the 4-weight formula (KG-OS, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kgot_lab.graph.columns import Ints
+from kgot_lab.kgos.methods.classify_intent import Intents
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex
+from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
+from kgot_lab.kgos.methods.search.intent_retriever import dimension_boosts, from_methods, intent_scores
+from kgot_lab.kgos.methods.search.results import Invoked
+from kgot_lab.kgos.methods.search.vector_source import Meant
+from kgot_lab.retrieval.fusion import columns, strongest, weighted
+from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, Told
+from kgot_lab.retrieval.presets import Weights, lane_weights
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Found, Query, Ranking
+
+
+class SearchAsked(NamedTuple):
+    """What is known of a query before it is searched: its intents and goal mapping, the rows kept, and what
+    methods found, by id.
+    """
+
+    query: str
+    intents: Intents
+    mapping: GoalMapping | None
+    kept: BoolColumn
+    found: Mapping[str, float]
+
+
+class Walked(NamedTuple):
+    """What the graph lane did: the rows it set out from, best first, and for each row the place of the first
+    step to it, -1 for none.
+    """
+
+    seeds: tuple[int, ...]
+    first: Ints
+
+
+def ranked_by_lanes(
+    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, meant: Meant | None
+) -> tuple[Ranking, Weights, list[Invoked], Walked]:
+    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane
+    went.
+
+    Raises BadInput where no lane weighs anything.
+    """
+    lanes: dict[str, Ranking] = {}
+    trace: list[Invoked] = []
+    walked = Walked((), np.full(len(index.graph), -1, np.int32))
+    if "text" in config.lanes:
+        lanes["text"] = _text_lane(index, asked)
+        trace.append(
+            Invoked("text", "BM25 and FTS5, of the two the larger", counted(len(lanes["text"].hits), "node"))
+        )
+    if "embedding" in config.lanes and meant is not None:
+        lanes["embedding"] = _kept(index, meant.lane.search(asked.query), asked.kept, "embedding")
+        trace.append(Invoked("embedding", meant.told, counted(len(lanes["embedding"].hits), "node")))
+    elif "embedding" in config.lanes:
+        trace.append(Invoked("embedding", "no embedder was given", "its weight goes to the other lanes"))
+    if "graph" in config.lanes:
+        lanes["graph"], told, walked = _graph_lane(index, asked, config, lanes)
+        trace.append(told)
+    confidence = _confidence(asked)
+    if "intent" in config.lanes and confidence:
+        lanes["intent"], told = _intent_lane(index, asked)
+        trace.append(told)
+    elif "intent" in config.lanes:
+        trace.append(
+            Invoked(
+                "intent",
+                f"no intent reaches {config.intent_threshold:g}",
+                "its weight goes to the other lanes",
+            )
+        )
+    if _any_weight(config, lanes):
+        weights = lane_weights(config.weights, *lanes)
+        weights = replace(weights, intent=weights.intent * confidence)
+    else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
+        lanes = {"text": _text_lane(index, asked)}
+        trace.append(
+            Invoked(
+                "text", "no lane that weighs anything can be asked", counted(len(lanes["text"].hits), "node")
+            )
+        )
+        weights = Weights(0.0, 1.0, 0.0, 0.0)
+    share = asdict(weights)
+    fused = weighted(
+        *((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0),
+        scale="maximum",
+    )
+    return fused.search(asked.query), weights, trace, walked
+
+
+def _text_lane(index: GraphIndex, asked: SearchAsked) -> Ranking:
+    """BM25 and FTS5, each over its maximum among the nodes that are kept, and of the two the larger."""
+    found = {
+        lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name)
+        for lane in (index.bm25, index.fts5)
+    }
+    return strongest(*(_said(name, ranking) for name, ranking in found.items())).search(asked.query)
+
+
+def _graph_lane(
+    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, lanes: Mapping[str, Ranking]
+) -> tuple[Ranking, Invoked, Walked]:
+    """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to
+    (decision C-O8).
+    """
+    share = asdict(lane_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
+    named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
+    start = weighted(*named, scale="maximum") if named else index.substrings
+    rows, _ = columns(_kept(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
+    types, why = _followed(asked, config)
+    boosts, first = index.links.boosts(
+        rows[:BOOST_SEEDS].astype(np.int32), index.ways_of(types, along=BOOST_ALONG, against=BOOST_AGAINST)
+    )
+    boosts = np.where(asked.kept, boosts, 0.0)
+    found = np.flatnonzero(boosts)
+    order = found[np.lexsort((index.name_order[found], -boosts[found]))]
+    ids = [index.graph.ids[row] for row in order.tolist()]
+    paths = Told(ids, lambda number: index.links.path([int(first[order[number]])]))
+    ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, boosts[order]), "graph", paths=paths)
+    told = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
+        ", ".join(types) if types else "all edges"
+    )
+    return ranking, Invoked("edge_type_boost", why, told), Walked(tuple(rows[:BOOST_SEEDS].tolist()), first)
+
+
+def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
+    return any(
+        value for name, value in asdict(lane_weights(config.weights, *config.lanes)).items() if name in lanes
+    )
+
+
+def _followed(asked: SearchAsked, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
+    """The edge types that the graph lane follows, and who says so: a goal mapping before the configuration,
+    the configuration before us.
+    """
+    if asked.mapping and asked.mapping.boost_types:
+        return asked.mapping.boost_types, "the goal mapping says which edges"
+    if config.boost_types is not None:
+        return config.boost_types, "the configuration says which edges"
+    return None, "neither a goal mapping nor the configuration says which edges"
+
+
+def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoked]:
+    """The likeliest intent, the dimensions of a goal mapping, and what was found by the methods that were
+    invoked.
+    """
+    best = asked.intents.best
+    scores = intent_scores(index, best.name).copy() if best else np.zeros(len(index.graph))
+    told = [f"nodes about {best.name}"] if best else []
+    if asked.mapping and asked.mapping.dimension_boosts:
+        means, absent = dimension_boosts(index, asked.mapping.dimension_boosts)
+        scores += means
+        told += (
+            [f"mean of {', '.join(name for name in asked.mapping.dimension_boosts if name not in absent)}"]
+            if means.any()
+            else []
+        )
+        told += [f"no node has {', '.join(absent)}"] if absent else []
+    if asked.found:
+        scores = np.maximum(scores, from_methods(index, asked.found))
+        told.append("what the invoked methods found")
+    scores = np.where(asked.kept, scores, 0.0)
+    found = np.flatnonzero(scores)
+    order = found[np.lexsort((index.name_order[found], -scores[found]))]
+    ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, scores[order]), "intent")
+    return ranking, Invoked(
+        "intent",
+        "; ".join(told) or "a goal mapping",
+        f"{counted(len(order), 'node')}, confidence {_confidence(asked):g}",
+    )
+
+
+def _confidence(asked: SearchAsked) -> float:
+    """How far the intent lane counts: as far as the likeliest intent is sure, and in full where a goal
+    mapping matches.
+    """
+    if asked.mapping:
+        return 1.0
+    return asked.intents.best.confidence if asked.intents.best else 0.0
+
+
+def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> Ranking:
+    """The hits of a ranking whose rows are kept: filters come before scores (decision C-O2)."""
+    rows, scores = columns(ranking, index.graph.ids)
+    inside = kept[rows]
+    return Ranking(
+        ranking.query, Found(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
+    )
+
+
+def _said(name: str, ranking: Ranking) -> Stage:
+    """A lane that has been asked already."""
+    return Stage(name, lambda _: ranking)

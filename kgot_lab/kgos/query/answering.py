@@ -1,0 +1,200 @@
+"""Answers in words: what a graph says about a question, told by a model from that context alone, or the
+context itself without one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
+from kgot_lab.kgos.methods.search.context import search_context
+from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.methods.structure.overview import clusters, overview, starting_points
+from kgot_lab.kgos.query.node_lookup import meant_node
+from kgot_lab.text.fence import FENCES, fenced
+from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.types import LLM, Message, Prompt, Usage
+
+_CONTEXT = 3_000  # tokens of a context
+_REPLY = 400
+_SYSTEM = (
+    "You answer from what a knowledge graph says, which follows, and from nothing else. Name the nodes that you rely on by their ids in "
+    "square brackets, as in [goal:reduce_costs]. Where the graph does not say it, say so. " + FENCES
+)
+_CITED = re.compile(r"\[([^\[\]\n]{1,300})\]")
+_KEPT = 6  # turns of a conversation that are told again
+
+
+@dataclass(frozen=True)
+class ToldAnswer:
+    """What was told: the context it rests on, the nodes in it, those that the words cite, and citations of
+    nodes that are not in it.
+    """
+
+    question: str
+    text: str
+    context: str
+    nodes: tuple[str, ...]
+    cited: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    model: str = ""
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True)
+class AskedTurn:
+    """A question and what was told, as a conversation keeps it."""
+
+    question: str
+    text: str
+    nodes: tuple[str, ...]
+
+
+def asked_in_words(
+    graph: PropertyGraph,
+    question: str,
+    llm: LLM | None = None,
+    *,
+    before: tuple[AskedTurn, ...] = (),
+    limit: int = 10,
+) -> ToldAnswer:
+    """An answer to a question; one that follows others is searched for with what these found too. Raises
+    BadInput and LLMError.
+    """
+    looked_for = " ".join([question, *(turn.question for turn in before[-1:])])
+    found = intent_search(graph, looked_for, config=RetrievalConfig(limit=limit))
+    context = search_context(found)
+    if before and (known := [id for id in before[-1].nodes if id in graph]):
+        context += "\nAsked about before:\n" + _nodes(graph, known)
+    nodes = tuple(
+        dict.fromkeys(
+            [
+                *(node.id for node in found.nodes),
+                *(node.id for node in found.neighbours),
+                *(before[-1].nodes if before else ()),
+            ]
+        )
+    )
+    return _told(question, context, nodes, llm, before)
+
+
+def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> ToldAnswer:
+    """What a node is: its properties and edges, in words where there is a model. Raises UnknownName, BadInput
+    and LLMError.
+    """
+    id = meant_node(graph, node)
+    near = tuple(
+        dict.fromkeys(
+            [id, *(end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))]
+        )
+    )
+    return _told(
+        f"What is {index_of(graph).names[graph.row(id)]}, and what is it for?", _nodes(graph, [id]), near, llm
+    )
+
+
+def summarised(graph: PropertyGraph, llm: LLM | None = None) -> ToldAnswer:
+    """What a graph is about: what it holds, where to begin, and its clusters; in words where there is a
+    model. Raises LLMError.
+    """
+    parts = [overview(graph), starting_points(graph, each=3), clusters(graph, most=8)]
+    lines = [
+        line
+        for part in parts
+        for line in [f"{part.title}:", *("  " + ", ".join(map(_text, row)) for row in part.rows()[:30])]
+    ]
+    nodes = tuple(dict.fromkeys(id for part in parts for id in part.ids))
+    return _told(
+        "What is this graph about? Begin with the whole, then its parts.", "\n".join(lines), nodes, llm
+    )
+
+
+def prompt_for(question: str, context: str, before: tuple[AskedTurn, ...] = ()) -> Prompt:
+    """What a model is asked: the context behind a fence, the last turns, and the question."""
+    told = [Message("system", _SYSTEM)]
+    for turn in before[-_KEPT:]:
+        told += [Message("user", turn.question), Message("assistant", turn.text)]
+    told.append(Message("user", f"{fenced(shorten(context, _CONTEXT), 'the graph')}\n\nQuestion: {question}"))
+    return Prompt(tuple(told), max_tokens=_REPLY)
+
+
+def prompt_tokens(prompt: Prompt) -> tuple[int, int]:
+    """About how many tokens a prompt has, and how many its reply may have."""
+    return sum(tokens(message.text) for message in prompt.messages), prompt.max_tokens
+
+
+def _told(
+    question: str, context: str, nodes: tuple[str, ...], llm: LLM | None, before: tuple[AskedTurn, ...] = ()
+) -> ToldAnswer:
+    told = ToldAnswer(question, context, context, nodes)
+    if llm is None:
+        return told
+    reply = llm(prompt_for(question, context, before))
+    cited = tuple(
+        dict.fromkeys(each.strip() for match in _CITED.findall(reply.text) for each in match.split(","))
+    )
+    known = set(nodes)
+    true, false = (
+        tuple(each for each in cited if each in known),
+        tuple(each for each in cited if each not in known and _like_an_id(each)),
+    )
+    return replace(told, text=reply.text.strip(), cited=true, false=false, model=llm.name, usage=reply.usage)
+
+
+def _like_an_id(text: str) -> bool:
+    """Whether a text in brackets means a node: a number of a footnote, or some words, does not."""
+    return not text.isdigit() and " " not in text and len(text) > 1
+
+
+def _nodes(graph: PropertyGraph, ids: list[str]) -> str:
+    """Some nodes with their properties and edges, as text."""
+    lines = []
+    for id in ids:
+        node = graph.node(id)
+        lines.append(f"{node.properties.get('name') or id} (node: {id}; type: {' '.join(node.labels)})")
+        lines += [f"  {name}: {_text(value)}" for name, value in node.properties.items() if name != "name"]
+        lines += [f"  --[{edge.type}]--> {edge.target}" for edge in graph.neighbours(id, "out")]
+        lines += [f"  <--[{edge.type}]-- {edge.source}" for edge in graph.neighbours(id, "in")]
+    return "\n".join(lines)
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+class Conversation:
+    """Questions and answers in a file, so that another question can follow them."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.turns: tuple[AskedTurn, ...] = ()
+        if path.exists():
+            try:
+                kept = json.loads(read_regular_text(path))
+                self.turns = tuple(
+                    AskedTurn(each["question"], each["text"], tuple(each["nodes"])) for each in kept["turns"]
+                )
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                raise BadInput(
+                    f"{path} holds no conversation ({type(error).__name__}): name another file"
+                ) from None
+
+    def add(self, told: ToldAnswer) -> None:
+        """Keep a question and its answer."""
+        self.turns = (*self.turns, AskedTurn(told.question, told.text, told.nodes))
+        rows = [
+            {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns
+        ]
+        write_whole(
+            self.path,
+            json.dumps({"conversation": 1, "turns": rows}, ensure_ascii=False, indent=1) + "\n",
+            "the conversation",
+        )

@@ -1,0 +1,127 @@
+"""A question put by its name with arguments as somebody typed them or a program sent them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from inspect import Parameter as Inspected
+from typing import Any, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion, Parameter
+
+
+def question_named(name: str) -> GraphQuestion:
+    """A question by its name, with dashes or underscores; raises UnknownName."""
+    known = name.strip().replace("_", "-")
+    if known not in QUESTIONS:
+        raise UnknownName("question", name, QUESTIONS)
+    return QUESTIONS[known]
+
+
+def ask_by_name(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -> MethodResult:
+    """The answer to a question; texts are taken for numbers where these are asked for. Raises UnknownName and
+    BadInput.
+    """
+    question = question_named(name)
+    return question.ask(graph, **fitting(question, arguments))
+
+
+def fitting(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a question as it takes them; raises BadInput for those that are missing, strange or of
+    another kind.
+    """
+    known = {each.name: each for each in question.parameters}
+    given = {name.replace("-", "_"): value for name, value in arguments.items()}
+    for name in given:
+        if name not in known:
+            raise UnknownName(f"argument of {question.name}", name, known)
+    if missing := [
+        each.name for each in known.values() if each.default is Inspected.empty and each.name not in given
+    ]:
+        raise BadInput(
+            f"{question.name} needs {', '.join(missing)}: {'; '.join(known[each].help for each in missing)}"
+        )
+    return {name: _value(question, known[name], value) for name, value in given.items()}
+
+
+def _value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
+    if takes_several(parameter.type) and isinstance(value, str):
+        value = [value]
+    try:
+        return TypeAdapter(parameter.type).validate_python(value)
+    except ValidationError as error:
+        raise BadInput(
+            f"{parameter.name} of {question.name}: {error.errors()[0]['msg']}, not {value!r}; it is {parameter.help}"
+        ) from None
+
+
+def takes_several(type: Any) -> bool:
+    """Whether an argument is a list."""
+    return get_origin(type) is list or any(get_origin(each) is list for each in get_args(type))
+
+
+def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments of a question in one line: as it is typed (`want-to "less cost" --limit 5`),
+    or {"ask": name, …}.
+
+    Raises BadInput for what is neither.
+    """
+    if line.lstrip().startswith("{"):
+        try:
+            given = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise BadInput(f"{line.strip()[:80]} is no JSON: {error.msg}") from None
+        if not isinstance(given, dict) or not isinstance(given.get("ask"), str):
+            raise BadInput(
+                'a question in JSON is an object with its name, as {"ask": "want-to", "goal": "less cost"}'
+            )
+        return given.pop("ask"), given
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise BadInput(f"{line.strip()[:80]}: {error}") from None
+    if not words:
+        raise BadInput("a question begins with its name")
+    return words[0], of_words(question_named(words[0]), words[1:])
+
+
+def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
+    """Arguments of a question from words: those that must be given in their order, the others behind --name.
+    Raises BadInput.
+    """
+    needed = [each for each in question.parameters if each.default is Inspected.empty]
+    known = {each.name: each for each in question.parameters}
+    given: dict[str, Any] = {}
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        if word.startswith("--"):
+            name, sign, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            if name not in known:
+                raise UnknownName(
+                    f"option of {question.name}", word, [f"--{each.replace('_', '-')}" for each in known]
+                )
+            if known[name].type is bool:
+                given[name] = value or "true"
+                continue
+            if not sign and not waiting:
+                raise BadInput(f"--{name} of {question.name} needs a value: {known[name].help}")
+            value = value if sign else waiting.pop(0)
+            given[name] = [*given.get(name, []), value] if takes_several(known[name].type) else value
+        else:
+            place = next(
+                (each for each in needed if each.name not in given or takes_several(each.type)), None
+            )
+            if place is None:
+                raise BadInput(
+                    f"{question.name} takes {len(needed)} words and options, and {word!r} is one too many: put quotes around a text"
+                )
+            given[place.name] = [*given.get(place.name, []), word] if takes_several(place.type) else word
+    return given

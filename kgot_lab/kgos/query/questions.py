@@ -1,0 +1,576 @@
+"""The questions that can be put to a graph by name: what each asks, with which arguments, in the groups of
+the old toolkit.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import log2
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.can_it import can_it
+from kgot_lab.kgos.methods.compose_for import compose_for
+from kgot_lab.kgos.methods.dimension_filter import dimension_filter
+from kgot_lab.kgos.methods.dimension_profile import dimension_profile
+from kgot_lab.kgos.methods.explore_smart import explore_smart
+from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit, NodesFound
+from kgot_lab.kgos.methods.impact_analysis import Follow, Towards, impact_analysis
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.keyword_match import keyword_match
+from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
+from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+from kgot_lab.kgos.methods.similar_to import similar_to
+from kgot_lab.kgos.methods.structure import overview as structure
+from kgot_lab.kgos.methods.structure import selection
+from kgot_lab.kgos.methods.structure.critical import Metric, critical_components
+from kgot_lab.kgos.methods.structure.overview import OUTSIDE
+from kgot_lab.kgos.methods.structure.pattern_code import pattern_to_code
+from kgot_lab.kgos.methods.structure.table import TableFound
+from kgot_lab.kgos.methods.trace_path import trace_path
+from kgot_lab.kgos.methods.want_to import want_to
+from kgot_lab.kgos.query.node_lookup import meant_node
+from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSIONS
+from kgot_lab.kgos.schemas.dimensions.extracted import extract_dimensions
+
+AskGraph = Callable[..., MethodResult]
+_Node = Annotated[str, "a node, by its id, its name or the end of its id"]
+_Most = Annotated[int, "how many nodes at most"]
+_Types = Annotated[list[str] | None, "only nodes of this type; repeat for more"]
+_EdgeTypes = Annotated[list[str] | None, "only edges of this type; repeat for more"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument of a question; `default` is inspect.Parameter.empty for one that must be given."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True)
+class GraphQuestion:
+    """A question by its name, the group it is in, and what answers it: a function of a graph and of the
+    arguments.
+    """
+
+    name: str
+    group: str
+    ask: AskGraph
+
+    @property
+    def help(self) -> str:
+        """What it asks, in a sentence."""
+        return (inspect.getdoc(self.ask) or "").split("\n\n")[0].replace("\n", " ")
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its arguments but the graph, in their order."""
+        hints = get_type_hints(self.ask, include_extras=True)
+        found = []
+        for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
+            annotated = get_origin(hints[name]) is Annotated
+            type, told = get_args(hints[name])[:2] if annotated else (hints[name], "")
+            found.append(Parameter(name, type, parameter.default, told))
+        return tuple(found)
+
+
+_ALL: dict[str, GraphQuestion] = {}
+
+
+def _in(group: str) -> Callable[[AskGraph], AskGraph]:
+    def note(ask: AskGraph) -> AskGraph:
+        name = ask.__name__.strip("_").replace("_", "-")
+        _ALL[name] = GraphQuestion(name, group, ask)
+        return ask
+
+    return note
+
+
+# --- discovery ---
+
+
+@_in("discovery")
+def _find(
+    graph: PropertyGraph,
+    words: Annotated[str, "words, any of which a text of the node holds"],
+    limit: _Most = 20,
+) -> MethodResult:
+    """The nodes whose texts hold some words, letter by letter."""
+    return keyword_match(graph, words, limit)
+
+
+@_in("discovery")
+def _search(
+    graph: PropertyGraph | SeveralGraphs,
+    query: Annotated[str, "what is looked for, in plain words"],
+    limit: _Most = 10,
+    weights: Annotated[
+        str, "a preset of the four weights, such as default, balanced or precision"
+    ] = "default",
+) -> MethodResult:
+    """The nodes that answer a query, by words, meaning, edges and intent, with what else the query calls for."""
+    return intent_search(graph, query, config=RetrievalConfig(limit=limit, weights=weights))
+
+
+@_in("discovery")
+def _emerge(graph: PropertyGraph, limit: Annotated[int, "how many clusters at most"] = 20) -> MethodResult:
+    """The clusters that emerge from the edges, with the words that set each apart."""
+    return structure.clusters(graph, most=limit)
+
+
+@_in("discovery")
+def _discover(graph: PropertyGraph, each: Annotated[int, "how many nodes of each type"] = 3) -> MethodResult:
+    """Where to begin with a graph that one does not know: what most leads to, of each type."""
+    return structure.starting_points(graph, each=each)
+
+
+@_in("discovery")
+def _stats(graph: PropertyGraph) -> MethodResult:
+    """How many nodes and edges of each type, how many parts, and the busiest node."""
+    return structure.overview(graph)
+
+
+@_in("discovery")
+def _schema(graph: PropertyGraph) -> MethodResult:
+    """Which types of nodes each type of edge joins, and how often."""
+    return structure.types_joined(graph)
+
+
+@_in("discovery")
+def _list(
+    graph: PropertyGraph,
+    type: _Types = None,
+    edge_type: Annotated[list[str] | None, "only nodes with an edge of this type"] = None,
+    min_edges: Annotated[int, "only nodes with so many edges or more"] = 0,
+    max_edges: Annotated[int | None, "only nodes with so many edges or fewer"] = None,
+    property: Annotated[list[str] | None, "only nodes with this value: NAME=VALUE"] = None,
+    has_property: Annotated[list[str] | None, "only nodes that have this property"] = None,
+    dimension: Annotated[
+        list[str] | None,
+        "only nodes within these bounds of a dimension: NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH",
+    ] = None,
+    limit: Annotated[int | None, "how many nodes at most"] = None,
+) -> MethodResult:
+    """The nodes that pass all filters."""
+    pairs = dict(_pair(each, "--property NAME=VALUE") for each in property or ())
+    within = dict(_bounds(each) for each in dimension or ())
+    return selection.selected_nodes(
+        graph,
+        types=type or (),
+        edge_types=edge_type or (),
+        min_edges=min_edges,
+        max_edges=max_edges,
+        properties=pairs,
+        has_property=has_property or (),
+        dimensions=within or None,
+        limit=limit,
+    )
+
+
+@_in("discovery")
+def _random(
+    graph: PropertyGraph,
+    number: Annotated[int, "how many nodes"] = 5,
+    type: _Types = None,
+    seed: Annotated[int, "another draw"] = 0,
+) -> MethodResult:
+    """Some nodes, drawn at random."""
+    return selection.selected_nodes(graph, types=type or (), sample=number, seed=seed)
+
+
+# --- intent ---
+
+
+@_in("intent")
+def _want_to(
+    graph: PropertyGraph,
+    goal: Annotated[str, "what is to be reached"],
+    limit: _Most = 10,
+    follow: Annotated[list[str] | None, "follow this type of edge instead"] = None,
+) -> MethodResult:
+    """What helps to reach a goal, and what that requires."""
+    return want_to(graph, goal, limit, boost_types=follow)
+
+
+@_in("intent")
+def _can_it(graph: PropertyGraph, capability: Annotated[str, "what is asked for"]) -> MethodResult:
+    """Whether something can be done: yes, yes with limitations, no or unknown, with workarounds."""
+    return can_it(graph, capability)
+
+
+@_in("intent")
+def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not work"]) -> MethodResult:
+    """What stands in the way of something: its limitations, the blocking ones first, and what helps in spite
+    of them.
+    """
+    found = can_it(graph, capability)
+    rows = sorted(found.limitations, key=lambda each: (not each.blocking, each.id))
+    why = (f"can it {capability!r}: {found.status}", *found.why)
+    return TableFound(
+        f"in the way of {capability!r}: {len(rows)}", found.COLUMNS, tuple(rows), why, tuple(found.ids)
+    )
+
+
+@_in("intent")
+def _how_does(
+    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
+) -> MethodResult:
+    """How something works: what it is joined with, the important first, level by level."""
+    return explore_smart(graph, meant_node(graph, node), depth=depth)
+
+
+@_in("intent")
+def _compose_for(
+    graph: PropertyGraph,
+    goal: Annotated[str, "what is to be done, in parts"],
+    limit: Annotated[int, "how many steps at most"] = 5,
+) -> MethodResult:
+    """A plan for a goal: steps that fit together, what they require, what conflicts, and other ways."""
+    return compose_for(graph, goal, max_tools=limit)
+
+
+@_in("intent")
+def _alternatives(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+    """What may stand in a node's place, because an edge says so or because it does the same."""
+    return selection.alternatives(graph, meant_node(graph, node), limit=limit)
+
+
+@_in("intent")
+def _optimize_for(
+    graph: PropertyGraph,
+    goal: Annotated[str, "what is to become better, such as cost or latency"],
+    limit: _Most = 10,
+) -> MethodResult:
+    """What makes something better: what optimizes, reduces or enables it."""
+    return want_to(
+        graph,
+        goal,
+        limit,
+        boost_types=[each for each in ("optimizes", "reduces", "enables") if each in graph.types()] or None,
+    )
+
+
+# --- exploration ---
+
+
+@_in("exploration")
+def _trace(
+    graph: PropertyGraph,
+    node: _Node,
+    other: Annotated[str, "the node where the path ends"],
+    max_depth: Annotated[int, "how many edges at most"] = 5,
+    edge_type: _EdgeTypes = None,
+    directed: Annotated[bool, "only along the arrows"] = False,
+) -> MethodResult:
+    """The shortest path between two nodes; not through packages that both use, which says nothing of the two."""
+    ends = meant_node(graph, node), meant_node(graph, other)
+    inside = [
+        id
+        for id, labels in zip(graph.ids, graph.node_labels, strict=True)
+        if OUTSIDE not in labels or id in ends
+    ]
+    within = graph if len(inside) == len(graph) else graph.subgraph(inside)
+    return trace_path(within, *ends, max_depth=max_depth, types=edge_type, directed=directed)
+
+
+@_in("exploration")
+def _related(
+    graph: PropertyGraph,
+    node: _Node,
+    edge_type: _EdgeTypes = None,
+    limit: Annotated[int | None, "how many edges at most"] = None,
+) -> MethodResult:
+    """The edges of a node, and where in a text or in code each stands."""
+    return selection.related_nodes(graph, meant_node(graph, node), edge_types=edge_type or (), limit=limit)
+
+
+@_in("exploration")
+def _dependencies(
+    graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3
+) -> MethodResult:
+    """What a node depends on, level by level."""
+    return impact_analysis(
+        graph, meant_node(graph, node), direction="backward", max_depth=max_depth, follow="dependants"
+    )
+
+
+@_in("exploration")
+def _used_by(
+    graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3
+) -> MethodResult:
+    """What depends on a node, level by level."""
+    return impact_analysis(
+        graph, meant_node(graph, node), direction="forward", max_depth=max_depth, follow="dependants"
+    )
+
+
+@_in("exploration")
+def _explore(
+    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
+) -> MethodResult:
+    """What is around a node, the important first, hubs marked."""
+    return explore_smart(graph, meant_node(graph, node), depth=depth)
+
+
+# --- analysis ---
+
+
+@_in("analysis")
+def _impact(
+    graph: PropertyGraph,
+    node: _Node,
+    direction: Annotated[Towards, "what the change reaches, what reaches it, or both"] = "forward",
+    max_depth: Annotated[int, "how many edges away"] = 3,
+    follow: Annotated[Follow, "along arrows, or by what types of edges say depends on what"] = "dependants",
+    risk_threshold: Annotated[float, "only nodes of at least this risk, from 0 to 1"] = 0.0,
+) -> MethodResult:
+    """What a change of a node reaches, with risks and the riskiest chain."""
+    found = impact_analysis(
+        graph, meant_node(graph, node), direction=direction, max_depth=max_depth, follow=follow
+    )
+    if risk_threshold <= 0:
+        return found
+    rows = tuple(each for each in found.nodes if each.risk >= risk_threshold)
+    return TableFound(
+        f"{found.title}; {len(rows)} of risk {risk_threshold:g} or more",
+        found.COLUMNS,
+        rows,
+        found.why,
+        (found.node, *(each.id for each in rows)),
+    )
+
+
+@_in("analysis")
+def _critical(
+    graph: PropertyGraph,
+    metric: Annotated[Metric, "by which measure"] = "priority",
+    top_k: Annotated[int, "how many nodes"] = 10,
+    type: _Types = None,
+) -> MethodResult:
+    """The nodes that most depends on: what to test and review first."""
+    return critical_components(graph, metric=metric, top_k=top_k, types=type or ())
+
+
+@_in("analysis")
+def _bottleneck(
+    graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None
+) -> MethodResult:
+    """The nodes without which most others would lie apart."""
+    return critical_components(graph, metric="bottleneck", top_k=top_k, types=type or ())
+
+
+@_in("analysis")
+def _risk(
+    graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None
+) -> MethodResult:
+    """The nodes whose change most others depend on directly."""
+    return critical_components(graph, metric="dependants", top_k=top_k, types=type or ())
+
+
+@_in("analysis")
+def _coverage(graph: PropertyGraph) -> MethodResult:
+    """Of each type, the share that is described, documented, tested and built after a pattern."""
+    return structure.coverage(graph)
+
+
+@_in("analysis")
+def _gaps(graph: PropertyGraph, limit: Annotated[int, "how many nodes of each kind"] = 20) -> MethodResult:
+    """What the graph lacks: descriptions, edges, workarounds, code after a pattern, callers."""
+    return structure.graph_gaps(graph, most=limit)
+
+
+@_in("analysis")
+def _pattern_code(
+    graph: PropertyGraph,
+    pattern: Annotated[str, "only this pattern, by id or name"] = "",
+    source_file: Annotated[str, "only code in this file or folder"] = "",
+) -> MethodResult:
+    """Which code is built after which pattern, with file and line."""
+    return pattern_to_code(graph, pattern, source_file=source_file)
+
+
+# --- ranking ---
+
+
+@_in("ranking")
+def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+    """What goes with a node and is not joined with it yet: what its neighbours are joined with, rare
+    neighbours weighing more.
+
+    The score is the sum over common neighbours of 1 / log2(1 + their neighbours) (after Adamic & Adar 2003).
+    """
+    index = index_of(graph)
+    id = meant_node(graph, node)
+    row = graph.row(id)
+    near = index.neighbours
+    own = set(near.indices[near.indptr[row] : near.indptr[row + 1]].tolist())
+    scores: dict[int, float] = {}
+    through: dict[int, list[str]] = {}
+    for common in sorted(own):
+        theirs = near.indices[near.indptr[common] : near.indptr[common + 1]].tolist()
+        for other in theirs:
+            if other != row and other not in own:
+                scores[other] = scores.get(other, 0.0) + 1 / log2(1 + len(theirs))
+                through.setdefault(other, []).append(index.names[common])
+    best = sorted(scores, key=lambda each: (-scores[each], graph.ids[each]))[:limit]
+    hits = tuple(
+        NodeHit(
+            graph.ids[each],
+            index.names[each],
+            index.kinds[each],
+            scores[each],
+            f"through {', '.join(through[each][:3])}",
+        )
+        for each in best
+    )
+    return NodesFound(
+        f"recommended beside {id}", hits, ("what common neighbours are joined with, rare ones weighing more",)
+    )
+
+
+@_in("ranking")
+def _similar_to(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+    """The nodes most like one, by neighbours, type and name."""
+    return similar_to(graph, meant_node(graph, node), limit)
+
+
+@_in("ranking")
+def _rank(
+    graph: PropertyGraph,
+    metric: Annotated[Metric, "by which measure"] = "pagerank",
+    top_k: Annotated[int, "how many nodes"] = 10,
+    type: _Types = None,
+) -> MethodResult:
+    """The nodes in the order of a measure."""
+    return critical_components(graph, metric=metric, top_k=top_k, types=type or ())
+
+
+@_in("ranking")
+def _explore_smart(
+    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
+) -> MethodResult:
+    """What is around a node, the important first, hubs marked."""
+    return explore_smart(graph, meant_node(graph, node), depth=depth)
+
+
+# --- dimensions ---
+
+
+@_in("dimensions")
+def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
+    """The values that a node has on the 56 dimensions, with what low and high mean."""
+    index = index_of(graph)
+    id = meant_node(graph, node)
+    held = graph.node_properties[graph.row(id)]
+    rows = tuple(
+        (each.name, each.category, value, each.low, each.high)
+        for each in DIMENSIONS
+        if isinstance(value := held.get(each.name), int | float) and not isinstance(value, bool)
+    )
+    why = () if rows else ("it has none; auto-dimensions computes those that texts and edges tell",)
+    return TableFound(
+        f"dimensions of {index.names[graph.row(id)]}: {len(rows)}",
+        ("dimension", "category", "value", "low", "high"),
+        rows,
+        why,
+        (id,),
+    )
+
+
+@_in("dimensions")
+def _dimension_profile(
+    graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]
+) -> MethodResult:
+    """Two nodes beside each other on all dimensions that one of them has."""
+    return dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
+
+
+@_in("dimensions")
+def _compare_dimensions(
+    graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]
+) -> MethodResult:
+    """Where two nodes lie farthest apart, of the dimensions that both have."""
+    found = dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
+    rows = sorted(
+        (row for row in found.rows() if row[4] is not None),
+        key=lambda row: (-abs(float(str(row[4]))), str(row[0])),
+    )
+    return TableFound(found.title, found.COLUMNS, tuple(rows), found.why, tuple(found.ids))
+
+
+@_in("dimensions")
+def _dimension_range(
+    graph: PropertyGraph,
+    bounds: Annotated[list[str], "NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH; several are all asked for"],
+    limit: _Most = 20,
+) -> MethodResult:
+    """The nodes whose values lie within bounds."""
+    return dimension_filter(graph, dict(map(_bounds, bounds)), limit=limit)
+
+
+@_in("dimensions")
+def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this node"] = "") -> MethodResult:
+    """The dimensions that texts and edges tell, computed: of one node, or how many nodes have each."""
+    found = extract_dimensions(graph)
+    silent = f"not extractable: {', '.join(found.not_extractable)}"
+    if node:
+        id = meant_node(graph, node)
+        rows: tuple[tuple[Any, ...], ...] = tuple(found.of(id).items())
+        return TableFound(
+            f"computed dimensions of {id}: {len(rows)}", ("dimension", "value"), rows, (silent,), (id,)
+        )
+    counts = tuple(
+        (name, int((~np.isnan(values)).sum()), round(float(values[~np.isnan(values)].mean()), 3))
+        for name, values in found.values.items()
+        if (~np.isnan(values)).any()
+    )
+    return TableFound(
+        f"computed dimensions: {len(counts)}", ("dimension", "nodes", "mean"), counts, (silent,)
+    )
+
+
+QUESTIONS: Mapping[str, GraphQuestion] = _ALL
+
+
+def of_group(group: str) -> Iterator[GraphQuestion]:
+    """The questions of a group."""
+    return (each for each in _ALL.values() if each.group == group)
+
+
+def _pair(text: str, form: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise BadInput(f"{form} is asked for, not {text!r}")
+    return name.strip(), value.strip()
+
+
+def _bounds(text: str) -> tuple[str, dict[str, float]]:
+    """The bounds of a dimension as they are typed."""
+    for sign, of in ((">=", "min"), ("<=", "max")):
+        name, found, value = text.partition(sign)
+        if found:
+            return name.strip(), {of: _number(value, text)}
+    name, value = _pair(text, "NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH")
+    low, between, high = value.partition("..")
+    if not between:
+        return name, {"exact": _number(value, text)}
+    given = {of: _number(each, text) for of, each in (("min", low), ("max", high)) if each.strip()}
+    if not given:
+        raise BadInput(f"{text!r} has no bound: write NAME=LOW..HIGH")
+    return name, given
+
+
+def _number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"{text.strip()!r} in {whole!r} is no number") from None

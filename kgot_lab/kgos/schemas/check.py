@@ -1,0 +1,204 @@
+"""The check of nodes and edges against a vocabulary: what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.vocabulary import ANY_TYPE, EdgeType, Ends, PropertyRule, Vocabulary
+from kgot_lab.types import Edge, Json, Node
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that a vocabulary or a rule does not allow (error), does not expect (warning), or would like
+    otherwise (info).
+    """
+
+    level: Literal["error", "warning", "info"]
+    what: str
+    where: str
+    do: str
+
+    def __str__(self) -> str:
+        return f"{self.level} at {self.where}: {self.what}; {self.do}"
+
+
+def faults_of_graph(vocabulary: Vocabulary, graph: PropertyGraph) -> tuple[Fault, ...]:
+    """All that a vocabulary has against a graph: its nodes first, then its edges."""
+    return faults(vocabulary, graph.nodes, graph.edges)
+
+
+def faults(
+    vocabulary: Vocabulary,
+    nodes: Iterable[Node] = (),
+    edges: Iterable[Edge] = (),
+    *,
+    types: Mapping[str, str] | None = None,
+) -> tuple[Fault, ...]:
+    """All that a vocabulary has against some nodes and edges; `types` gives the types of nodes, by id, which
+    are there already.
+    """
+    known = dict(types or {})
+    found: list[Fault] = []
+    for node in nodes:
+        found += node_faults(vocabulary, node)
+        if len(node.labels) == 1:
+            known[node.id] = node.labels[0]
+    for edge in edges:
+        found += edge_faults(vocabulary, edge, known)
+    return tuple(found)
+
+
+def refuse_faulty(found: Iterable[Fault]) -> tuple[Fault, ...]:
+    """What was found besides errors; raises BadInput where there is an error, with all of them."""
+    found = tuple(found)
+    if errors := [str(each) for each in found if each.level == "error"]:
+        raise BadInput("\n".join(errors))
+    return found
+
+
+def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
+    """What a vocabulary has against a node."""
+    where = f"node {shortly(node.id)}"
+    if len(node.labels) != 1:
+        return [
+            Fault(
+                "error",
+                f"it has {len(node.labels)} types",
+                where,
+                f"give it one type of {vocabulary.name} as its label",
+            )
+        ]
+    try:
+        rules = vocabulary.node_type(node.labels[0]).properties
+    except UnknownName as error:
+        return [Fault("error", str(error), where, "give it one of these")]
+    return list(_of_properties(rules, node.properties, where))
+
+
+def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) -> list[Fault]:
+    """What a vocabulary has against an edge between nodes of these types, by id."""
+    where = f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}"
+    if edge.type in vocabulary.instead:
+        return [
+            Fault(
+                "error",
+                f"{edge.type!r} is no edge type of {vocabulary.name}",
+                where,
+                vocabulary.instead[edge.type],
+            )
+        ]
+    try:
+        kind = vocabulary.edge_type(edge.type)
+    except UnknownName as error:
+        return [Fault("error", str(error), where, "write one of these")]
+    if missing := [end for end in (edge.source, edge.target) if end not in types]:
+        return [
+            Fault(
+                "error",
+                f"there is no node {shortly(missing[0])}",
+                where,
+                "write the node first, or with the edge",
+            )
+        ]
+    found = [*_of_ends(kind, edge, types, where), *_of_properties(kind.properties, edge.properties, where)]
+    if kind.symmetric and edge.source >= edge.target:
+        found.append(_order(edge, where))
+    return found
+
+
+def _order(edge: Edge, where: str) -> Fault:
+    if edge.source == edge.target:
+        return Fault("error", f"{edge.type} joins a node with itself", where, "leave it out")
+    swapped = f"{shortly(edge.target)} -{edge.type}-> {shortly(edge.source)}"
+    return Fault(
+        "error",
+        f"{edge.type} says the same both ways and is stored once, in the order of ids",
+        where,
+        f"write {swapped}",
+    )
+
+
+def _of_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -> Iterator[Fault]:
+    source, target = types[edge.source], types[edge.target]
+    ends = next((each for each in kind.ends if _fits(each, source, target)), None)
+    if ends is None:
+        allowed = ", ".join(f"{each.source} to {each.target}" for each in kind.ends).replace(
+            ANY_TYPE, "any node"
+        )
+        yield Fault("error", f"{kind.name} does not join {source} to {target}", where, f"it joins {allowed}")
+        return
+    for name, values in ends.only.items():
+        given = edge.properties.get(name)
+        if given is not None and given not in values:
+            do = f"write {' or '.join(map(repr, values))}" if values else "leave it out"
+            yield Fault("error", f"{name} is {shortly(given)} between {source} and {target}", where, do)
+
+
+def _fits(ends: Ends, source: str, target: str) -> bool:
+    return ends.source in (source, ANY_TYPE) and ends.target in (target, ANY_TYPE)
+
+
+def _of_properties(
+    rules: Iterable[PropertyRule], properties: Mapping[str, Json], where: str
+) -> Iterator[Fault]:
+    for rule in rules:
+        value = properties.get(rule.name)
+        if rule.goes_with is not None and (told := _company(rule, rule.goes_with, properties, where)):
+            yield told
+        elif value is None or value == "":
+            if rule.required:
+                yield Fault("error", f"it has no {rule.name}", where, f"give it {rule.name}")
+        elif problem := _problem(rule, value):
+            yield Fault("error", f"{rule.name} is {described_value(value)}", where, problem)
+
+
+def _company(
+    rule: PropertyRule, with_: tuple[str, Json], properties: Mapping[str, Json], where: str
+) -> Fault | None:
+    """What is wrong with a property that goes with a value of another one."""
+    other, wanted = with_
+    here = properties.get(other) == wanted
+    if not here and properties.get(rule.name) is not None:
+        what = f"{rule.name} belongs to {other} {wanted!r}, and this is {other} {properties.get(other)!r}"
+        return Fault("error", what, where, f"leave {rule.name} out, or make it null")
+    if here and properties.get(rule.name) is None:
+        return Fault(
+            "warning", f"{other} is {wanted!r} and it has no {rule.name}", where, f"give it {rule.name}"
+        )
+    return None
+
+
+def _problem(rule: PropertyRule, value: Json) -> str:
+    """What a value should be, where it is not that."""
+    if rule.kind == "text" and not isinstance(value, str):
+        return "write a text"
+    if rule.kind == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        return "write a number"
+    if rule.kind == "time" and time_of(value) is None:
+        return "write a date such as 2026-02-05, or a time with its zone such as 2026-02-05T14:00:00+00:00"
+    if rule.values and value not in rule.values:
+        return f"write one of {', '.join(rule.values)}"
+    if rule.bounds is not None and not rule.bounds[0] <= value <= rule.bounds[1]:
+        return f"write a number from {rule.bounds[0]:g} to {rule.bounds[1]:g}"
+    return ""
+
+
+def time_of(value: Json) -> datetime | None:
+    """The time that a text in ISO 8601 names, a date its first moment in UTC; None for what names none, or a
+    time without a zone.
+    """
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if time.tzinfo is not None:
+        return time
+    return time.replace(tzinfo=UTC) if len(value) <= len("2026-02-05") else None

@@ -1,0 +1,300 @@
+"""How a server is asked, as far as it is known by now: what it refused is not sent again. Why a request
+failed, and what that means.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from kgot_lab.io.http_client import UnusableBody
+from kgot_lab.io.proxies import proxy_variable, through_proxy
+from kgot_lab.types import Json, Prompt
+
+_UNKNOWN = (
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
+    r"|must be verified"
+)
+# Parameters a server may refuse, and how its words name them; Ollama's error says only that the model "does
+# not support thinking".
+_OPTIONAL = {
+    "temperature": "temperature",
+    "seed": "seed",
+    "reasoning_effort": "reasoning_effort|reasoning effort|thinking",
+}
+
+# The same of what only an answer that comes piece by piece is asked with; OpenAI lets some models stream to
+# verified organizations alone.
+_STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bstream(ing)?\b"}
+
+# OpenAI says 403 where a model tells no logprobs, and llama-cpp-python's server 500; asked for or not is all
+# there is to refuse.
+_NO_LOGPROBS = {400, 403, 422, 500, 501}
+_KINDS = (
+    "no answer within",
+    "no connection",
+    "the answer ends before its end",
+    "the reply is empty",
+)  # that our own reasons begin with
+_PASSING = {408, 409, 429}  # below 500, what another try may mend
+_GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why one request failed, and whether trying again may help; `wait` is what the server asked for, in
+    seconds.
+
+    The reason may hold the key, which servers and clients repeat: it is taken out where the reason is told.
+    """
+
+    reason: str
+    status: int = 0  # HTTP status, 0 if there was no answer
+    again: bool = False
+    wait: float | None = None
+    advice: str = ""  # what to do, where that is known better than by the status
+    perhaps_charged: bool = False  # whether the server may have answered all the same, and have its price
+    broke_off: bool = False  # whether something of the answer was told before
+
+    @property
+    def kind(self) -> str:
+        """What kind of failure it was, without a word of the server's."""
+        if self.status:
+            return f"HTTP {self.status}"
+        return next((kind for kind in _KINDS if self.reason.startswith(kind)), "no answer that can be used")
+
+
+class ToldOfServer(str):
+    """A line on a request that failed; `unquoted` is the same without the server's own words, which a log is
+    not to hold.
+    """
+
+    unquoted: str
+
+    def __new__(cls, text: str, unquoted: str) -> ToldOfServer:
+        made = super().__new__(cls, text)
+        made.unquoted = unquoted
+        return made
+
+
+def without_quotes(told: str) -> str:
+    """What a model says of its waits, without the words of its server."""
+    return told.unquoted if isinstance(told, ToldOfServer) else told
+
+
+@dataclass(frozen=True)
+class Manner:
+    """The ways of asking for a schema that are left, best first, what max_tokens is called, what is left out,
+    and the room to think.
+    """
+
+    ways: tuple[str, ...]
+    max_tokens_name: str
+    allowance: int = 0
+    left_out: tuple[str, ...] = ()
+
+    def after(
+        self, refusal: Refusal, prompt: Prompt, attempt: int, *, streams: bool = False
+    ) -> Manner | None:
+        """The next manner to try with a prompt, or None where nothing that the server does not take was
+        found.
+        """
+        told, refused = refusal.reason.lower(), refusal.status in {400, 422}
+        if (
+            prompt.likelihood
+            and "logprobs" not in self.left_out
+            and refusal.status in _NO_LOGPROBS
+            and "logprob" in told
+        ):
+            return replace(self, left_out=(*self.left_out, "logprobs"))
+        if prompt.schema is not None and len(self.ways) > 1:
+            schema_refused = refused and re.search(
+                "response_format|json_schema|json_object|schema|grammar", told
+            )
+            # llama-cpp-python's server refuses json_schema with a 500
+            stuck = (
+                refusal.status == 500
+                and attempt >= 2
+                and self.ways[0] == "json_schema"
+                and "json_object" in self.ways
+            )
+            if schema_refused or stuck:
+                return replace(self, ways=self.ways[1:], left_out=(*self.left_out, self.ways[0]))
+        other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
+        if _refused(refusal, r"max_(completion_)?tokens") and other in told and other not in self.left_out:
+            return replace(self, max_tokens_name=other, left_out=(*self.left_out, self.max_tokens_name))
+        for name, words in (_OPTIONAL | (_STREAMING if streams else {})).items():
+            if name not in self.left_out and _refused(refusal, words):
+                return replace(self, left_out=(*self.left_out, name))
+        if (
+            self.allowance
+            and refused
+            and re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told)
+        ):
+            return replace(
+                self, allowance=0, left_out=(*self.left_out, "allowance")
+            )  # it asks for more than the model can ever write
+        return None
+
+
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds in a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3)."""
+    told = headers.get("retry-after", "")
+    if re.fullmatch(r"\d+(\.\d*)?", told, re.ASCII):
+        return float(told)
+    try:
+        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _refused(refusal: Refusal, name: str) -> bool:
+    """Whether a server says that it does not take a parameter, as against not taking its value as too large."""
+    told = refusal.reason.lower()
+    return (
+        refusal.status in {400, 422}
+        and re.search(name, told) is not None
+        and re.search(_UNKNOWN, told) is not None
+    )
+
+
+@dataclass(frozen=True)
+class Sending:
+    """Where a request was sent, how many seconds it had, and how long a server may ask to wait."""
+
+    address: str
+    seconds: float
+    longest_asked: float
+
+
+def refusal_of(error: Exception, sending: Sending) -> Refusal:
+    """What an error of the client means for a request."""
+    import openai
+
+    if isinstance(error, openai.APITimeoutError):
+        return Refusal(
+            f"no answer within {sending.seconds:.3g} s", again=True, perhaps_charged=_arrived(error)
+        )
+    cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+    if isinstance(cause, UnusableBody):  # it came, and was perhaps charged
+        return Refusal(str(cause), perhaps_charged=True, advice="Look at the server, or use another one.")
+    if isinstance(error, openai.APIConnectionError):
+        return _no_connection(error, sending.address)
+    if isinstance(error, openai.APIStatusError):
+        return _status_refusal(error, sending.longest_asked)
+    if isinstance(error, UnicodeEncodeError):  # half of a surrogate pair
+        return Refusal(
+            f"the prompt cannot be sent: {error}",
+            advice="Take that letter out of the prompt. Nothing was sent.",
+        )
+    return Refusal(
+        f"the answer is not a chat completion: {error}", perhaps_charged=True
+    )  # it is not JSON, or nested without end
+
+
+def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
+    """The same of an answer of which something was told already: nothing mends that, and it may be charged."""
+    import openai
+
+    reason = refusal.reason
+    if isinstance(error, openai.APITimeoutError):
+        reason = f"it was not complete in time ({reason})"
+    elif isinstance(error, openai.APIConnectionError):
+        reason = f"the connection broke ({error.__cause__ or error})"
+    advice = refusal.advice or ("" if refusal.status else "What came is not the whole answer: ask again.")
+    return replace(refusal, reason=reason, again=False, wait=None, advice=advice, broke_off=True)
+
+
+def refused_in_answer(answer: Json) -> Refusal | None:
+    """Why an answer with the status 200 is none: a gateway tells the error of the server behind it, whose
+    status is the error's code.
+    """
+    told = _error_in(answer)
+    if told is None:
+        return None
+    reason, status = told
+    if not status:
+        return Refusal(
+            f"the answer is an error: {reason}",
+            advice="Try again later or use another model.",
+            perhaps_charged=True,
+        )
+    again = status in _PASSING or status >= 500
+    return Refusal(
+        f"HTTP {status}, told within an answer: {reason}",
+        status,
+        again,
+        perhaps_charged=status in _GATEWAY_TIMEOUTS,
+    )
+
+
+def _error_in(answer: Json) -> tuple[str, int] | None:
+    """The message and the status of an error that an answer holds, 0 where its code is no status; None where
+    it holds none.
+    """
+    error = answer.get("error") if isinstance(answer, Mapping) else None
+    if not error:
+        return None
+    told, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
+    status = int(str(code)) if re.fullmatch("[0-9]{3}", str(code)) else 0
+    return str(told or error), status if 400 <= status < 600 else 0
+
+
+def _arrived(error: Exception) -> bool:
+    """Whether a request may have reached the server that did not answer it; the client's classes come from
+    httpx or httpx2.
+    """
+    return type(error.__cause__).__name__ in {"ReadTimeout", "ReadError", "RemoteProtocolError"}
+
+
+def _no_connection(error: Exception, address: str) -> Refusal:
+    """Why there is no connection, and whether there may be one soon: what fails in agreeing on TLS fails
+    every time.
+    """
+    cause = str(error.__cause__ or error) or "the connection broke"
+    told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
+    if (variable := proxy_variable(address)) and re.match(
+        r"4\d\d\b", cause
+    ):  # what the proxy itself said, which waiting does not mend
+        return Refusal(
+            told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY."
+        )
+    while seen is not None and not isinstance(seen, ssl.SSLError):
+        seen = seen.__cause__ or seen.__context__
+    if seen is None or isinstance(seen, ssl.SSLEOFError) or type(error.__cause__).__name__ != "ConnectError":
+        return Refusal(told, again=True, perhaps_charged=_arrived(error))
+    if isinstance(seen, ssl.SSLCertVerificationError):
+        return Refusal(
+            told,
+            advice="If the server is yours, name its certificate, or that of its authority, in SSL_CERT_FILE.",
+        )
+    return Refusal(
+        told, advice="Such a server may speak no TLS: try the address with http:// in place of https://."
+    )
+
+
+def _status_refusal(error: Any, longest_asked: float) -> Refusal:
+    spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
+    reason = f"HTTP {error.status_code}: {_message(error)}"
+    wait = asked_wait(error.response.headers)
+    if wait is not None and wait > longest_asked:
+        return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
+    again = not spent and (error.status_code in _PASSING or error.status_code >= 500)
+    return Refusal(
+        reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS
+    )
+
+
+def _message(error: Any) -> str:
+    """The server's own words."""
+    body: Json = error.body
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        told = inner.get("message") if isinstance(inner, dict) else inner
+        return str(told or body.get("detail") or body)
+    return str(body or error.message)

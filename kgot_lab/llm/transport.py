@@ -1,0 +1,353 @@
+"""The two ways of talking to a server: chat completions, which all speak, and Ollama's own, which alone sets
+its context.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kgot_lab.io.http_client import check_holders
+from kgot_lab.llm.capabilities import Manner
+from kgot_lab.llm.presets import Endpoint
+from kgot_lab.llm.settings import Settings
+from kgot_lab.llm.structured import is_logprob, schema_in_words
+from kgot_lab.llm.thinking import share_of, split_thought
+from kgot_lab.types import Json, Message, Prompt
+
+
+@dataclass(frozen=True)
+class RawReply:
+    """What came back, before it is known to be of use: texts, tokens, and how it ended."""
+
+    said: str
+    ended: str
+    read: int
+    written: int  # thoughts included
+    thought: int = 0
+    charged: float = 0.0  # US dollars, where the server tells
+    declined: str = ""  # the words with which the model would not answer
+    logprob: float | None = (
+        None  # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
+    )
+
+
+_HUGE = 1e12  # tokens or dollars that no server means
+_DONE = b"[DONE]"
+
+
+class Gathering(Protocol):
+    """The events of one answer, as a server sends them one after another; `ended` once it said that there are
+    no more.
+    """
+
+    ended: bool
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
+    def add(
+        self, event: Json
+    ) -> tuple[str, str]: ...  # what is said in it, and what is thought apart from that
+    def whole(self) -> Json: ...  # as the server would have answered at once
+
+
+class ChatGathering:
+    """A chat completion in server-sent events; also one that comes at once, from a server that does not
+    stream.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._chat = False
+        self._said, self._thought, self._refusal = list[str](), list[str](), list[str]()
+        self._logprobs = list[Json]()
+        self._finish: Json = None
+        self._usage: Json = None
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
+        for line in lines:
+            if line.startswith(b"{"):
+                data = b"\n".join([line, *lines])
+                check_holders(data)
+                self.ended = True
+                yield json.loads(data)
+            elif line.startswith(b"data:") and (data := line.removeprefix(b"data:").strip()):
+                if data == _DONE:
+                    self.ended = True
+                    return
+                yield json.loads(data)
+
+    def add(self, event: Json) -> tuple[str, str]:
+        self._usage = _member(event, "usage") or self._usage
+        choice = _first(_member(event, "choices"))
+        delta = _member(choice, "delta")
+        message = delta if isinstance(delta, Mapping) else _member(choice, "message")
+        if _member(choice, "index") or not isinstance(message, Mapping):
+            return "", ""
+        self._chat = True
+        self._finish = _member(choice, "finish_reason") or self._finish
+        self.ended = self.ended or bool(self._finish)
+        tokens = _member(_member(choice, "logprobs"), "content")
+        self._logprobs += (
+            [{"logprob": _member(token, "logprob")} for token in tokens] if isinstance(tokens, list) else []
+        )
+        said, thought = _texts(message.get("content"))
+        thought = thought or str(message.get("reasoning_content") or message.get("reasoning") or "")
+        self._said.append(said)
+        self._thought.append(thought)
+        self._refusal.append(str(message.get("refusal") or ""))
+        return said, thought
+
+    def whole(self) -> Json:
+        if not self._chat:
+            return {}
+        message = {
+            "content": "".join(self._said),
+            "reasoning_content": "".join(self._thought),
+            "refusal": "".join(self._refusal),
+        }
+        choice = {"message": message, "finish_reason": self._finish, "logprobs": {"content": self._logprobs}}
+        return {"choices": [choice], "usage": self._usage}
+
+
+class OllamaGathering:
+    """Ollama's own answer: a line of JSON for each piece, and a last one with what it took."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._last: Json = None
+        self._said, self._thought = list[str](), list[str]()
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+            if self.ended:
+                return
+
+    def add(self, event: Json) -> tuple[str, str]:
+        message = _member(event, "message")
+        said, thought = str(_member(message, "content") or ""), str(_member(message, "thinking") or "")
+        self._last = event
+        self._said.append(said)
+        self._thought.append(thought)
+        self.ended = _member(event, "done") is True
+        return said, thought
+
+    def whole(self) -> Json:
+        if not isinstance(_member(self._last, "message"), Mapping):
+            return self._last
+        return {**self._last, "message": {"content": "".join(self._said), "thinking": "".join(self._thought)}}
+
+
+class Wire(Protocol):
+    """How a request is written and an answer read."""
+
+    def address(self, preset: Endpoint) -> str: ...
+    def body(
+        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+    ) -> dict[str, Json]: ...
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is no answer
+    def streamed(
+        self, body: dict[str, Json], manner: Manner
+    ) -> dict[str, Json]: ...  # the same request, to be answered piece by piece
+    def gathering(self) -> Gathering: ...  # of the pieces of one answer
+
+
+class ChatCompletions:
+    """The OpenAI protocol, as docs of OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp describe it."""
+
+    def address(self, preset: Endpoint) -> str:
+        return f"{preset.base_url.rstrip('/')}/chat/completions"
+
+    def body(
+        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+    ) -> dict[str, Json]:
+        way = manner.ways[0] if prompt.schema is not None else ""
+        asked = schema_in_words(prompt) if way == "words" else prompt
+        body: dict[str, Json] = {
+            "model": model,
+            "messages": [{"role": message.role, "content": _parts(message)} for message in asked.messages],
+            manner.max_tokens_name: room,
+            "temperature": prompt.temperature,
+            "seed": prompt.seed,
+            "reasoning_effort": settings.reasoning_effort or None,
+            "logprobs": prompt.likelihood or None,
+        }
+        if way == "json_schema":
+            body["response_format"] = {
+                "type": way,
+                "json_schema": {"name": "reply", "schema": prompt.schema, "strict": False},
+            }
+        elif way == "json_object":
+            body["response_format"] = {"type": way, "schema": prompt.schema}
+        return _sent(body, manner)
+
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+        """Its usage has to be asked for (platform.openai.com, "stream_options"); what does not stream takes
+        no options for it.
+        """
+        return (
+            body
+            if "stream" in manner.left_out
+            else _sent({**body, "stream": True, "stream_options": {"include_usage": True}}, manner)
+        )
+
+    def gathering(self) -> Gathering:
+        return ChatGathering()
+
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
+        """Servers send odd answers, so nothing is taken for granted."""
+        choice = _first(_member(answer, "choices"))
+        message = _member(choice, "message")
+        if not isinstance(message, Mapping):
+            return "the answer holds no choices, so it is not a chat completion"
+        text, apart = _texts(message.get("content"))
+        said, inside = split_thought(text, thinks=thinks)
+        thought = next(
+            (
+                words
+                for words in (apart, inside, message.get("reasoning_content"), message.get("reasoning"))
+                if words
+            ),
+            "",
+        )
+        usage = _member(answer, "usage")
+        read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        written = max(
+            plain, _count(usage, "total_tokens") - read
+        )  # Gemini and xAI count thoughts only in the total
+        counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
+        hidden = counted or written - plain or share_of(written, str(thought), said)
+        ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
+        declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
+        return RawReply(
+            said,
+            str(ended),
+            read,
+            written,
+            min(hidden, written),
+            _number(usage, "cost"),
+            declined,
+            _logprob(choice),
+        )
+
+
+class OllamaChat:
+    """Ollama's own protocol (docs.ollama.com/api/chat): /v1 of Ollama passes on neither num_ctx nor other
+    options.
+    """
+
+    def address(self, preset: Endpoint) -> str:
+        return f"{preset.base_url.rstrip('/').removesuffix('/v1')}/api/chat"
+
+    def body(
+        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+    ) -> dict[str, Json]:
+        way = manner.ways[0] if prompt.schema is not None else ""
+        asked = schema_in_words(prompt) if way == "words" else prompt
+        options = {
+            "num_predict": room,
+            "temperature": prompt.temperature,
+            "seed": prompt.seed,
+            "num_ctx": settings.num_ctx,
+        }
+        body: dict[str, Json] = {
+            "model": model,
+            "messages": [_with_images(message) for message in asked.messages],
+            "stream": False,
+            "options": _sent(options, manner),
+            "reasoning_effort": _THINK.get(settings.reasoning_effort),
+            "format": prompt.schema if way == "format" else None,
+        }
+        return {
+            {"reasoning_effort": "think"}.get(name, name): value
+            for name, value in _sent(body, manner).items()
+        }
+
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+        return {**body, "stream": "stream" not in manner.left_out}
+
+    def gathering(self) -> Gathering:
+        return OllamaGathering()
+
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
+        message = _member(answer, "message")
+        if not isinstance(message, Mapping):
+            return "the answer holds no message, so it is not Ollama's"
+        said, inside = split_thought(str(message.get("content") or ""), thinks=thinks)
+        thought = str(message.get("thinking") or inside)
+        read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
+        return RawReply(
+            said, str(_member(answer, "done_reason")), read, written, share_of(written, thought, said)
+        )
+
+
+# Ollama knows low, medium, high and max for some models; the others take any of them as yes.
+_THINK: Mapping[str, Json] = {
+    "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
+}  # fmt: skip
+WIRES: Mapping[str, Wire] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
+
+
+def _sent(body: Mapping[str, Json], manner: Manner) -> dict[str, Json]:
+    return {name: value for name, value in body.items() if value is not None and name not in manner.left_out}
+
+
+def _parts(message: Message) -> Json:
+    """A text alone, or a text and the images that belong to it."""
+    if not message.images:
+        return message.text
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
+    return [{"type": "text", "text": message.text}, *images]
+
+
+def _with_images(message: Message) -> dict[str, Json]:
+    """A message as Ollama takes it: images without the head of their data URL."""
+    images = {"images": [url.partition(",")[2] or url for url in message.images]} if message.images else {}
+    return {"role": message.role, "content": message.text} | images
+
+
+def _member(value: Json, name: str) -> Json:
+    """A member of what may be no object; None where there is none."""
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _first(value: Json) -> Json:
+    """The first of what may be no list; None where there is none."""
+    return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
+
+
+def _texts(content: Json) -> tuple[str, str]:
+    """What is said and what is thought in a content: a text, or the list of parts that some servers send."""
+    if isinstance(content, str):
+        return content, ""
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    said = "".join(
+        part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
+    )
+    return said, "".join(
+        str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking")
+    )
+
+
+def _logprob(choice: Json) -> float | None:
+    """The logprob of a choice; None where the server does not tell that of each token it lists."""
+    tokens = _member(_member(choice, "logprobs"), "content")
+    told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
+    return float(sum(told)) if told and all(map(is_logprob, told)) else None
+
+
+def _number(value: Json, name: str) -> float:
+    """A number in an answer, 0 where there is none."""
+    told = _member(value, name)
+    return (
+        float(told)
+        if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE
+        else 0.0
+    )
+
+
+def _count(value: Json, name: str) -> int:
+    return int(_number(value, name))

@@ -1,0 +1,230 @@
+"""What the mode `paths` fetches and writes: passages as sentences with the names in them, and typed facts at
+the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.graph.provenance import noted
+from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
+from kgot_lab.loop.insert import lookup, search_tool, use, written
+from kgot_lab.loop.modes.paths.mentions import (
+    PlacedSentence,
+    bracketed,
+    by_passage,
+    mention_facts,
+    new_sentences,
+    said_under,
+    title_at,
+    title_of,
+)
+from kgot_lab.loop.modes.paths.neighbours import near_titles
+from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk, spaced
+from kgot_lab.loop.modes.paths.routes import Route
+from kgot_lab.loop.modes.paths.sentence_scoring import without_names
+from kgot_lab.loop.modes.paths.typed_facts import facts_at, meet_facts
+from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
+from kgot_lab.loop.truncation import joined_lines
+from kgot_lab.memory.grounded_extraction import (
+    SourcedSentence,
+    facts_prompt,
+    grounded_and_not,
+    grounded_facts,
+)
+from kgot_lab.retrieval.names import capitalised, compared_name
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.text.sentences import SentenceRules
+from kgot_lab.types import Document
+
+_RECALLED = 12  # names that the graph finds for a question, and titles that are then known
+_STEPS = 2  # on from those titles, as many as a search by names takes
+_READ_FOR_FACTS = 4  # sentences
+_NAMED_LATER = 0.5  # how well a title stands that a step names and the question does not: as one that is looked up for it
+
+
+def recall(run: Loop, walk: PathWalk) -> None:
+    """What a graph that the run began with says near the question: what its names say, where that leads, and
+    the facts at them.
+    """
+    if not run.store.schema().nodes:
+        return
+    named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
+    titles = [name for name in named if said_under(name, run.store) or facts_at(run, walk, name)]
+    for rank, title in enumerate(titles, start=1):
+        walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
+        know(run, walk, title)
+    reached = titles
+    for _ in range(_STEPS):
+        reached = _recalled_from(run, walk, reached)
+    for title in titles:
+        _follow_facts(run, walk, title)
+
+
+def _recalled_from(run: Loop, walk: PathWalk, titles: Iterable[str]) -> list[str]:
+    """The titles one step on from some, by names in their sentences and sentences that name them; what they
+    say is then known too.
+    """
+    found: list[str] = []
+    for title in titles:
+        places = [place for place, sentence in walk.sentences.items() if sentence.title == title]
+        edges = [edge for node in (title, *places) for edge in run.store.neighbours(node)]
+        ends = dict.fromkeys(title_at(end) for edge in edges for end in (edge.target, edge.source))
+        for name in (name for name in ends if name not in walk.standing and said_under(name, run.store)):
+            if len(walk.standing) >= _RECALLED:
+                return found
+            walk.standing[name] = walk.standing[title] * _NAMED_LATER
+            know(run, walk, name)
+            found.append(name)
+    return found
+
+
+def _follow_facts(run: Loop, walk: PathWalk, name: str) -> None:
+    """Note the facts at a name, and the sentences under the names that they lead to."""
+    for other, standing in meet_facts(run, walk, name, walk.standing[name]).items():
+        walk.standing[other] = max(walk.standing.get(other, 0.0), standing)
+        know(run, walk, other)
+
+
+def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
+    """The name in a graph that the run began with, whose sentences and facts are then known; None where it
+    holds none.
+    """
+    if not run.state.start:
+        return None
+    near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
+    same = (title for title in near if compared_name(spaced(title)) == compared_name(spaced(name)))
+    title = next(
+        (title for title in same if said_under(title, run.store) or facts_at(run, walk, title)), None
+    )
+    if title is not None:
+        walk.standing[title] = _NAMED_LATER
+        know(run, walk, title)
+        _follow_facts(run, walk, title)
+    return title
+
+
+def know(run: Loop, walk: PathWalk, title: str) -> None:
+    """Note the sentences that the graph holds under a title."""
+    before: Counter[str] = Counter()
+    for edge in said_under(title, run.store):
+        text, source = edge.properties.get("sentence"), str(edge.properties.get("source", ""))
+        if isinstance(text, str):
+            walk.sentences[edge.target] = PlacedSentence(edge.target, title, text, source, before[source])
+            before[source] += 1
+
+
+def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
+    """The question itself first; later what is asked, with the names at the open ends of the best paths."""
+    look = search_tool(run)
+    if look is None:
+        return ()
+    if not run.state.calls:
+        return (lookup(look, run.state.question),)
+    asked = without_names(run.state.question)
+    ends = dict.fromkeys(
+        name
+        for candidate in walk.answered
+        for route in candidate.routes
+        for name in _open_ends(run, walk, route)
+    )
+    if not ends:
+        return ()
+    call = lookup(look, f"{asked} {' '.join(list(ends)[:3])}")
+    return () if call in run.state.calls else (call,)
+
+
+def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
+    """Names in the sentences of a route that neither the question names nor a title is."""
+    question = f" {compared_name(run.state.question)} "
+    titles = {compared_name(title) for title in walk.standing}
+    for sentence in reversed(route.sentences):
+        yield from sorted(
+            name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question
+        )
+
+
+def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
+    """Make a call, and write the sentences of what it returned, a statement for each passage."""
+    returned = yield from use(run, call)
+    if returned.failed:
+        return returned
+    documents = returned.sources or (
+        Document("", returned.text, " ".join(map(str, call.arguments.values()))),
+    )  # a text without a source
+    walk.stands(documents)
+    new = new_sentences(documents, run.store, _rules(run))
+    links = run.limits.links
+    titles = list(dict.fromkeys([*walk.standing, *map(title_of, documents)])) if "titles" in links else []
+    near = near_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
+    for sentences in by_passage(new).values():
+        facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.finds_parts)
+        yield from _write(run, run.store.dialect.add(facts), str(call))
+    for document in documents:
+        know(run, walk, title_of(document))
+    return returned
+
+
+def _rules(run: Loop) -> SentenceRules:
+    """The rules that passages are cut by: this mode never had the plain ones."""
+    return "any script" if run.limits.finds_parts else "careful"
+
+
+def _write(run: Loop, statement: str, source: str) -> Steps[None]:
+    """Run a statement that we spelled; where the store refuses it, it is given up, visibly."""
+    try:
+        diff = written(run.store, statement)
+    except QueryFailed as error:
+        yield run.happened(Refused, statement=statement, reason=error.reason, writing=True)
+    else:
+        yield run.happened(Wrote, statement=statement, diff=diff, source=source)
+
+
+def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
+    """The facts that a model takes from the sentences of the paths in hand, written where one of the
+    sentences says them.
+    """
+    pieces = {
+        each.place: SourcedSentence(each.text, each.title, each.source, each.number)
+        for route in best.routes
+        for each in route.sentences
+    }
+    says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
+    shown = [
+        pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]
+    ]
+    if not shown or _were_read(run, shown):
+        return
+    how = How("facts", temperature=run.limits.temperature)
+    text = (
+        yield from ask_reply(
+            run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how
+        )
+    ).text
+    said, invented = grounded_and_not(text, shown)
+    grounded = [
+        (triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
+    ]
+    if invented:
+        yield run.happened(
+            Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True
+        )
+    if grounded:
+        source = str(run.state.calls[-1]) if run.state.calls else ""
+        yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
+
+
+def _were_read(run: Loop, shown: Iterable[SourcedSentence]) -> bool:
+    """Whether the graph that the run began with holds sentences and facts that a model took from them: an
+    earlier run has read them.
+    """
+    sentences: set[str] = set()
+    read: set[str] = set()
+    for edge in run.state.start.edges:
+        (read, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(
+            support.sentence for support in noted(edge.properties)
+        )
+    texts = {piece.text for piece in shown}
+    return texts <= sentences and bool(texts & read)

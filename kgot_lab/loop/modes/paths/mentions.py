@@ -1,0 +1,192 @@
+"""The graph that is written by rule: each sentence of a passage, the title it stands under, and the names
+that it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile
+from types import MappingProxyType
+
+from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.stores.protocol import Fact, Store
+from kgot_lab.text.blocks import blocks
+from kgot_lab.text.sentences import SentenceRules, sentences
+from kgot_lab.text.words import composed
+from kgot_lab.types import Document, Edge, Triple
+
+_MOST = 8  # names of a sentence
+_NONE: Mapping[str, str] = MappingProxyType({})
+_JOINING = re.compile(r"(?<=\S)\s+(?:and|in|on)\s+(?:the\s+)?")  # not "of": University of Jena is one name
+_YEAR_BEHIND = re.compile(r"(?:\s+(?:in|on)\s+(?:the\s+)?\d+)+$")
+_ROUND = str.maketrans("[]", "()")
+_LONGEST = 60  # letters of a name
+
+
+@dataclass(frozen=True)
+class PlacedSentence:
+    """A sentence as the graph holds it: its node, the title it stands under, its text, its document, and its
+    number there (0 first).
+    """
+
+    place: str
+    title: str
+    text: str
+    source: str
+    number: int
+
+    def __str__(self) -> str:
+        return bracketed(self.title, self.text)
+
+
+def bracketed(title: str, text: str) -> str:
+    """A line of a prompt that no title can end or break and no text can begin: brackets of a title become
+    round, and breaks spaces.
+    """
+    plain = " ".join(title.split()).translate(_ROUND)
+    return f"[{plain}] {' '.join(text.split())}"
+
+
+def title_of(document: Document) -> str:
+    """The name that stands for a passage in the graph: its title, or its id where it has none."""
+    return " ".join(document.title.split()) or document.id
+
+
+def new_sentences(
+    documents: Iterable[Document], store: Store, rules: SentenceRules = "any script"
+) -> list[PlacedSentence]:
+    """The sentences of some passages that the graph does not hold yet, each with the node it is to have, cut
+    by some rules.
+    """
+    taken: dict[str, int] = {}
+    there: dict[str, set[Support]] = {}
+    found: list[PlacedSentence] = []
+    for document in documents:
+        title = title_of(document)
+        if title not in there:
+            edges = said_under(title, store)
+            there[title] = {support for edge in edges for support in noted(edge.properties)}
+            taken[title] = max(
+                (_number_of(edge.target) for edge in edges), default=0
+            )  # some before it may have been retracted
+        for number, text in enumerate(_pieces(document.text, rules)):
+            if text and Support(document.id, text) not in there[title]:
+                there[title].add(Support(document.id, text))
+                taken[title] += 1
+                found.append(
+                    PlacedSentence(place_under(title, taken[title]), title, text, document.id, number)
+                )
+    return found
+
+
+def _pieces(text: str, rules: SentenceRules) -> Iterator[str]:
+    """The sentences of a text, each on one line; a heading, a list item or a row of a table is one or more of
+    its own.
+    """
+    for block in blocks(text) if rules == "any script" else [text]:
+        yield from (" ".join(piece.split()) for piece in sentences(block, rules))
+
+
+def place_under(title: str, number: int) -> str:
+    """The node of a sentence under a title: number 1 for the first that the graph got."""
+    return f"{title} §{number}"
+
+
+def title_at(node: str) -> str:
+    """The title that a node stands under where it stands for a sentence; the node itself otherwise."""
+    return node.rpartition(" §")[0] if is_place(node) else node
+
+
+def is_place(node: str) -> bool:
+    """Whether a node stands for a sentence under a title."""
+    return bool(_number_of(node))
+
+
+def _number_of(place: str) -> int:
+    _, sign, number = place.rpartition(" §")
+    return int(number) if sign and number.isdecimal() else 0
+
+
+def said_under(title: str, store: Store) -> tuple[Edge, ...]:
+    """The edges from a title to its sentences, in the order of their numbers."""
+    edges = (edge for edge in store.neighbours(title) if edge.type == SAYS_SENTENCE and edge.source == title)
+    return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))
+
+
+def mention_facts(
+    said: Iterable[PlacedSentence],
+    titles: Sequence[str],
+    near: Mapping[str, str] = _NONE,
+    *,
+    runs: bool = True,
+    parts: bool = True,
+) -> list[Fact]:
+    """The facts that hold some sentences: its title says a sentence, and the sentence mentions names;
+    `titles` are names to look for.
+
+    A name is another title that stands in the sentence, or, with `runs`, a run of capitalised words; what is
+    called like a title is that title. With `parts` a run gives the names around "in", "on" and "and" in it
+    too, and has no year behind it. `near` gives, by a sentence's node, a title that it is taken to speak of
+    without naming it.
+    """
+    known = Titles(Document(title, "", title) for title in dict.fromkeys(titles))
+    facts: list[Fact] = []
+    for sentence in said:
+        support = note([Support(sentence.source, sentence.text)])
+        facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
+        named = dict.fromkeys(_names(sentence.text, known, runs, parts))
+        names = [name for name in named if name not in (sentence.title, sentence.place)][:_MOST]
+        names += [name for name in [near.get(sentence.place, "")] if name and name not in names]
+        facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names]
+    return facts
+
+
+def _names(text: str, known: Titles, runs: bool, parts: bool) -> Iterator[str]:
+    """The names in a sentence: titles first, as they are spelled, then runs of capitalised words that are no
+    title, then their parts.
+    """
+    called = known.mentioned(text)
+    for name in called:
+        yield from known[name]
+    within: list[str] = []
+    for run in CAPITALISED.finditer(composed(text)) if runs else ():
+        name = _without_opener(run.group())
+        if parts and not known[compared_name(name)]:
+            name = _YEAR_BEHIND.sub("", name)
+            joined = _JOINING.split(name)
+            within += map(_without_opener, joined if len(joined) > 1 else ())
+        yield from _as_name(name, known, called)
+    for part in within:
+        if not part.isdigit():
+            yield from _as_name(part, known, called)
+
+
+def _without_opener(run: str) -> str:
+    """A run of capitalised words as a name, without a common word that opens it, a possessive or a sign
+    behind it.
+    """
+    words = run.removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
+    return " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
+
+
+def _as_name(name: str, known: Titles, called: Sequence[str]) -> Iterator[str]:
+    """A name as the graph writes it: the titles called so, or itself where it is long enough and not within a
+    title that is `called`.
+    """
+    key = compared_name(name)
+    if known[key]:
+        yield from known[key]
+    elif 2 < len(name) <= _LONGEST and key and not any(f" {key} " in f" {title} " for title in called):
+        yield name
+
+
+def by_passage(said: Iterable[PlacedSentence]) -> Mapping[str, list[PlacedSentence]]:
+    """The sentences of each document, in order."""
+    found: dict[str, list[PlacedSentence]] = {}
+    for sentence in said:
+        found.setdefault(sentence.source, []).append(sentence)
+    return found

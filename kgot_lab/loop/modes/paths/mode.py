@@ -1,0 +1,155 @@
+"""The mode `paths`: sentences are joined by names, and the model reads one path at a time, the best first,
+until it is sure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.errors import BadReply, NotInstalled
+from kgot_lab.graph.provenance import noted
+from kgot_lab.loop.events import Answered, Chose, Forced, Refused, Voted
+from kgot_lab.loop.evidence import passages_of
+from kgot_lab.loop.modes.paths.answer_type import form_of
+from kgot_lab.loop.modes.paths.candidates import all_found, compared_things
+from kgot_lab.loop.modes.paths.decomposition import compare_apart, hop_by_hop
+from kgot_lab.loop.modes.paths.fetching import fetch, next_look_ups, recall, write_path_facts
+from kgot_lab.loop.modes.paths.mentions import said_under
+from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk
+from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.loop.modes.paths.reading import ask_short, paths_read, read_along, read_widely
+from kgot_lab.loop.modes.paths.routes import Route
+from kgot_lab.loop.run_context import Loop, Steps
+from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.types import Edge
+
+_LATER = 0.5  # what the likelihood of an answer from a later path counts: on the develop questions it is right less often
+_WIDE = 0.7  # what the likelihood of an answer read from many sentences counts, for the same reason
+
+_UNUSED = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
+
+
+def along(run: Loop) -> Steps[None]:
+    """Open with the question, read the best paths, and look up the name at the open end of the best while no
+    answer is sure.
+    """
+    walk = PathWalk(_minilm())
+    recall(run, walk)
+    while True:
+        if walk.sentences or walk.facts:
+            yield from _answers(run, walk)
+            best = walk.best
+            if best is not None and walk.is_sure(run.limits.sure):
+                yield run.happened(Voted, **_unpolled("RETRIEVE", f"{best.text!r} {best.told}"))
+                break
+            reason = f"no answer is sure; {best.text!r} {best.told}" if best else "no path gives an answer"
+        else:
+            reason = _UNUSED if run.state.start else "nothing is read yet"
+        calls = next_look_ups(run, walk) if run.state.step < run.limits.steps else ()
+        if not calls:
+            if not (walk.sentences or walk.facts) and run.state.start:
+                yield run.happened(Refused, statement=run.state.question, reason=_UNUSED, writing=False)
+            yield run.happened(Forced, what="read")
+            break
+        yield run.happened(Voted, **_unpolled("INSERT", reason))
+        yield run.happened(Chose, calls=calls)
+        for call in calls:
+            yield from fetch(run, walk, call)
+    best = walk.best
+    if best is not None and not best.problem and run.limits.typed_facts:
+        yield from write_path_facts(run, best)
+    yield from _conclude(run, best)
+
+
+@cache
+def _minilm() -> Embedder | None:
+    """The embedding model, or none where it is not installed: sentences are then compared by words."""
+    try:
+        return minilm()
+    except NotInstalled:
+        return None
+
+
+def _unpolled(choice: str, reason: str) -> dict[str, object]:
+    return {"choice": choice, "inserts": 0, "retrieves": 0, "invalid": 0, "possible": 0, "reasons": (reason,)}
+
+
+def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
+    """Answer from the best routes that were not read before, until one is sure; two things that are compared
+    are asked about apart.
+    """
+    question, limits, form = run.state.question, run.limits, form_of(run.state.question)
+    if form != "open" and limits.comparisons and not walk.answered:
+        if (compared := (yield from compare_apart(run, walk))) is not None:
+            walk.answered.append(compared)
+        if walk.is_sure(limits.sure):
+            return
+    own, routes = yield from paths_read(run, walk, question, walk.starts)
+    things = compared_things(question, walk.named_in(question)) if form == "choice" else []
+    things = things if all_found(question, things) else []
+    fresh = [
+        route
+        for route in (each.within(limits.path_tokens, own) for each in routes)
+        if route.text not in walk.read
+    ]
+    for route in fresh[: limits.paths]:
+        walk.read.add(route.text)
+        read = yield from read_along(run, question, (route,), things=things)
+        walk.answered.append(replace(read, trust=_LATER if walk.answered else 1.0))
+        if walk.is_sure(limits.sure):
+            return
+        if form == "open" and not walk.split:
+            walk.split = True
+            if limits.hops and (chained := (yield from hop_by_hop(run, walk))) is not None:
+                walk.answered.append(chained)
+            if limits.wide_tokens and not walk.is_sure(limits.sure):
+                walk.answered.append(replace((yield from read_widely(run, walk, own)), trust=_WIDE))
+            if walk.is_sure(limits.sure):
+                return
+    if not limits.paths and not walk.answered:
+        walk.answered.append((yield from read_widely(run, walk, own, things)))
+
+
+def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
+    """The likeliest answer, with the sentences it was read from; a guess where no path gives one."""
+    if best is None:
+        yield run.happened(Forced, what="answer")
+        answer, likelihood = yield from ask_short(run, "guess", few_prompt(run.state.question, ""))
+        if not answer:
+            raise BadReply("the model gave an empty answer; try another model, or another preset", answer)
+        yield run.happened(Answered, text=answer, forced=True, likelihood=likelihood)
+        return
+    narrow = run.limits.finds_parts and not best.computed and not best.problem
+    routes = [route.resting(best.text) if narrow else route for route in best.routes]
+    edges = list({edge.identity: edge for route in routes for edge in _edges(run, route)}.values())
+    supports = tuple(noted(edge.properties) for edge in edges)
+    yield run.happened(
+        Answered,
+        text=best.text,
+        forced=bool(best.problem),
+        evidence=tuple(map(fact_of, edges)),
+        passages=passages_of(supports),
+        supports=supports,
+        likelihood=best.likelihood,
+    )
+
+
+def _edges(run: Loop, route: Route) -> list[Edge]:
+    """The facts of a route, and the edges that its sentences stand on; what a node says of itself counts as
+    an edge.
+    """
+    places = {sentence.place for sentence in route.sentences}
+    titles = dict.fromkeys(sentence.title for sentence in route.sentences)
+    facts: list[Edge] = []
+    for fact in route.facts:
+        same = [
+            edge for edge in run.store.neighbours(fact[0]) if (edge.source, edge.type, edge.target) == fact
+        ]
+        facts += same or [Edge(*fact)]
+    return [
+        *facts,
+        *(edge for title in titles for edge in said_under(title, run.store) if edge.target in places),
+    ]

@@ -1,0 +1,147 @@
+"""How the mode `paths` reads: the paths between names out of the graph, and an answer out of the sentences of
+one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.loop.events import Parsed, Refused
+from kgot_lab.loop.modes.paths.answer_type import none_of, unfit
+from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk
+from kgot_lab.loop.modes.paths.reader_prompt import answer_in, checked_answer, few_prompt, passage_lines
+from kgot_lab.loop.modes.paths.routes import Route, routes_of
+from kgot_lab.loop.modes.paths.sentence_scoring import SCALE, STANDING, worths
+from kgot_lab.loop.modes.paths.typed_facts import fact_route, read_names
+from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply, read_event
+from kgot_lab.stores.protocol import Dialect, readers
+from kgot_lab.text.tokens import tokens
+from kgot_lab.types import Prompt, Rows
+
+_ROWS = 60  # of a read
+_SENTENCES = 80  # that a read is told the worth of
+
+
+def paths_read(
+    run: Loop, walk: PathWalk, question: str, starts: Sequence[str]
+) -> Steps[tuple[dict[str, float], list[Route]]]:
+    """What each sentence is worth to a question by itself, and the routes from some names, read from the
+    graph in all its languages.
+    """
+    own = worths(question, list(walk.sentences.values()), walk.embedder)
+    worth = {
+        place: round(SCALE * value + STANDING * walk.stand_of(walk.sentences[place]), 3)
+        for place, value in own.items()
+    }
+    told = dict(sorted(worth.items(), key=lambda item: -item[1])[:_SENTENCES])
+    rows = yield from _rows_in_all(run, lambda dialect: dialect.paths(list(starts), told, _ROWS))
+    routes = [_whole(walk, route) for route in routes_of(rows)]
+    by_facts = fact_route(walk, question, starts, run.limits.path_tokens) if walk.facts else None
+    if by_facts is None:
+        return own, routes
+    if names := read_names(run, by_facts):
+        yield from _rows_in_all(run, lambda dialect: dialect.about(names, 1))
+    return own, sorted([by_facts, *routes], key=lambda route: -route.worth)
+
+
+def _rows_in_all(run: Loop, statement_in: Callable[[Dialect], str]) -> Steps[list[object]]:
+    """What a statement reads from the graph in all its languages, each row once."""
+    rows: list[object] = []
+    for store in (run.store, *readers(run.store)):
+        statement = statement_in(store.dialect)
+        dialect = "" if store is run.store else store.dialect.name
+        try:
+            found: Rows = store.read(statement)
+        except QueryFailed as error:
+            yield run.happened(
+                Refused, statement=statement, reason=error.reason, writing=False, dialect=dialect
+            )
+            continue
+        event = read_event(run, store, statement, found, dialect)
+        yield event
+        rows += [row for row in event.grounded if row not in rows]
+    return rows
+
+
+def _whole(walk: PathWalk, route: Route) -> Route:
+    """A route with every sentence of its passages, not only those in the rows that were read."""
+    passages = {each.source for each in route.sentences}
+    under = [
+        each
+        for each in walk.sentences.values()
+        if each.source in passages and each.title in (route.start, route.end)
+    ]
+    order = sorted(
+        {each.place: each for each in (*under, *route.sentences)}.values(),
+        key=lambda each: (each.title != route.start, each.source, each.number),
+    )
+    return replace(route, sentences=tuple(order))
+
+
+def _widest(walk: PathWalk, question: str, own: Mapping[str, float], budget: int) -> Route:
+    """The sentences that are worth most, wherever they stand, that fit in a budget of tokens; facts take at
+    most half of it.
+    """
+    facts = (
+        fact_route(walk, question, walk.starts, budget // 2 if walk.sentences else budget)
+        if walk.facts
+        else None
+    )
+    if facts is not None:
+        budget -= tokens(facts.text)
+    worth = {
+        place: SCALE * value + STANDING * walk.stand_of(walk.sentences[place]) for place, value in own.items()
+    }
+    every = Route("", "", "", 0.0, tuple(walk.sentences.values())).within(budget, worth)
+    order = sorted(every.sentences, key=lambda each: (-walk.stand_of(each), each.source, each.number))
+    return replace(every, sentences=tuple(order), facts=facts.facts if facts is not None else ())
+
+
+def read_along(
+    run: Loop,
+    question: str,
+    routes: tuple[Route, ...],
+    *,
+    role: str = "path",
+    things: Sequence[str] = (),
+    shown: str = "",
+) -> Steps[PathAnswer]:
+    """The answer that the sentences of some routes give to a question, one of the `things` where some are
+    named.
+
+    They are shown as they stand in the routes, or as another text that holds them.
+    """
+    text = shown or "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
+    answer, likelihood = yield from ask_short(
+        run, role, few_prompt(question, text, examples=run.limits.examples)
+    )
+    problem = checked_answer(question, answer, text) or unfit(question, answer) or none_of(answer, things)
+    yield run.happened(Parsed, text=answer, problem=problem)
+    return PathAnswer(answer, routes, likelihood, problem)
+
+
+def read_widely(
+    run: Loop, walk: PathWalk, own: Mapping[str, float], things: Sequence[str] = ()
+) -> Steps[PathAnswer]:
+    """The answer that the best passages give, whole, or else the best sentences wherever they stand."""
+    passages = walk.passages[: run.limits.passages]
+    if not passages:
+        widest = _widest(walk, run.state.question, own, run.limits.wide_tokens)
+        return (yield from read_along(run, run.state.question, (widest,), role="wide", things=things))
+    ids = {document.id for document in passages}
+    route = Route("", "", "", 0.0, tuple(each for each in walk.sentences.values() if each.source in ids))
+    read = yield from read_along(
+        run, run.state.question, (route,), role="wide", things=things, shown=passage_lines(passages)
+    )
+    return replace(read, routes=(route.saying(read.text),))
+
+
+def ask_short(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
+    """A short answer and how likely the model held it, 0 to 1; None where it is not told."""
+    reply = yield from ask_reply(
+        run, role, prompt.messages, How("path", likelihood=True, temperature=run.limits.temperature)
+    )
+    return answer_in(reply.text), None if reply.logprob is None else math.exp(reply.logprob)

@@ -1,0 +1,250 @@
+"""Forks on file, and two runs side by side: what a fork changed, what it saved, and which events belong
+together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from difflib import SequenceMatcher
+from itertools import chain
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
+from kgot_lab.loop.read import WHOLE_GRAPH
+from kgot_lab.loop.replay.replay import Fork, Resources, fork_events, same_event, without_losses
+from kgot_lab.loop.trace import Trace, graph_after, load_run, record
+from kgot_lab.types import Json
+
+_Pair = tuple[int | None, int | None]
+
+
+def changeable(event: Event) -> str:
+    """Which part of an event a fork may change: "reply", "text" or "statement"; "" when it may change none."""
+    match event:
+        case Asked(role=role):
+            return "" if role.startswith("inside ") or event.is_loss else "reply"
+        case ToolReturned():
+            return "text"
+        case Read(statement=statement) if statement == WHOLE_GRAPH:
+            return ""
+        case Wrote() | Read():
+            return "statement"
+        case _:
+            return ""
+
+
+def change_of(events: Sequence[Event], at: int) -> str:
+    """The text of an event that a fork may change; "" when there is no such event or no such text."""
+    part = changeable(events[at]) if at < len(events) else ""
+    return str(getattr(events[at], part)) if part else ""
+
+
+def save_fork(
+    fork: Fork, path: str | Path, original: Trace, *, about: Mapping[str, Json] | None = None
+) -> None:
+    """Write a fork to a new file, whose head says of which run it is, at which event, and what was changed.
+
+    Raises BadInput when nothing was changed or the fork is of another run, TraceError when the file cannot be
+    written.
+    """
+    at = fork.first_difference
+    if _shared(original.events, fork.events) != at or not (
+        at < len(fork.events) and changeable(fork.events[at])
+    ):
+        raise BadInput(
+            f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand"
+        )
+    for _ in _recorded(
+        fork.events,
+        path,
+        original,
+        at,
+        {"change": change_of(fork.events, at), "stopped": fork.stopped, **(about or {})},
+    ):
+        pass
+
+
+def forked(
+    original: Trace,
+    at: int,
+    change: str,
+    path: str | Path,
+    *,
+    live: Resources,
+    about: Mapping[str, Json] | None = None,
+) -> Iterator[Event]:
+    """Fork a run and pass its events on as they happen, each on a new file first, which `resume` goes on with
+    after a stop.
+
+    Up to the change it is walked before this returns: BadInput where it is not walked as it was recorded, and
+    no file is left.
+    """
+    walk = fork_events(original, at, change, live=live)
+    recorded = without_losses(original.events[: at + 1])
+    begun: list[Event] = []
+    for was, event in zip(recorded, walk, strict=False):
+        begun.append(event)
+        if same_event(was, event) != (len(begun) < len(recorded)):
+            break
+    else:
+        if len(begun) == len(recorded):
+            head = {"change": change_of(begun, len(begun) - 1), **(about or {})}
+            return _recorded(chain(begun, walk), path, original, len(begun) - 1, head)
+    raise BadInput(
+        f"event {at} cannot be changed: the run is not walked again as it was recorded up to there; `verify` says where"
+    )
+
+
+def _recorded(
+    events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]
+) -> Iterator[Event]:
+    """Pass the events of a fork on, each written to a new file, whose head says what it is a fork of."""
+    return record(
+        events,
+        path,
+        run=f"{original.run}, event {at} changed",
+        about={"fork_of": original.run, "at": at, **about},
+    )
+
+
+def recorded_fork(original: Trace, recorded: Trace) -> Fork:
+    """The fork that a file holds; graph, first difference and calls are worked out from its events, not taken
+    from its head.
+
+    Raises TraceError when the file is no fork of this run: one thing is changed, and whatever the run had
+    answered before, it answers so again.
+    """
+    about = recorded.about
+    if about.get("fork_of") != original.run:
+        raise TraceError(
+            f"this trace is a fork of {about.get('fork_of', 'nothing')!r}, not of {original.run!r}: load the run it names"
+        )
+    first = _shared(original.events, recorded.events)
+    is_change = first < len(recorded.events) and bool(changeable(recorded.events[first]))
+    if not is_change or (about.get("at"), about.get("change")) != (first, change_of(recorded.events, first)):
+        raise TraceError(
+            f"this fork first differs at event {first}, and not by the change at event {about.get('at')} that its head names"
+        )
+    avoided, asked = _calls(original.events, recorded.events, first)
+    stopped = "" if recorded.finished else str(about.get("stopped") or "its recording ends here")
+    return Fork(recorded.events, graph_after(recorded.events), first, avoided, asked, stopped)
+
+
+def forks_on_file(original: Trace, folder: Path) -> list[Fork]:
+    """The forks of a run among the traces of a folder, in the order of their names; a trace that names it and
+    is no fork of it is none.
+    """
+    found = []
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open(encoding="utf-8") as file:
+            head = file.readline()  # whole traces are long, and most are no fork
+        if json.dumps(original.run, ensure_ascii=False) not in head or '"fork_of"' not in head:
+            continue
+        with suppress(TraceError):  # of another run of this name, or of an older recording of it
+            found.append(recorded_fork(original, load_run(path)))
+    return found
+
+
+def by_hand(run: Trace) -> int:
+    """The number of the event of a recorded fork that a person wrote; -1 when the run is no fork."""
+    at = run.about.get("at", -1)
+    return at if run.about.get("fork_of") and isinstance(at, int) else -1
+
+
+def origin(run: Trace) -> str:
+    """What a reader of a recorded fork has to know; "" when the run is no fork."""
+    if by_hand(run) < 0:
+        return ""
+    return (
+        f"This is a fork of the run {run.about['fork_of']}: event {by_hand(run)} was written by hand, and the run went on from there. "
+        + (str(run.about["written"]).capitalize() + "." if run.about.get("written") else "")
+    ).strip()
+
+
+def said(events: Sequence[Event]) -> list[str]:
+    """Each event of a run as text; equal texts are equal events, and how long a reply took does not count."""
+    return [json.dumps(_untimed(to_json(event)), sort_keys=True, default=dict) for event in events]
+
+
+def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
+    """Two runs side by side: pairs of event numbers in order, None where one of them has nothing that
+    corresponds.
+
+    Equal events stand beside each other; between those, events of one kind (and questions of one role).
+    """
+    levels = [(said(one), said(other)), (_kinds(one), _kinds(other))]
+    return list(_pairs(levels, range(len(one)), range(len(other))))
+
+
+def _pairs(
+    levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range
+) -> Iterator[_Pair]:
+    """Pairs by the first level of likeness; what it leaves apart, by the next."""
+    if not levels:
+        yield from ((number, None) for number in one)
+        yield from ((None, number) for number in other)
+        return
+    left, right = levels[0]
+    matcher = SequenceMatcher(
+        None, left[one.start : one.stop], right[other.start : other.stop], autojunk=False
+    )
+    done = other_done = 0
+    for block in matcher.get_matching_blocks():
+        yield from _pairs(levels[1:], one[done : block.a], other[other_done : block.b])
+        done, other_done = block.a + block.size, block.b + block.size
+        yield from zip(one[block.a : done], other[block.b : other_done], strict=True)
+
+
+def _shared(one: Sequence[Event], other: Sequence[Event]) -> int:
+    """How many events two runs begin with that say the same."""
+    one, other = without_losses(one), without_losses(other)
+    pairs = enumerate(zip(said(one), said(other), strict=False))
+    return next((number for number, (was, now) in pairs if was != now), min(len(one), len(other)))
+
+
+def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[int, int]:
+    """How many model calls of a fork its original had answered, and how many had to be made, by the digest of
+    what was asked.
+    """
+    replies: dict[str, list[str]] = {}
+    for event in _asked(was).values():
+        replies.setdefault(_key(event), []).append(event.reply)
+    seen: Counter[str] = Counter()
+    avoided = 0
+    for number, event in _asked(now).items():
+        key = _key(event)
+        known = replies.get(key, [])[seen[key] :]
+        seen[key] += 1
+        if known and number != changed and known[0] != event.reply:
+            raise TraceError(
+                f"event {number} of this fork is a reply that the run had recorded otherwise: it was not made by `fork`"
+            )
+        avoided += bool(known) and number != changed
+    return avoided, len(_asked(now)) - avoided - (changed in _asked(now))
+
+
+def _asked(events: Sequence[Event]) -> dict[int, Asked]:
+    """The calls the loop itself made, by event number; those inside tools are the tools' own."""
+    events = without_losses(events)
+    return {
+        number: event
+        for number, event in enumerate(events)
+        if isinstance(event, Asked) and not event.role.startswith("inside ")
+    }
+
+
+def _key(event: Asked) -> str:
+    return prompt_digest(event.prompt, "")  # whoever answered
+
+
+def _untimed(data: dict[str, Json]) -> dict[str, Json]:
+    return {**data, "usage": {**data["usage"], "seconds": 0}} if "usage" in data else data
+
+
+def _kinds(events: Sequence[Event]) -> list[str]:
+    return [type(event).__name__ + (f" {event.role}" if isinstance(event, Asked) else "") for event in events]

@@ -1,0 +1,347 @@
+"""What a recorded run remembers: replies, tool results and statement results, so that the same loop can be
+walked again without them.
+
+Resuming, verifying and forking are the same thing: `think` over a recording, which answers what was asked
+before and hands the rest on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar, cast
+
+from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.budget import Spending, charged_account
+from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.llm.structured import note_recorded
+from kgot_lab.loop.controller import usually_finds
+from kgot_lab.loop.events import (
+    Asked,
+    Computed,
+    Event,
+    Failed,
+    Read,
+    Refused,
+    Repaired,
+    Started,
+    ToolCall,
+    ToolReturned,
+    Wrote,
+    to_json,
+)
+from kgot_lab.stores.protocol import Dialect, Scalar, Schema, Store, readers
+from kgot_lab.stores.value_index import edges_between, holds_value
+from kgot_lab.tools.tool import Result, Tool
+from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
+
+_Value = TypeVar("_Value")
+Key = tuple[str, ...]
+
+
+@dataclass
+class Recording:
+    """The answers that recorded events hold, by what they answer; each is used as often as it was recorded.
+
+    `avoided` counts the model calls answered from the recording, `made` those that went to a live model.
+    """
+
+    replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
+    results: dict[Key, deque[tuple[ToolReturned, tuple[Usage, ...]]]] = field(
+        default_factory=lambda: defaultdict(deque)
+    )
+    statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
+    lost: dict[str, ServerLost] = field(
+        default_factory=dict
+    )  # statements over which a server went away, whatever the graph was
+    outputs: dict[Key, Computed] = field(default_factory=dict)
+    edits: dict[Key, str] = field(
+        default_factory=dict
+    )  # statements that a person has put in the place of those asked for
+    turns: deque[Reply] | None = None  # replies to give in their order, whatever is asked, and no others
+    avoided: int = 0
+    made: int = 0
+
+    @staticmethod
+    def of(events: Iterable[Event]) -> Recording:
+        """What recorded events hold."""
+        recording, graph = Recording(), Fingerprint()
+        inside: tuple[Usage, ...] = ()
+        for event in events:
+            match event:
+                case Started():
+                    graph = Fingerprint(event.graph)
+                case Asked() if event.is_loss:
+                    pass  # it was stopped there, and is asked for again
+                case Asked(role=role) if role.startswith("inside "):
+                    inside += (event.usage,)
+                case Asked():
+                    recording.replies[(prompt_digest(event.prompt, ""),)].append(event.said)
+                case ToolReturned():
+                    recording.results[_call_key(event.call)].append((event, inside))
+                    inside = ()
+                case Wrote():
+                    if event.asked:
+                        recording.edits[("write", graph.now, event.asked)] = event.statement
+                    recording.statements[("write", graph.now, event.statement)] = event.diff
+                    graph.change(event.diff)
+                case Read():
+                    if event.asked:
+                        recording.edits[("read", graph.now, event.asked, event.dialect)] = event.statement
+                    recording.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
+                case Failed(statement=statement, reason=reason):
+                    recording._failed(graph, statement, reason)
+                case (
+                    Repaired(statement=statement, error=reason) | Refused(statement=statement, reason=reason)
+                ):
+                    recording._failed(graph, statement, reason, event.dialect)
+                case Computed():
+                    recording.outputs[(event.code,)] = event
+        return recording
+
+    def without_outcomes(self) -> Recording:
+        """The same without what statements and Python gave, but for what took too long: no clock runs the
+        same twice.
+        """
+        late: dict[Key, Diff | Rows | QueryFailed] = {
+            key: result
+            for key, result in self.statements.items()
+            if isinstance(result, QueryFailed) and result.late
+        }
+        outputs = {
+            key: each
+            for key, each in self.outputs.items()
+            if each.failed and QueryFailed(each.code, each.output).late
+        }
+        return replace(self, statements=late, outputs=outputs)
+
+    def change_result(self, returned: ToolReturned, nth: int) -> None:
+        """From now on the nth time of this call, counted from 0, returns that."""
+        results = self.results[_call_key(returned.call)]
+        results[nth] = returned, results[nth][1]
+
+    def result_of(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
+        """What a call returned, time after time, and at last for ever, but for a failure that may pass; None
+        where nothing is left.
+        """
+        results = self.results.get(_call_key(call))
+        if not results:
+            return None
+        return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
+
+    def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
+        if reason.startswith(ServerLost.SAID):
+            self.lost[statement] = ServerLost(statement)
+        for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
+            self.statements.setdefault(key, QueryFailed(statement, reason))
+
+
+class Fingerprint:
+    """A short text that says which graph this is: the digest of the one it began as, or a hash over that and
+    all changes since.
+    """
+
+    def __init__(self, start: str = "") -> None:
+        self.now = start
+
+    def change(self, diff: Diff) -> None:
+        """The graph changed."""
+        plain = json.dumps(to_json(Wrote(statement="", diff=diff))["diff"], sort_keys=True, default=dict)
+        self.now = hashlib.sha256((self.now + plain).encode()).hexdigest()[:16]
+
+
+def _call_key(call: ToolCall) -> Key:
+    return call.tool, json.dumps(dict(call.arguments), sort_keys=True, default=str)
+
+
+@dataclass
+class RememberedLLM:
+    """A model that answers from the recording what was asked before, and asks the live one, if there is one,
+    for the rest.
+    """
+
+    recording: Recording
+    name: str
+    live: LLM | None = None
+
+    @property
+    def spending(self) -> Spending | None:
+        """The account of the live model."""
+        return charged_account(self.live)
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        known = self.recording.turns
+        if known is None:
+            known = self.recording.replies.get(
+                (prompt_digest(prompt, ""),)
+            )  # whoever answered: another model may have gone on
+        if known:
+            self.recording.avoided += 1
+            return known.popleft()
+        if self.live is None:
+            last = " ".join(prompt.messages[-1].text.split())[-120:]
+            raise ReplayMiss(
+                f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given"
+            )
+        self.recording.made += 1
+        reply = self.live(prompt)
+        return replace(reply, model=reply.model or self.live.name)
+
+
+@dataclass
+class RememberedTool:
+    """A tool that answers from the recording the calls made before."""
+
+    recording: Recording
+    name: str
+    live: Tool | None = None
+    description: str = ""
+    arguments: Mapping[str, Json] = field(default_factory=dict)
+    finds: str | None = None  # as the run began with it; None: the recording does not say
+
+    def __post_init__(self) -> None:
+        if self.finds is None:
+            self.finds = usually_finds(self.name, self.arguments)
+        if (
+            self.live is not None and not self.arguments
+        ):  # a recording says what the prompts showed, and shows the same again
+            self.description, self.arguments = self.live.description, self.live.arguments
+
+    def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
+        known = self.recording.result_of(ToolCall(self.name, arguments))
+        if known is not None:
+            returned, usage = known
+            for each in usage:
+                note_recorded(each)
+            if returned.failed:
+                failure = ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
+                failure.recorded = True
+                raise failure
+            return Result(returned.text, returned.sources, usage, recorded=True)
+        if self.live is None:
+            raise ReplayMiss(
+                f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given"
+            )
+        return self.live(**arguments)
+
+
+@dataclass
+class RememberedPython:
+    """What runs Python, which answers from the recording what was run before."""
+
+    recording: Recording
+    live: Callable[[str], str] | None = None
+
+    def __call__(self, code: str) -> str:
+        known = self.recording.outputs.get((code,))
+        if known is not None:
+            if known.failed:
+                raise QueryFailed(code, known.output)
+            return known.output
+        if self.live is None:
+            told = "the recorded run holds no output of this Python, and nothing here runs any: "
+            raise ReplayMiss(f"{told}take another store, or give Resources(compute=…)")
+        return self.live(code)
+
+
+@dataclass
+class RememberedStore:
+    """A store that knows the results of statements run before on the same graph, and runs the others."""
+
+    recording: Recording
+    store: Store
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
+    reads_in: str = ""  # the language it is asked in, if not the run's own
+    spoken: Dialect | None = None  # what prompts say of it, where it stands for a store of another kind
+    edited: dict[str, str] = field(
+        default_factory=dict
+    )  # asked for, and run in its place: for the event that is to come
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.spoken or self.store.dialect
+
+    @property
+    def readers(self) -> tuple[RememberedStore, ...]:
+        """The stores asked in other languages, over the same recording."""
+        return tuple(
+            replace(self, store=reader, reads_in=reader.dialect.name, spoken=None)
+            for reader in readers(self.store)
+        )
+
+    def write(self, statement: str) -> Diff:
+        meant, by_hand = self._meant(("write", self.fingerprint.now, statement))
+        known = self.recording.statements.get(("write", self.fingerprint.now, meant))
+        diff = self._run(self.store.write, meant, known, by_hand)
+        if isinstance(known, Diff):
+            self.store.apply(diff)
+        self.fingerprint.change(diff)
+        return diff
+
+    def read(self, statement: str) -> Rows:
+        meant, by_hand = self._meant(("read", self.fingerprint.now, statement, self.reads_in))
+        known = self.recording.statements.get(("read", self.fingerprint.now, meant, self.reads_in))
+        return self._run(self.store.read, meant, known, by_hand)
+
+    def meant(self, statement: str) -> str:
+        """The statement that was run for the one that was asked for last."""
+        return self.edited.get(statement, statement)
+
+    def as_edited(self, event: Event) -> Event:
+        """The event, showing the statement that a person has put in the place of the one that the loop asked
+        for.
+        """
+        if isinstance(event, Wrote | Read) and event.statement in self.edited:
+            return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
+        return event
+
+    def _meant(self, key: Key) -> tuple[str, bool]:
+        """The statement to run for one that is asked for, and whether it has just been put there by hand."""
+        by_hand = key in self.edits
+        meant = self.edits[key] if by_hand else self.recording.edits.get(key, key[2])
+        if meant != key[2]:
+            self.edited[key[2]] = meant
+        return meant, by_hand
+
+    def _run(self, act: Callable[[str], _Value], statement: str, known: object, by_hand: bool) -> _Value:
+        """What a statement gave when it was recorded, or gives now."""
+        try:
+            if statement in self.recording.lost:
+                raise self.recording.lost[statement]
+            if isinstance(known, QueryFailed):
+                raise known
+            return act(statement) if known is None else cast(_Value, known)
+        except QueryFailed as error:
+            if not by_hand:
+                raise
+            raise BadInput(f"the edited statement was refused: {error.reason}") from error
+
+    def graph(self) -> PropertyGraph:
+        return self.store.graph()
+
+    def apply(self, diff: Diff) -> None:
+        self.store.apply(diff)
+        self.fingerprint.change(diff)
+
+    def schema(self) -> Schema:
+        return self.store.schema()
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        return self.store.neighbours(id)
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        return self.store.search(words, limit)
+
+    def holds(self, value: Scalar) -> bool:
+        return holds_value(self.store, value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        return edges_between(self.store, ids)
+
+    def close(self) -> None:
+        self.store.close()

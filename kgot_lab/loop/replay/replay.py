@@ -1,0 +1,483 @@
+"""Walk a recorded run again: fold it, check it, go on with it, or fork it at one event."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    NotInstalled,
+    ReplayMiss,
+    SandboxError,
+    StoreUnavailable,
+    TraceError,
+    require,
+    require_parts,
+    shortly,
+)
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.loop.controller import computing, think
+from kgot_lab.loop.events import (
+    Answered,
+    Asked,
+    Event,
+    Read,
+    Started,
+    ToolReturned,
+    Wrote,
+    from_json,
+    to_json,
+)
+from kgot_lab.loop.insert import readable_text
+from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.read import WHOLE_GRAPH
+from kgot_lab.loop.replay.recording import (
+    Fingerprint,
+    Key,
+    Recording,
+    RememberedLLM,
+    RememberedPython,
+    RememberedStore,
+    RememberedTool,
+)
+from kgot_lab.loop.replay.store_state import left_behind
+from kgot_lab.loop.state import State
+from kgot_lab.loop.trace import (
+    Trace,
+    TraceWriter,
+    diffs,
+    events_of,
+    graph_after,
+    load_run,
+    not_following,
+    parted_at,
+    reopened,
+)
+from kgot_lab.stores import open_for
+from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.protocol import Dialect, Store
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import LLM, Json, Reply
+
+
+def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
+    """Each recorded event with the state after it: no model, no sandbox, nothing executed."""
+    state = State()
+    for event in events:
+        state = state.after(event)
+        yield event, state
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What may be used for what a recording does not hold."""
+
+    tools: Sequence[Tool] = ()
+    planning: LLM | None = None
+    execution: LLM | None = None
+    compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
+
+
+BY_CTRL_C = "it was interrupted"  # why a fork stopped
+_NOTHING = Resources()
+
+
+def walk_again(
+    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources = _NOTHING
+) -> Iterator[Event]:
+    """The loop over a recording: the same question, limits and tools as recorded; what it lacks goes to the
+    live parts, if given.
+
+    Python is run where the run had something that runs it: by the live part, or else by the store.
+    """
+    begun = started(events)
+    tools, limits = {tool.name: tool for tool in live.tools}, limits_of(begun)
+    python = RememberedPython(recording, live.compute or computing(store.store, limits))
+    walk = think(
+        begun.question,
+        RememberedLLM(recording, begun.planning, live.planning),
+        store,
+        [RememberedTool(recording, name, tools.get(name), **told) for name, told in begun.tools.items()],
+        limits,
+        execution=RememberedLLM(recording, begun.execution, live.execution or live.planning),
+        attachments=begun.attachments,
+        compute=python if begun.computes else None,
+    )
+    return map(store.as_edited, walk)
+
+
+def again(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
+    """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes
+    from the run.
+    """
+    events = events_of(run)
+    recording = Recording.of(events)
+    return walk_again(events, recording, remembered(recording, events, store or InMemory()))
+
+
+_A_STORE = "a run is walked again in a store, as open_store(…) gives one"
+
+
+def remembered(
+    recording: Recording, events: Sequence[Event], store: Store, edits: Mapping[Key, str] | None = None
+) -> RememberedStore:
+    """A store over a recording, holding what the run began with: it must be empty, or hold just that. Raises
+    BadInput.
+    """
+    begun = started(events)
+    require_parts(store, ("write", "read", "schema"), _A_STORE)
+    if store.schema().nodes:
+        if not begun.start or store.graph() != begun.start:
+            wanted = "empty, or hold just the graph that the run began with" if begun.start else "empty"
+            raise BadInput(
+                f"the store must be {wanted} to walk a run again in it: open a new one, such as InMemory()"
+            )
+    elif begun.start:
+        store.apply(store.graph().diff(begun.start))
+    return RememberedStore(recording, store, Fingerprint(begun.graph), edits or {})
+
+
+def started(events: Sequence[Event]) -> Started:
+    """The first event of a run; raises TraceError when there is none."""
+    if not events or not isinstance(events[0], Started):
+        raise TraceError("these events do not begin with Started: not a whole run")
+    return events[0]
+
+
+def limits_of(begun: Started) -> Limits:
+    """The limits of a recorded run; raises TraceError where this version has others."""
+    try:
+        return Limits.of_json(begun.limits)
+    except TypeError as error:
+        raise TraceError(f"the limits of this run are not those of this version: {error}") from error
+
+
+# --- verify
+# ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where walking again first departs from the recording; `now` is None when nothing came in its place."""
+
+    number: int
+    recorded: Event | None
+    now: Event | None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        kind = type(self.recorded or self.now).__name__
+        why = f" ({self.reason})" if self.reason else ""
+        if self.recorded is None or self.now is None or type(self.recorded) is not type(self.now):
+            return f"event {self.number} ({kind}) differs: recorded {_short(self.recorded)}; now {_short(self.now)}{why}"
+        where, was, now = _apart(json.loads(_line(self.recorded)), json.loads(_line(self.now)))
+        return f"event {self.number} ({kind}) differs in {where}: recorded {was}; now {now}{why}"
+
+
+def verify(
+    run: Trace | Sequence[Event], store: Store | None = None, compute: Callable[[str], str] | None = None
+) -> Difference | None:
+    """Execute the loop and every statement again on the recorded replies and tool results; the first
+    difference, or None.
+
+    The store must be empty; statements and arithmetic really run in it. By default it is one in this process,
+    for the languages of the run, that has patience with a busy machine. What took too long when it was
+    recorded is not run again, for times do not count. `compute` runs Python in its place, as in `think`.
+    """
+    events = events_of(run)
+    recording = Recording.of(events).without_outcomes()
+    with _opened(events, store) as opened:
+        patient = compute or computing(opened, limits_of(started(events)).but(python_seconds=_PATIENCE))
+        return first_difference(
+            events,
+            walk_again(events, recording, remembered(recording, events, opened), Resources(compute=patient)),
+        )
+
+
+_PATIENCE = 60.0  # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
+
+
+@contextmanager
+def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
+    """The empty store that was given, or one for the languages of a run, closed in the end."""
+    if store is not None:
+        yield store
+        return
+    begun = started(events)
+    with closing(open_for(begun.dialect, *begun.readers, seconds=_PATIENCE)) as opened:
+        yield opened
+
+
+def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Difference | None:
+    """The first place where two runs differ, as far as the recorded one went; times do not count.
+
+    Raises SandboxError, NotInstalled and StoreUnavailable, since what cannot be executed here is no
+    difference.
+    """
+    for number, was in enumerate(recorded):
+        try:
+            event = was if _is_loss(was) else next(now, None)
+        except (SandboxError, NotInstalled, StoreUnavailable):
+            raise
+        except LabError as error:
+            return None if _cut_inside(recorded, number, error) else Difference(number, was, None, str(error))
+        if event is None or not same_event(was, event):
+            return Difference(number, was, event)
+    if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
+        return None
+    extra = next(now, None)
+    return Difference(len(recorded), None, extra) if extra is not None else None
+
+
+def _is_loss(event: Event) -> bool:
+    return isinstance(event, Asked) and event.is_loss
+
+
+def without_losses(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Events without the calls that failed and had a cost, which are not walked again."""
+    return tuple(event for event in events if not _is_loss(event))
+
+
+def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool:
+    """Whether a run was stopped within a tool, after models behind it were asked and before it returned."""
+    left = recorded[number:]
+    return isinstance(error, ReplayMiss) and all(
+        isinstance(event, Asked) and event.role.startswith("inside ") for event in left
+    )
+
+
+def same_event(one: Event, other: Event) -> bool:
+    """Whether two events say the same, whether or not either has been on file; times do not count."""
+    return one == other or from_json(json.loads(_line(one))) == from_json(json.loads(_line(other)))
+
+
+def _line(event: Event) -> str:
+    return json.dumps(to_json(event), default=dict)
+
+
+def _short(event: Event | None) -> str:
+    return "nothing" if event is None else _line(event)[:300]
+
+
+def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
+    """The first place where two JSON values differ, by its path, and both values there, cut around the first
+    letters that differ.
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = [*one, *(name for name in other if name not in one)]
+        name = next(
+            name for name in names if one.get(name) != other.get(name) or (name in one) != (name in other)
+        )
+        return _apart(one.get(name), other.get(name), f"{where}.{name}" if where else str(name))
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        number = next(
+            number for number, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]
+        )
+        return _apart(one[number], other[number], f"{where}[{number}]")
+    texts = [value if isinstance(value, str) else json.dumps(value, default=dict) for value in (one, other)]
+    pairs = enumerate(zip(*texts, strict=False))
+    same = next((place for place, (was, now) in pairs if was != now), min(map(len, texts)))
+    start = max(0, same - 40)
+    was, now = (
+        repr("…" * bool(start) + text[start : same + 120] + "…" * (len(text) > same + 120)) for text in texts
+    )
+    return where, was, now
+
+
+# --- resume
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
+    """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
+
+    The store must be empty, or hold what the run began with or had made, at most one write more than the
+    trace knows: see `left_behind`. That is taken back and made again, without running a recorded statement.
+    Raises BadInput for any other store, TraceError when the loop no longer does what was recorded, when
+    another command wrote into its store, and when another run or resume is writing the file.
+    """
+    require(live, Resources, "what a run may use to go on is Resources(tools, model)")
+    require(path, (str, Path), "a run is resumed from the path of its trace")
+    load_run(path)  # so that what is no trace is said before anything else
+    writing = reopened(path)  # first, so that nobody adds to what is read now
+    try:
+        trace = load_run(path)
+        if (parted := parted_at(trace.events)) is not None:
+            raise TraceError(
+                f"{path} cannot be resumed, for {not_following(parted)}: ask again, in a namespace of its own"
+            )
+        require_parts(store, ("write", "read", "schema"), _A_STORE)
+        recording = Recording.of((*trace.events, *left_behind(trace.events, store, _walked_beside)))
+        walk = walk_again(trace.events, recording, remembered(recording, trace.events, store), live)
+    except BaseException:
+        writing.close()
+        raise
+    return _going_on(trace.events, walk, writing)
+
+
+def _walked_beside(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
+    """A run walked again beside its store, whatever its prompts say, with nothing live: its store may tell
+    the graph in another order.
+    """
+    asked = (
+        event
+        for event in events
+        if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside ")
+    )
+    recording = replace(Recording.of(events), turns=deque(event.said for event in asked))
+    return walk_again(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
+
+
+def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWriter) -> Iterator[Event]:
+    with writing:
+        for number, was in enumerate(recorded):
+            event = was if _is_loss(was) else next(walk, None)
+            if event is None or not same_event(was, event):
+                raise TraceError(f"{writing.path} cannot be resumed: {Difference(number, was, event)}")
+            yield event
+        yield from writing.added(walk)
+
+
+# --- fork
+# -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A run walked again with one thing changed: its events, the graph it leads to, and what it cost."""
+
+    events: tuple[Event, ...]
+    graph: PropertyGraph
+    first_difference: int  # number of the first event that is not as recorded
+    avoided: int  # model calls answered from the recording, without a reply that was changed by hand
+    asked: int  # model calls made
+    stopped: str = ""  # why it did not reach an answer
+
+    @property
+    def answer(self) -> str:
+        """The answer, or "" when the fork stopped before one."""
+        return next((event.text for event in self.events if isinstance(event, Answered)), "")
+
+    def __repr__(self) -> str:
+        end = f"stopped: {self.stopped}" if self.stopped else f"answer {self.answer!r}"
+        calls = f"{self.avoided} calls avoided, {self.asked} asked"
+        return f"<fork from event {self.first_difference}: {len(self.events)} events, {calls}, {end}>"
+
+
+def fork(
+    run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
+) -> Fork:
+    """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the
+    statement of a Wrote or Read.
+
+    Only what changed is asked again. The store must be empty; by default it is one in this process, for the
+    languages of the run. Without a model it runs to the first missing reply, keeps graph and diff, and says
+    so.
+    """
+    events, at, recording, edits = _with_change(run, at, change, live)
+    with _opened(events, store) as opened:
+        seen, stopped = _walked_with(events, recording, remembered(recording, events, opened, edits), live)
+    pairs = zip(seen, events, strict=False)
+    first = next(
+        (number for number, (now, was) in enumerate(pairs) if not same_event(now, was)),
+        min(len(seen), len(events)),
+    )
+    by_hand = (
+        isinstance(events[at], Asked) and len(seen) > at
+    )  # that reply came from the recording, and is no call that was avoided
+    return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
+
+
+def fork_events(
+    run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
+) -> Iterator[Event]:
+    """The events of what `fork` makes, one by one as they happen; whatever stops it is raised: LLMError,
+    SandboxError, BadInput.
+    """
+    events, _, recording, edits = _with_change(run, at, change, live)
+    with _opened(events, store) as opened:
+        yield from walk_again(events, recording, remembered(recording, events, opened, edits), live)
+
+
+def _with_change(
+    run: Trace | Sequence[Event], at: int, change: str, live: Resources
+) -> tuple[tuple[Event, ...], int, Recording, dict[Key, str]]:
+    """What a fork walks on: the events without losses, the number of the changed one among them, a recording,
+    and edited statements.
+    """
+    events = events_of(run)
+    require(change, str, "what an event is changed to is a text")
+    require(live, Resources, "what a fork may use is Resources(tools, model)")
+    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
+        raise BadInput(
+            f"there is no event {shortly(at)}: the run has "
+            + (f"events 0 to {len(events) - 1}" if events else "no events")
+        )
+    if _is_loss(events[at]):
+        raise BadInput(f"event {at} is a call that failed: it has no reply to change")
+    at -= sum(map(_is_loss, events[:at]))
+    events = without_losses(events)
+    recording = Recording.of(events)
+    return events, at, recording, _changed(recording, events, at, change)
+
+
+def _walked_with(
+    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources
+) -> tuple[list[Event], str]:
+    """The events of a run with one changed, as far as it goes, and why it stopped ("" if at its end)."""
+    seen = list[Event]()
+    try:
+        for event in walk_again(events, recording, store, live):
+            seen.append(event)
+    except BadInput:
+        raise
+    except LabError as error:
+        return seen, str(error)
+    except KeyboardInterrupt:
+        return seen, BY_CTRL_C
+    return seen, ""
+
+
+def _changed(
+    recording: Recording, events: Sequence[Event], at: int, change: str
+) -> dict[tuple[str, ...], str]:
+    """Put the change into the recording, or return it as an edited statement."""
+    event, before = events[at], events[:at]
+    match event:
+        case Asked() if not event.role.startswith("inside "):
+            key = (prompt_digest(event.prompt, ""),)
+            nth = sum(
+                isinstance(other, Asked) and (prompt_digest(other.prompt, ""),) == key for other in before
+            )
+            by_hand = Reply(
+                change, model=event.model
+            )  # what a person wrote cost no tokens, and no model held it likely
+            recording.replies[key][nth] = event.said if change == event.reply else by_hand
+        case ToolReturned():
+            nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)
+            recording.change_result(
+                replace(event, text=readable_text(change), sources=(), failed=False, again=False), nth
+            )
+        case Read(statement=statement) if statement == WHOLE_GRAPH:
+            raise BadInput(
+                f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it"
+            )
+        case Wrote() | Read():
+            fingerprint = Fingerprint(started(events).graph)
+            for diff in diffs(before):
+                fingerprint.change(diff)
+            where = (fingerprint.now, event.asked or event.statement)
+            return {
+                ("write", *where) if isinstance(event, Wrote) else ("read", *where, event.dialect): change
+            }
+        case _:
+            kinds = "Asked (its reply), ToolReturned (its text), Wrote or Read (its statement)"
+            raise BadInput(f"event {at} is a {type(event).__name__}; what can be changed: {kinds}")
+    return {}

@@ -1,0 +1,234 @@
+"""What every part of the loop carries along, how a model is asked, and how a failing statement is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from pydantic import BaseModel
+
+from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
+from kgot_lab.llm.structured import checked_reply, mending, parse, schema_of
+from kgot_lab.loop import prompts
+from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
+from kgot_lab.loop.grounding import constants
+from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.render import rendered
+from kgot_lab.loop.reply_schemas import Statement
+from kgot_lab.loop.state import State
+from kgot_lab.stores.protocol import Store
+from kgot_lab.text.surrogates import whole
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
+
+_Shape = TypeVar("_Shape", bound=BaseModel)
+_Result = TypeVar("_Result")
+_Kind = TypeVar("_Kind", bound=Event)
+Steps = Generator[Event, None, _Result]
+
+
+@dataclass
+class Loop:
+    """A question on its way through the loop; only `happened` changes its state."""
+
+    planning: LLM
+    execution: LLM
+    store: Store
+    tools: Mapping[str, Tool]
+    limits: Limits
+    compute: Callable[[str], str] | None
+    state: State
+    shown: tuple[tuple[int, str], str, Cut | None] | None = (
+        None  # the graph as text; after how many writes it was made, in which language
+    )
+
+    def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
+        """The event, stamped with the step, once the state knows of it."""
+        event = kind(step=self.state.step, **values)
+        self.state = self.state.after(event)
+        return event
+
+
+@dataclass(frozen=True)
+class How:
+    """How to ask: in what shape, how freely, with which seed and model; `kind` says what for, as `REPLY_TOKENS` names it."""
+
+    kind: str
+    shape: type[BaseModel] | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    schema: Mapping[str, Json] | None = None  # narrower than the shape's own
+    execution: bool = False  # ask the execution model, not the planning model
+    likelihood: bool = False  # have the reply say how likely the model held it
+
+
+def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
+    """Ask a model for a text, as `ask_reply` does."""
+    return (yield from ask_reply(run, role, messages, how)).text
+
+
+def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[Reply]:
+    """Ask a model; every asking is an event. A reply that was cut short is asked for again with more room."""
+    llm = run.execution if how.execution else run.planning
+    prompt = _prompt(run, messages, how)
+    for _ in range(run.limits.longer):
+        reply = yield from _send(run, role, llm, prompt)
+        if not reply.cut:
+            return reply
+        role, prompt = _longer(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
+    return (yield from _send(run, role, llm, prompt))
+
+
+def ask_for(
+    run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any
+) -> Steps[_Shape]:
+    """Ask a model for a value of a shape; a reply that was cut short is asked for again with more room,
+    another bad one mended once.
+
+    Raises BadReply, which says when it was too long.
+    """
+    options = How(**{"kind": role, "shape": shape, **how})
+    llm = run.execution if options.execution else run.planning
+    prompt, longer, mended = _prompt(run, messages, options), 0, False
+    while True:
+        reply = yield from _send(run, role, llm, prompt)
+        try:
+            return _value(reply.text, shape)
+        except BadReply as error:
+            if not reply.cut:
+                if mended:
+                    raise
+                role, prompt, mended = f"{role}, again", mending(prompt, reply.text, error), True
+                continue
+            if longer == run.limits.longer:
+                most = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
+                raise TooLong(f"the reply did not end within {most}", reply.text) from error
+        role, prompt, longer = _longer(role), replace(prompt, max_tokens=2 * prompt.max_tokens), longer + 1
+
+
+class TooLong(BadReply):
+    """A reply that did not end within the tokens it may have."""
+
+
+def _longer(role: str) -> str:
+    return role if role.endswith(", longer") else f"{role}, longer"
+
+
+def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
+    schema = how.schema or (schema_of(how.shape) if how.shape else None)
+    temperature = run.limits.temperatures.get(how.kind, how.temperature)
+    return Prompt(messages, schema, temperature, how.seed, run.limits.tokens_of(how.kind), how.likelihood)
+
+
+def _value(text: str, shape: type[_Shape]) -> _Shape:
+    """The value a reply holds; an escape in its JSON may have made half a surrogate pair."""
+    return shape.model_validate(whole(parse(text, shape).model_dump()))
+
+
+def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
+    """What a model replies; what a call that failed has cost stands in its own event, before the error goes
+    on.
+    """
+    try:
+        reply = checked_reply(llm, prompt)
+    except LLMError as error:
+        if error.spent is not None:
+            yield run.happened(
+                Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent
+            )
+        raise
+    text: str = whole(reply.text)
+    told = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
+    yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **told)
+    return replace(reply, text=text)
+
+
+def situation(run: Loop, reader: Store | None = None) -> Steps[str]:
+    """The question and the graph as text, cut to the token budget; in the language of a `reader`, or else of
+    the run.
+    """
+    graph = yield from rendered_graph(run, reader)
+    return prompts.situation(run.state.question, run.state.attachments, graph)
+
+
+def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
+    """The graph as text, cut to the token budget; made once for each state of the graph, since several
+    prompts of a turn show it.
+    """
+    shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
+    if run.shown is None or run.shown[0] != shown:
+        sources = (
+            run.limits.reading == "operations"
+        )  # the model judges what a fact says; it does not spell its name in code
+        run.shown = (shown, *rendered(store, run.state.question, run.limits.graph_tokens, sources=sources))
+    _, text, cut = run.shown
+    if cut:
+        yield run.happened(Cut, what=cut.what, kept=cut.kept, left_out=cut.left_out)
+    return text
+
+
+def repairing(
+    run: Loop, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
+) -> Steps[tuple[str, _Result]]:
+    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last
+    QueryFailed.
+
+    `reader` is the store whose language it is in, if not the run's own.
+    """
+    dialect = (reader or run.store).dialect
+    for repairs in range(run.limits.repairs + 1):
+        try:
+            return statement, act(statement)
+        except QueryFailed as error:
+            if repairs == run.limits.repairs or isinstance(
+                error, ServerLost
+            ):  # nothing can be asked until the server is back
+                raise
+            graph = yield from rendered_graph(run, reader)
+            messages = prompts.mend(statement, error.reason, graph, dialect, writing=writing)
+            try:
+                mended = (yield from ask_for(run, "mend", messages, Statement, seed=repairs)).statement
+            except BadReply:
+                raise error from None
+            yield run.happened(
+                Repaired,
+                statement=statement,
+                error=error.reason,
+                mended=mended,
+                dialect=dialect.name if reader else "",
+            )
+            statement = mended
+    raise AssertionError("unreachable")
+
+
+def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
+    """The event that a statement read some rows from a store, of which some may hold no more than the
+    statement says.
+    """
+    return run.happened(
+        Read,
+        statement=statement,
+        rows=rows,
+        dialect=dialect,
+        constant=constants(store, meant(store, statement), rows),
+    )
+
+
+def meant(store: Store, statement: str) -> str:
+    """The statement that a store has run for one that was asked for: another where a person has put one in
+    its place.
+    """
+    return store.meant(statement) if isinstance(store, Edited) else statement
+
+
+@runtime_checkable
+class Edited(Protocol):
+    """A store in which a person may have put one statement in the place of another."""
+
+    def meant(self, statement: str) -> str: ...
+
+
+def distinct(items: Sequence[str]) -> list[str]:
+    """The items without repeats, in order."""
+    return list(dict.fromkeys(items))

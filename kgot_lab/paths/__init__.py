@@ -1,1 +1,0 @@
-"""The mode `paths`: sentences joined by names, followed from what a question names to its answer."""

@@ -1,0 +1,145 @@
+"""Search by meaning: the cosine of a document's vector, or of the best of its sentences, with that of the
+query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kgot_lab.embedding.binary_quantization import CAN_COUNT_BITS, SignBits
+from kgot_lab.embedding.dot_products import row_products
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, unit
+from kgot_lab.embedding.score_order import descending
+from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.sentences import rough_sentences
+from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
+
+LARGE = 200_000  # vectors; so many are read in some 30 ms
+_CANDIDATES = (
+    2_000  # of a large collection, at least twice as many as are kept: of the ten nearest they hold 99 in 100
+)
+
+
+def meaning(
+    documents: Iterable[Document],
+    embedder: Embedder,
+    *,
+    name: str = "embeddings",
+    keep: int | None = None,
+    exact: bool = False,
+) -> Stage:
+    """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query
+    finds nothing.
+
+    With `keep`, only the best so many are found: cheaper in large collections. From 200,000 documents on they
+    are the best of twice as many, 2,000 at least, that a bit for each dimension says are near (`SignBits`):
+    four times as fast, and now and then one is missed, unless `exact`, or with a numpy before 2. Scores are
+    always cosines. Raises BadInput for NaN in a vector, naming the text.
+    """
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
+    return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, exact=exact))
+
+
+def best_sentence(
+    documents: Iterable[Document], embedder: Embedder, *, name: str = "sentences", keep: int | None = None
+) -> Stage:
+    """Documents with a sentence that means what the query means: score(d) = largest cosine of its sentences,
+    each read after the title.
+    """
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    texts: list[str] = []
+    starts: list[int] = []
+    for document in documents:
+        starts.append(len(texts))
+        texts += [full_text(replace(document, text=sentence)) for sentence in rough_sentences(document.text)]
+    ids = [document.id for document in documents]
+    return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, starts))
+
+
+def meaning_of_vectors(
+    vectors: StoredVectors,
+    embedder: Embedder,
+    *,
+    name: str = "embeddings",
+    keep: int | None = None,
+    exact: bool = False,
+) -> Stage:
+    """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A
+    blank query finds nothing.
+
+    `embedder` made the vectors; kgot_lab.embedding.query_embedder.query_embedder finds the one that they say.
+    Raises BadInput for another. `keep` and `exact` are those of `meaning`.
+    """
+    require(
+        vectors,
+        StoredVectors,
+        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
+    )
+    checked_embedder(embedder)
+    vectors.refuse_other(embedder)
+    order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
+    return _by_cosine(
+        [vectors.ids[row] for row in order], vectors.matrix[order], embedder, _Lane(name, keep, exact=exact)
+    )
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """What a lane of vectors is called, how many hits it keeps, where the vectors of each id begin if it has
+    several, and how it looks.
+    """
+
+    name: str
+    keep: int | None
+    starts: Sequence[int] | None = None
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        if self.keep is not None:
+            require_count(self.keep, 1, "keep", "it is how many hits a lane keeps")
+
+
+def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
+    """The vectors of texts, once it is sure that there is one for each."""
+    checked_embedder(embedder, ("name", "embed"))
+    matrix = unit(embedder.embed(texts), embedder.name)
+    if len(matrix) != len(texts):
+        raise BadInput(
+            f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each"
+        )
+    return matrix
+
+
+def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) -> Stage:
+    """Rank ids (sorted) by the cosine of their row, or of the best of theirs."""
+    keep, starts = lane.keep, lane.starts
+    large = keep is not None and starts is None and not lane.exact and len(ids) >= LARGE and CAN_COUNT_BITS
+    signs = SignBits(matrix) if large else None
+
+    def step(ranking: Ranking) -> Ranking:
+        if not ranking.query.text.strip():
+            return Ranking(ranking.query, ())
+        asked = unit(embedder.embed([ranking.query.text]), embedder.name)[0]
+        if len(asked) != matrix.shape[1]:
+            raise BadInput(
+                f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike"
+            )
+        looked = (
+            np.arange(len(ids)) if signs is None else signs.nearest(asked, max(_CANDIDATES, 2 * (keep or 0)))
+        )
+        cosines = row_products(matrix if signs is None else matrix[looked], asked)
+        if starts is not None:
+            cosines = np.maximum.reduceat(cosines, starts)
+        if keep is not None and keep < len(looked):
+            found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
+            looked, cosines = looked[found], cosines[found]
+        order = descending(cosines)[:keep]  # the ids are sorted, so ties come out by id
+        return Ranking(ranking.query, Found(ids, looked[order], cosines[order]))
+
+    return Stage(lane.name if keep is None else f"{lane.name} % {keep}", step)

@@ -1,0 +1,126 @@
+"""A trail through passages: the question finds a first one, and what was learnt says which of all that it
+leads to comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from kgot_lab.embedding.embedder import Embedder, unit
+from kgot_lab.errors import require_count
+from kgot_lab.retrieval.bm25 import word_scores
+from kgot_lab.retrieval.fusion import fused
+from kgot_lab.retrieval.multihop.features import NAME_CLUES, Clues, TrailIndex, Ways
+from kgot_lab.retrieval.multihop.mentions import Mentions
+from kgot_lab.retrieval.multihop.scorer import Scorer, learnt_scorer
+from kgot_lab.retrieval.names import name_words
+from kgot_lab.retrieval.neighbours import Told
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import Document, Ranking, checked_documents, full_text
+
+_HOPS = 5
+_K1, _B = 1.2, 0.75  # of BM25, as everywhere
+_SHOWN = [NAME_CLUES.index(kind) for kind in ("to its title, likely", "from its text, likely", "shared")]
+_ARROWS = (
+    "--[holds]--> ({}) <--[is called]--",
+    "--[is called]--> ({}) <--[holds]--",
+    "--[holds]--> ({}) <--[holds]--",
+)
+
+
+def trail(
+    documents: Iterable[Document], embedder: Embedder, scorer: Scorer | None = None, *, hops: int = _HOPS
+) -> Stage:
+    """Choose `hops` passages one by one, each the one that the scorer puts highest by its clues, given those
+    chosen before.
+
+    Clues are those of CLUES: likeness, words, and the names by which the chosen passages lead on, weighed by
+    how much the sentence around a name is like the question, and by which words of the question are still
+    open. The chosen come first in their order, 1 point apart, then all others by their score. Passages
+    without a title go by what their first sentence is about. A question without a word finds nothing. Names
+    are runs of capitalised words, so in scripts without capitals only titles lead on. Raises BadInput for
+    hops below 1.
+    """
+    require_count(hops, 1, "hops", "it is how many passages are chosen one after the other")
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    score = scorer or learnt_scorer()
+    ids = [document.id for document in documents]
+    index = trail_index(documents, embedder)
+    shown = [
+        document.title or next(iter(index.mentions.named[row]), document.id)
+        for row, document in enumerate(documents)
+    ]
+
+    def step(ranking: Ranking) -> Ranking:
+        question = ranking.query.text
+        if not name_words(question):
+            return Ranking(ranking.query, ())
+        clues = Clues(
+            index, question, unit(embedder.embed([question]), embedder.name)[0], searched_words(question)
+        )
+        chosen: list[int] = []
+        best = _Best(index)
+        for _ in range(min(hops, len(ids))):
+            left = score(clues.table())
+            left[chosen] = -np.inf
+            row = int(np.argmax(left))
+            chosen.append(row)
+            best.keep(chosen, clues.choose(row))
+        scores = score(clues.table())
+        scores[chosen] = scores.max() + np.arange(len(chosen), 0, -1)
+        return fused(
+            ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, shown), system="linked")),)
+        )
+
+    return Stage(f"trail({', '.join([f'{hops} hops'] * (hops != _HOPS) + [f'weights {score.mark}'])})", step)
+
+
+def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
+    """What a trail needs of some documents in the order of their ids: their sentences are embedded as well as
+    the whole of each.
+    """
+    mentions = Mentions(documents)
+    sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
+    passages = unit(embedder.embed([full_text(document) for document in documents]), embedder.name)
+    words = word_scores([searched_words(full_text(document)) for document in documents], _K1, _B)
+    return TrailIndex(mentions, passages, unit(embedder.embed(sentences), embedder.name), words)
+
+
+class _Best:
+    """The best way by which each passage was reached."""
+
+    def __init__(self, index: TrailIndex) -> None:
+        self._names = index.mentions.names
+        self._strength = np.zeros(index.size)
+        self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
+
+    def keep(self, chosen: list[int], ways: Ways) -> None:
+        """Remember the ways from the passage chosen last that are better than those before; to one chosen
+        before there is none.
+        """
+        new = ~np.isin(ways.rows, chosen)
+        for kind, link in enumerate(_SHOWN):
+            strength = ways.strengths[link] * new
+            order = np.argsort(
+                strength, kind="stable"
+            )  # the strongest way to a passage is written last, so it stays
+            order = order[strength[order] > self._strength[ways.rows[order]]]
+            rows = ways.rows[order]
+            self._strength[rows], self._from[rows] = strength[order], chosen[-1]
+            self._name[rows], self._kind[rows] = ways.names[order], kind
+
+    def ranking(self, earlier: Ranking, ids: list[str], shown: list[str]) -> Ranking:
+        """What was reached, with the way to each written out."""
+        rows = np.flatnonzero(self._strength).tolist()
+
+        def told(number: int) -> str:
+            row = rows[number]
+            arrow = _ARROWS[self._kind[row]].format(self._names[self._name[row]])
+            return f"{shown[self._from[row]]} {arrow} {shown[row]}"
+
+        found = [ids[row] for row in rows]
+        return replace(fused(earlier.query, found, self._strength[rows], ()), paths=Told(found, told))

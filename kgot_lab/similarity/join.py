@@ -1,0 +1,324 @@
+"""Every pair of vectors that is near, found exactly: by a threshold, or by skeletons more alike than texts;
+and the nearest of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kgot_lab.embedding.embedder import Matrix
+from kgot_lab.embedding.score_order import descending
+from kgot_lab.errors import BadInput
+from kgot_lab.similarity.blocks import (
+    CELL_BYTES,
+    MEMORY,
+    Columns,
+    Flags,
+    PairValues,
+    RowNumbers,
+    Tile,
+    WantedPairs,
+    checked_vectors,
+    margin,
+    rounded,
+    side_within,
+    stacked_rows,
+)
+from kgot_lab.similarity.delta import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
+from kgot_lab.similarity.exact_products import EXACT_BYTES, exactly_rounded, roughly
+from kgot_lab.similarity.nearest import Similar, nearest, told
+from kgot_lab.similarity.scheduler import USUAL, Effort, Stopped
+
+__all__ = [
+    "MEMORY",
+    "MOST_PAIRS",
+    "Effort",
+    "Pairs",
+    "Similar",
+    "Stopped",
+    "delta_pairs",
+    "nearest",
+    "similar_pairs",
+]
+
+MOST_PAIRS = 1_000_000
+_FEW = (
+    1 / 40
+)  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
+_KEPT = 176  # bytes for a kept pair, with those that wait for a place and what it takes to pick the best
+_LOT = 4096  # candidates that are decided together
+HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
+_TYPES = (
+    np.int32,
+    np.int32,
+    np.float32,
+    np.float32,
+)  # row, column, similarity, raw similarity of a pair that is kept
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs:
+    """Pairs of rows, row < column, the highest delta first, ties by row and column; all columns have shape
+    (pairs,).
+
+    `skeleton` and `raw` are cosines at six places, `delta` is their difference. `dropped` counts the pairs
+    that passed but were beyond `most`; `candidates`, by the band of their delta, all pairs whose skeletons
+    are alike enough.
+    """
+
+    rows: RowNumbers
+    columns: RowNumbers
+    skeleton: PairValues
+    raw: PairValues
+    delta: PairValues
+    dropped: int = 0
+    candidates: tuple[int, ...] = (0,) * len(BANDS)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return told(len(self), "delta", self.delta, self.dropped)
+
+
+def similar_pairs(
+    matrix: ArrayLike,
+    threshold: float,
+    *,
+    new: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    most: int = MOST_PAIRS,
+    effort: Effort = USUAL,
+) -> Similar:
+    """All pairs of rows, row < column, whose similarity is at least the threshold; the most similar first,
+    ties by row and column.
+
+    `matrix`: vectors of length 1, shape (n, d), 32 bits; a row of zeros (a blank text) has no pair.
+    Similarities are added up in 64 bits and rounded to six places before they are compared: block size,
+    threads and client do not show in the result. `new`: only pairs with one of these rows. `groups`: a number
+    for each row; rows of one group are no pair. `most`: so many of the best are kept, the others counted.
+    `effort`: memory, threads, workers, and whom it tells how far it is. When interrupted raises Stopped, a
+    KeyboardInterrupt that can go on. Raises BadInput for NaN or another length than 1 or 0, naming the row;
+    and for a memory that is too small, naming the least possible.
+    """
+    if not abs(threshold) <= 1:
+        raise BadInput(f"a threshold of similarity lies between -1 and 1, not at {threshold}")
+    vectors = checked_vectors(matrix)
+    found: Similar = _joined(
+        [vectors], Thresholds(threshold, -2.0), WantedPairs.of([vectors], new, groups), most, effort
+    )
+    return found
+
+
+def delta_pairs(
+    raw: ArrayLike,
+    skeleton: ArrayLike,
+    thresholds: Thresholds = SPECIFIED,
+    *,
+    new: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    most: int = MOST_PAIRS,
+    effort: Effort = USUAL,
+) -> Pairs:
+    """All pairs of rows whose skeletons are alike enough, and enough more alike than the texts: skeleton -
+    raw = delta.
+
+    `raw` and `skeleton`: the vectors of the texts, (n, d), and of their skeletons, (n, d'), of length 1; a
+    row of zeros in either has no pair. What equals a threshold passes. Where few pairs of a block are alike
+    in skeleton, only these are compared as texts. Options and errors are those of similar_pairs(), and
+    BadInput where the matrices differ in their number of rows.
+    """
+    matrices = [checked_vectors(skeleton, "skeleton"), checked_vectors(raw, "raw")]
+    found: Pairs = _joined(matrices, thresholds, WantedPairs.of(matrices, new, groups), most, effort)
+    return found
+
+
+def _joined(
+    matrices: Sequence[Matrix], thresholds: Thresholds, asked: WantedPairs, most: int, effort: Effort
+) -> Any:
+    """The pairs of one matrix or of two that pass the thresholds."""
+    if most < 1:
+        raise BadInput(f"most is how many pairs are kept, 1 or more, not {most}")
+    most = min(most, max(1, asked.pairs))
+    thresholds = Thresholds(round(thresholds.skeleton, DIGITS), round(thresholds.delta, DIGITS))
+    fixed = EXACT_BYTES + 16 * asked.size + _KEPT * most
+    side = side_within(
+        effort.memory,
+        fixed,
+        CELL_BYTES,
+        4 * matrices[0].shape[1],
+        f"{_KEPT * most:,} of them are for most={most:,} kept pairs.",
+    )
+    job = _Passing(asked, thresholds, most, margin(max(matrix.shape[1] for matrix in matrices)))
+    return effort.walk(job, matrices, asked.tiles(side)).run()
+
+
+# --- pairs that pass
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The pairs found so far, in parts; those under `bar` are not among the best any more.
+
+    `waiting` are candidates that are still to be decided: rows, columns, both similarities to within the
+    margin (NaN: not yet known).
+    """
+
+    parts: tuple[Columns, ...]
+    passed: int
+    candidates: RowNumbers
+    held: int = 0
+    bar: float = -np.inf
+    waiting: tuple[Columns, ...] = ()
+
+    @property
+    def undecided(self) -> int:
+        return sum(len(part[0]) for part in self.waiting)
+
+
+@dataclass(frozen=True, eq=False)
+class _Passing:
+    """The pairs that pass both thresholds; of one matrix, the similarity counts as the delta."""
+
+    asked: WantedPairs
+    thresholds: Thresholds
+    most: int
+    margin: float
+
+    def nothing(self) -> _Found:
+        return _Found((), 0, np.zeros(len(BANDS), np.int64))
+
+    def after(self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Found:
+        """What is found with one more block."""
+        block = self.asked.product(matrices[0], tile, rooms[0])
+        if tile.top == tile.left and self.asked.new is None:
+            np.fill_diagonal(block, -np.inf)
+        least = self.thresholds.skeleton - self.margin
+        if block.max() < least:  # most blocks end here
+            return found
+        places = np.flatnonzero(block >= least)
+        rows, columns = self.asked.pairs_at(tile, places)
+        wanted = self.asked.wanted(rows, columns)
+        if not wanted.all():
+            places, rows, columns = places[wanted], rows[wanted], columns[wanted]
+        alike = block.reshape(-1)[places].astype(np.float64)
+        raw = np.full(len(places), np.nan if len(matrices) > 1 else 0.0)
+        if len(matrices) > 1 and len(places) > _FEW * block.size:
+            raw = self.asked.product(matrices[1], tile, rooms[1]).reshape(-1)[places].astype(np.float64)
+        found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
+        return self._decided(found, matrices) if found.undecided > _LOT else found
+
+    def _decided(self, found: _Found, matrices: Sequence[Matrix]) -> _Found:
+        """What is found once those that wait are decided: where the similarities leave a doubt, they are made
+        exact.
+        """
+        rows, columns, alike, raw = stacked_rows(found.waiting, (np.int64, np.int64, np.float64, np.float64))
+        some = np.flatnonzero(np.isnan(raw))
+        if len(some):
+            raw[some] = roughly(matrices[1], rows[some], columns[some])
+        delta = alike - raw
+        unsure = self._unsure(alike, delta, found.bar)
+        some = np.flatnonzero(unsure)
+        alike[some] = exactly_rounded(matrices[0], rows[some], columns[some])
+        if len(matrices) > 1:
+            raw[some] = exactly_rounded(matrices[1], rows[some], columns[some])
+        delta[some] = rounded(alike[some] - raw[some])
+        enough = alike >= self.thresholds.skeleton - HAIR
+        passes = enough & (delta >= self.thresholds.delta - HAIR)
+        kept = np.flatnonzero(passes & unsure & (delta >= found.bar - HAIR))
+        ends = np.sort(np.stack((rows[kept], columns[kept])).astype(np.int32), axis=0)
+        part = (*ends, alike[kept].astype(np.float32), raw[kept].astype(np.float32))
+        more = _Found((part,), int(np.count_nonzero(passes)), banded(delta[enough]), len(kept), found.bar)
+        return self.together(replace(found, waiting=()), more)
+
+    def _unsure(self, alike: PairValues, delta: PairValues, bar: float) -> Flags:
+        """Which similarities must be exact: those near a threshold or the end of a band, and those that may
+        be kept.
+        """
+        unsure = abs(alike - self.thresholds.skeleton) <= self.margin
+        unsure |= delta >= max(self.thresholds.delta, bar) - 2 * self.margin
+        for edge in (*STEPS, self.thresholds.delta):
+            unsure |= abs(delta - edge) <= 2 * self.margin
+        return unsure
+
+    def together(self, found: _Found, more: _Found) -> _Found:
+        """What two parts of the work found; the best are picked when an eighth more than may stay are held.
+
+        The sooner they are, the sooner there is a bar, and the fewer that will not stay are multiplied
+        exactly.
+        """
+        bar = max(found.bar, more.bar)
+        candidates, held = found.candidates + more.candidates, found.held + more.held
+        both = _Found(
+            found.parts + more.parts,
+            found.passed + more.passed,
+            candidates,
+            held,
+            bar,
+            found.waiting + more.waiting,
+        )
+        return both if both.held <= self.most + self.most // 8 else self._picked(both)
+
+    def _picked(self, found: _Found) -> _Found:
+        """The best that may stay."""
+        columns = stacked_rows(found.parts, _TYPES)
+        delta = rounded(columns[2].astype(np.float64) - columns[3])
+        extra = len(delta) - self.most
+        if extra <= 0:
+            return replace(found, parts=(columns,))
+        bar = np.partition(delta, extra)[extra]
+        tied = np.flatnonzero(delta == bar)
+        tied = tied[np.lexsort((columns[1][tied], columns[0][tied]))]
+        above = np.flatnonzero(delta > bar)
+        kept = np.concatenate((above, tied[: self.most - len(above)]))
+        return replace(
+            found, parts=(tuple(column[kept] for column in columns),), held=self.most, bar=float(bar)
+        )
+
+    def result(self, found: _Found, matrices: Sequence[Matrix]) -> Similar | Pairs:
+        """The best pairs in order."""
+        found = self._picked(self._decided(found, matrices))
+        columns = found.parts[0]
+        alike, raw = (rounded(column.astype(np.float64)) for column in columns[2:])
+        rows, others = (column.astype(np.int64) for column in columns[:2])
+        dropped = found.passed - len(rows)
+        if len(matrices) > 1:
+            return ordered_pairs(rows, others, alike, raw, dropped, found.candidates)
+        order = _in_order(alike, rows, others)
+        return Similar(rows[order], others[order], alike[order], dropped)
+
+
+def banded(delta: PairValues) -> RowNumbers:
+    """How many deltas lie in each band."""
+    over = [len(delta), *(int(np.count_nonzero(delta >= step - HAIR)) for step in STEPS), 0]
+    return np.array([more - less for more, less in pairwise(over)], np.int64)
+
+
+def ordered_pairs(
+    rows: RowNumbers,
+    columns: RowNumbers,
+    skeleton: PairValues,
+    raw: PairValues,
+    dropped: int,
+    candidates: RowNumbers,
+) -> Pairs:
+    """Pairs in their order: the highest delta first, ties by row and column."""
+    delta = rounded(skeleton - raw)
+    order = _in_order(delta, rows, columns)
+    counts = tuple(candidates.tolist())
+    return Pairs(rows[order], columns[order], skeleton[order], raw[order], delta[order], dropped, counts)
+
+
+def _in_order(values: PairValues, rows: RowNumbers, columns: RowNumbers) -> RowNumbers:
+    """The places of pairs with values at six places: the highest first, ties by row and column; no pair is
+    there twice.
+    """
+    by_pair = np.argsort((rows << 32) | columns)
+    return np.asarray(by_pair[descending(values[by_pair])])

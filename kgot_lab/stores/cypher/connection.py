@@ -1,0 +1,259 @@
+"""A connection to one database of a Bolt server: short sessions, time limits, and errors that say what to do."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
+from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.timeouts import ended_after
+from kgot_lab.sandbox.inside.cypher_mapping import backticked
+
+if TYPE_CHECKING:
+    from neo4j import Driver, Session, Transaction
+
+Ask = Callable[
+    [str, Mapping[str, Any]], list[list[Any]]
+]  # a query of ours and its parameters; the rows as lists of columns
+
+Given = TypeVar("Given")
+
+_TRIES = 30  # how often a change is tried that meets others
+_PAUSE = 0.8  # seconds at most before it is tried again, at random, so that two do not meet again
+GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
+_PATIENCE = {
+    "connection_timeout": 5.0,
+    "connection_acquisition_timeout": 10.0,
+    "liveness_check_timeout": 1.0,
+    "keep_alive": True,
+}
+_ABSENT = (
+    *(
+        f"Neo.ClientError.Security.{each}"
+        for each in ("Auth", "CredentialsExpired", "TokenExpired", "Unauthorized")
+    ),
+    "Neo.ClientError.Database.",
+    "Neo.TransientError.Database.",
+    "Neo.TransientError.General.DatabaseUnavailable",
+)
+_USER_INFO = re.compile(r"//[^/@]*@")
+
+
+class Overtaken(Exception):
+    """Somebody else wrote between two transactions that belong together; what they were for begins again."""
+
+
+class Late(Exception):
+    """A statement took too long and was cut off."""
+
+
+class BoltLink:
+    """A driver to one database, made at the first call and again after it was cut; the password lives in the
+    driver only.
+    """
+
+    def __init__(self, uri: str, user: str, password: str, database: str | None):
+        self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
+        self._make: Callable[[], Driver] = lambda: _driver(uri, user, password)
+        self._driver: Driver | None = None
+        self._over = ""  # why it can be used no more
+        self._lock = threading.RLock()
+        tell_of_forks(self)
+
+    def close(self) -> None:
+        """Close the connections for good."""
+        self._over = self._over or "was closed; open another one"
+        self.cut()
+
+    def forked(self) -> None:
+        """In a child: to close its copies of the connections would say goodbye to the server for the parent."""
+        keep_for_ever(self._driver)
+        self._driver, self._over, self._lock = None, self._over or ELSEWHERE, threading.RLock()
+
+    def cut(self) -> None:
+        """Close the connections, even those that wait for an answer; the next call makes new ones."""
+        with self._lock:
+            driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
+
+    def require_open(self) -> None:
+        """Raise StoreUnavailable where it was closed."""
+        if self._over:
+            raise StoreUnavailable(f"this store of {self.name} {self._over}")
+
+    def again(self, act: Callable[[], Given]) -> Given:
+        """What an act gives, done again while the server says that others were in its way; raises
+        StoreUnavailable when they always are.
+        """
+        from neo4j.exceptions import Neo4jError
+
+        for tried in range(_TRIES):
+            if tried:
+                time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
+            try:
+                return act()
+            except Overtaken:
+                pass
+            except Neo4jError as error:
+                if not error.is_retryable() or (
+                    tried == _TRIES - 1 and ".Transaction." not in (error.code or "")
+                ):
+                    raise
+        raise StoreUnavailable(
+            f"another writer of {self.name} was faster {_TRIES} times; nothing was changed, so try again later"
+        )
+
+    def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+        """The rows of a reading query of ours."""
+        with self._session("READ") as session:
+            return session.run(query, dict(parameters)).values()
+
+    @contextmanager
+    def reading(self, seconds: float) -> Iterator[Transaction]:
+        """A transaction in the driver's read mode that is taken back whatever happens in it."""
+        with self._session("READ") as session, session.begin_transaction(timeout=seconds) as transaction:
+            yield transaction
+            transaction.rollback()
+
+    @contextmanager
+    def writing(self, seconds: float | None = None) -> Iterator[Transaction]:
+        """A transaction that is kept at the end, unless it was taken back or an error was raised in it.
+
+        Raises StoreUnavailable when the server goes away while keeping it, so that nobody knows whether it
+        did.
+        """
+        from neo4j.exceptions import Neo4jError
+
+        with self._session("WRITE") as session, session.begin_transaction(timeout=seconds) as transaction:
+            yield transaction
+            if transaction.closed():
+                return
+            try:
+                transaction.commit()
+            except Neo4jError:
+                raise  # the server says that it kept nothing
+            except Exception as error:
+                raise StoreUnavailable(
+                    f"{self.name} went away while it was keeping a change ({_line(error)}): the change may be there or not; "
+                    "look at the graph before you make it again"
+                ) from None
+
+    @contextmanager
+    def within(self, seconds: float, statement: str) -> Iterator[None]:
+        """Cut the connections when a statement takes longer; raises Late, and ServerLost where the server
+        goes away over it.
+
+        Servers differ in whether they keep to a transaction's own time limit, and the driver waits for as
+        long as they let it.
+        """
+        from neo4j.exceptions import ServiceUnavailable, SessionExpired
+
+        with ended_after(seconds, self.cut) as late:
+            try:
+                yield
+            except Exception as error:
+                if late.is_set():
+                    raise Late(f"it took longer than {seconds:g} s") from None
+                if isinstance(error, ServiceUnavailable | SessionExpired):
+                    raise ServerLost(statement) from None
+                raise
+        if late.is_set():
+            raise Late(f"it took longer than {seconds:g} s")
+
+    @contextmanager
+    def explained(self, refused: Callable[[str], LabError]) -> Iterator[None]:
+        """Turn the driver's errors into ours: what the server refuses as `refused` says, a server that is not
+        there as StoreUnavailable.
+        """
+        from neo4j.exceptions import DriverError, Neo4jError
+
+        try:
+            yield
+        except Late as late:
+            raise refused(f"{late} and was stopped; make it smaller, for example with LIMIT") from None
+        except UnicodeEncodeError as error:
+            raise refused(
+                f"half a surrogate pair cannot be sent to a server: {str(error.object)[:200]!r}"
+            ) from None
+        except Neo4jError as error:
+            if (error.code or "").startswith(_ABSENT):
+                raise StoreUnavailable(f"{self.name} does not serve us: {_line(error)}") from None
+            raise refused(bolt_reason(error)) from None
+        except DriverError as error:
+            raise StoreUnavailable(
+                f"{self.name} cannot be reached ({_line(error)}): start the server or check the address, then try again"
+            ) from None
+
+    def reach(self) -> None:
+        """Make sure that the server has the database, and ask it for one that is missing; raises
+        StoreUnavailable where it makes none.
+        """
+        from neo4j.exceptions import ClientError
+
+        try:
+            self.ask("RETURN 1", {})
+        except ClientError as error:
+            if not self.database or not (error.code or "").endswith("DatabaseNotFound"):
+                raise
+            self._make_database(self.database)
+
+    def _make_database(self, name: str) -> None:
+        from neo4j.exceptions import Neo4jError
+
+        try:
+            with self._open().session(database="system") as session:
+                session.run(f"CREATE DATABASE {backticked(name)} IF NOT EXISTS WAIT").consume()
+        except Neo4jError as error:
+            raise StoreUnavailable(
+                f"the server at {self.name} has no such database and makes none over Bolt ({_line(error)}): make it with the server's own "
+                "tools, or leave the database out for the server's default one"
+            ) from None
+
+    @contextmanager
+    def _session(self, mode: str) -> Iterator[Session]:
+        with self._open().session(database=self.database, default_access_mode=mode) as session:
+            yield session
+
+    def _open(self) -> Driver:
+        with self._lock:
+            self.require_open()
+            if self._driver is None:
+                self._driver = self._make()
+            return self._driver
+
+
+def _driver(uri: str, user: str, password: str) -> Driver:
+    try:
+        import neo4j
+    except ImportError:
+        raise NotInstalled("stores", "neo4j") from None
+    notes = logging.getLogger("neo4j.notifications")
+    if not notes.handlers:  # else servers' hints about names that a graph does not have yet go to the screen
+        notes.addHandler(logging.NullHandler())
+    try:
+        return neo4j.GraphDatabase.driver(uri, auth=(user, password), **_PATIENCE)  # type: ignore[arg-type]
+    except (neo4j.exceptions.ConfigurationError, ValueError) as error:
+        raise BadInput(
+            f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_line(error)})"
+        ) from None
+
+
+def bolt_reason(error: Exception) -> str:
+    """The server's own words."""
+    reason = str(getattr(error, "message", None) or error).strip()
+    if reason.startswith("Error executing Cypher command"):  # all that ArcadeDB says then
+        reason += " (it gives no reason; ArcadeDB refuses, for one, a relation that is named like a label)"
+    return reason
+
+
+def _line(error: Exception) -> str:
+    text = str(getattr(error, "message", None) or error).strip()
+    return text.splitlines()[0][:300] if text else type(error).__name__

@@ -1,0 +1,358 @@
+"""A graph that this process keeps: the truth in dictionaries, perhaps a log of its diffs on disk, and
+statements run in a sandbox.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from functools import wraps
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.dict_graph import Truth, inverse
+from kgot_lab.graph.validation import copied_edge, copied_node, fit_diff
+from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.stores.log import DiffLog, elements_of
+from kgot_lab.stores.protocol import Dialect, Execute, Scalar, Schema
+from kgot_lab.stores.text_index import WordIndex
+from kgot_lab.stores.validation import require_statement, require_words
+from kgot_lab.stores.value_index import HeldValues, edges_among
+from kgot_lab.stores.walks import path_between, reached
+from kgot_lab.text.words import folded_words
+from kgot_lab.types import Diff, Edge, Node, Rows
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(act: Callable[Concatenate[Kept, P], R]) -> Callable[Concatenate[Kept, P], R]:
+    """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still
+    meanwhile.
+    """
+
+    @wraps(act)
+    def alone(store: Kept, /, *given: P.args, **named: P.kwargs) -> R:
+        with store._alone:
+            return act(store, *given, **named)
+
+    return alone
+
+
+class Kept:
+    """What the embedded stores share; they differ in the language of their statements.
+
+    `execute` runs them, for this store alone, and is by default a sandbox opened at the first, in which a
+    statement may take so many `seconds`; `unsafe` allows one that does not isolate. Raises NoSandbox at a
+    statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is
+    put on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable
+    where another process has it, BadInput where it holds something else, StoreDamaged where it lost what was
+    acknowledged. Threads may share a store: they wait for each other.
+    """
+
+    dialect: ClassVar[Dialect]
+    language: ClassVar[str]
+
+    def __init__(
+        self,
+        execute: Execute | None = None,
+        *,
+        open: Callable[[], Execute] | None = None,
+        path: Path | str | None = None,
+        seconds: float = 5.0,
+        unsafe: bool = False,
+    ):
+        self._alone = RLock()
+        self._known = Truth()
+        self._words: WordIndex | None = None  # made at the first search
+        self._held: HeldValues | None = None  # made when it is first asked what the graph holds
+        self._labels, self._relations = Counter[str](), Counter[str]()
+        self._unsafe, self._seconds = unsafe, seconds
+        self._execute, self._open, self._told = execute, open or self._sandbox, False
+        self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
+        self._path = None if path is None else Path(path).expanduser()
+        self._place = f"in {self._path}" if self._path else "in this process"
+        self._over = ""  # why it can be used no more
+        self._log: DiffLog | None = None
+        if self._path is not None:
+            self._reopen(self._path)
+        tell_of_forks(self)
+
+    def __repr__(self) -> str:
+        where = f" {self._path.name}" if self._path else ""
+        held = "closed" if self._over else f"{len(self._known.nodes)} nodes, {len(self._known.edges)} edges"
+        return f"<{type(self).__name__}{where}: {held}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- statements ---
+
+    @_alone
+    def write(self, statement: str) -> Diff:
+        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        require_statement(statement)
+        execute = self._running()
+        diff = execute.write(statement)
+        try:
+            kept = fit_diff(diff)
+            self._keep(kept)
+        except BadInput as error:
+            raise QueryFailed(statement, str(error)) from None
+        self._tell(kept)
+        return diff
+
+    @_alone
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds; raises QueryFailed."""
+        require_statement(statement)
+        return self._running().read(statement)
+
+    @_alone
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        """What plain Python prints, or its last expression's value, away from the graph and within some
+        seconds; raises QueryFailed.
+        """
+        self._require_open()
+        require_statement(code)
+        if self.language == "python":
+            return self._opened().compute(code, seconds=seconds)
+        return self._calculator.compute(code, seconds=seconds)
+
+    # --- the graph ---
+
+    @_alone
+    def graph(self) -> PropertyGraph:
+        """The whole graph as it is now."""
+        from kgot_lab.graph import PropertyGraph
+
+        return PropertyGraph.of(self._truth.nodes.values(), self._truth.edges.values())
+
+    @_alone
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not
+        fit.
+        """
+        kept = fit_diff(diff)
+        self._keep(kept)
+        self._tell(kept)
+
+    @_alone
+    def undo(self, diff: Diff) -> None:
+        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        self.apply(inverse(diff))
+
+    @_alone
+    def compact(self) -> None:
+        """Put the graph as it is in the place of the log's history, so that opening it is fast again; raises
+        StoreUnavailable.
+        """
+        truth = self._truth
+        if self._log is not None:
+            self._log.compact(truth)
+
+    @_alone
+    def close(self) -> None:
+        """End the sandbox and let go of the log, where the graph stays; a later call raises StoreUnavailable."""
+        if self._over == ELSEWHERE:
+            return
+        self._over = "was closed; open another one"
+        if self._execute is not None:
+            self._execute.close()
+        self._calculator.close()
+        if self._log is not None:
+            self._log.close()
+        self._log = None
+
+    def forked(self) -> None:
+        """In a child: a graph on file is the parent's, and one in memory is a copy, unless a thread of the
+        parent was changing it.
+        """
+        if self._path is not None or not self._alone.acquire(blocking=False):
+            self._over = self._over or ELSEWHERE
+        self._alone = RLock()
+
+    # --- looking around ---
+
+    @_alone
+    def schema(self) -> Schema:
+        """How many nodes have each label and how many edges each type, by name."""
+        truth = self._truth
+        return Schema(
+            dict(sorted(self._labels.items())),
+            dict(sorted(self._relations.items())),
+            len(truth.nodes),
+            len(truth.edges),
+        )
+
+    @_alone
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """A node's edges, both ways, oldest first; none if there is no such node."""
+        return tuple(map(copied_edge, self._edges_at(id)))
+
+    @_alone
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """The nodes that share words with a query, in their name or properties, best first."""
+        require_words(words)
+        truth = self._truth
+        if self._words is None:
+            self._words = WordIndex()
+            for node in truth.nodes.values():
+                self._words.add(node)
+        return tuple(copied_node(truth.nodes[id]) for id in self._words.best(folded_words(words), limit))
+
+    @_alone
+    def within(self, id: str, hops: int) -> dict[str, int]:
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
+        there is no such node.
+        """
+        return reached(id, hops, self._ends) if id in self._truth.nodes else {}
+
+    @_alone
+    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        return tuple(map(copied_edge, path_between(source, target, most, self._edges_at)))
+
+    @_alone
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        truth = self._truth
+        if self._held is None:
+            self._held = HeldValues((*truth.nodes.values(), *truth.edges.values()))
+        return value in self._held
+
+    @_alone
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        return tuple(map(copied_edge, edges_among(ids, self._edges_at)))
+
+    def _edges_at(self, id: str) -> tuple[Edge, ...]:
+        return tuple(self._truth.edges[identity] for identity in self._truth.incident.get(id, ()))
+
+    def _ends(self, id: str) -> Iterator[str]:
+        return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
+
+    # --- inside ---
+
+    def _require_open(self) -> None:
+        if self._over:
+            raise StoreUnavailable(f"the store {self._place} {self._over}")
+
+    @property
+    def _truth(self) -> Truth:
+        """The graph; after a write that left the log unsound it is read from that again, since another
+        process may have written to it.
+        """
+        self._require_open()
+        if self._path is not None and (self._log is None or self._log.closed):
+            self._reopen(self._path)
+        return self._known
+
+    def _sandbox(self) -> Execute:
+        return open_sandbox(language=self.language, seconds=self._seconds, unsafe=self._unsafe)
+
+    def _opened(self) -> Execute:
+        self._require_open()
+        if self._execute is None:
+            self._execute = self._open()
+        return self._execute
+
+    def _running(self) -> Execute:
+        execute, truth = self._opened(), self._truth
+        if not self._told:
+            execute.reset(tuple(truth.nodes.values()), tuple(truth.edges.values()))
+            self._told = True
+        return execute
+
+    def _reopen(self, path: Path) -> None:
+        """Read the graph from its log; one that was closed meanwhile may have been written to by another
+        process.
+        """
+        log = DiffLog(path)
+        try:
+            truth = Truth()
+            for number, record in enumerate(log.records, start=1):
+                try:
+                    truth.apply(truth.difference(*elements_of(record)))
+                except BadInput as error:
+                    raise BadInput(
+                        f"{path}: record {number} does not follow from the ones before it: {error}"
+                    ) from None
+            log.records.clear()
+        except BaseException:
+            log.close()
+            raise
+        self._log, self._known, self._told = log, truth, False
+        self._words = self._held = None
+        self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
+        self._relations = Counter(edge.type for edge in truth.edges.values())
+
+    def _keep(self, diff: Diff) -> None:
+        """Put a diff on disk and then make it part of the graph; raises BadInput where it does not fit,
+        StoreUnavailable.
+        """
+        self._truth.check(diff)
+        if self._log is not None and diff:
+            self._log.append(diff)
+        try:
+            self._take(diff)
+        except (
+            BaseException
+        ):  # interrupted, or out of memory, when it was on disk already: the graph is read from there again
+            if self._log is not None:
+                self._log.close()
+            raise
+
+    def _tell(self, diff: Diff) -> None:
+        """Let the sandbox know of what was kept."""
+        if self._told and self._execute is not None:
+            try:
+                self._execute.apply(diff)
+            except (
+                Exception
+            ):  # what is kept is kept: the sandbox is told the whole graph before the next statement
+                self._told = False
+
+    def _take(self, diff: Diff) -> None:
+        self._known.take(diff)
+        gone = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
+        came = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
+        if self._words is not None:
+            for node in gone:
+                self._words.remove(node)
+            for node in came:
+                self._words.add(node)
+        if self._held is not None:
+            self._held.change(
+                (*gone, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), came
+            )
+            self._held.change((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+        _recount(
+            self._labels,
+            (label for node in gone for label in node.labels),
+            (label for node in came for label in node.labels),
+        )
+        _recount(
+            self._relations,
+            (edge.type for edge in diff.removed_edges),
+            (edge.type for edge in diff.added_edges),
+        )
+
+
+def _recount(counts: Counter[str], gone: Iterator[str], came: Iterator[str]) -> None:
+    counts.update(came)
+    for name in gone:
+        counts[name] -= 1
+        if not counts[name]:
+            del counts[name]

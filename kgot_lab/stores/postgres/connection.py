@@ -1,0 +1,207 @@
+"""Connections to PostgreSQL that are made when they are needed, and made anew after they broke."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
+from kgot_lab.io.fork_safety import keep_for_ever, tell_of_forks
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[Any]
+
+_GONE = ("08", "57P")  # error classes: the connection is lost; the server is being stopped, or is not yet up
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}  # seconds, tries
+_UNKNOWN = ", and nobody can tell whether it kept the change, so look before you make it again"
+
+
+class PostgresLink:
+    """One connection, for one thread at a time; `where` says where the server is, and `greet` makes a new
+    connection fit for use.
+
+    The links of one store share its `circle`: when one finds the server gone, all of them start afresh.
+    """
+
+    def __init__(self, where: Callable[[], str], greet: Callable[[Connection], None], circle: Circle):
+        self._where, self._greet, self._circle = where, greet, circle
+        self._connection: Connection | None = None
+        circle.links.append(self)
+
+    def close(self) -> None:
+        """Close the connection; the next question makes another."""
+        with self._circle.lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
+    def leave(self) -> None:
+        """Forget the connection without closing it."""
+        keep_for_ever(self._connection)
+        self._connection = None
+
+    def asked(self, statement: str, parameters: Any = None) -> list[Any]:
+        """The rows of one statement of our own; raises StoreUnavailable."""
+        with _explained(), self.outside() as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def outside(self) -> Iterator[Connection]:
+        """The connection, for what no transaction may be around; raises StoreUnavailable when the server goes
+        away.
+        """
+        with self._circle.lock:
+            connection = self._connected()
+            with self._watched(connection):
+                yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Several questions about one state of the graph, whatever others write meanwhile; raises
+        StoreUnavailable.
+        """
+        with (
+            _explained(),
+            self.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK") as connection,
+        ):
+            yield connection
+
+    @contextmanager
+    def transaction(self, begin: str = "BEGIN", end: str = "COMMIT") -> Iterator[Connection]:
+        """A transaction, taken back if anything is raised in it; raises StoreUnavailable when the server goes
+        away.
+        """
+        with self._circle.lock:
+            connection = self._connected()
+            with self._watched(connection, ", and nothing was changed"):
+                connection.execute(begin)
+                yield connection
+            with self._watched(connection, _UNKNOWN if end == "COMMIT" else ""):
+                connection.execute(end)
+
+    @contextmanager
+    def _watched(self, connection: Connection, fate: str = "") -> Iterator[None]:
+        """Leave the connection out of any transaction, or closed; raises StoreUnavailable where it broke."""
+        import psycopg
+
+        try:
+            yield
+        except BaseException as error:
+            broken = isinstance(error, psycopg.OperationalError) and (
+                connection.closed or (error.sqlstate or "").startswith(_GONE)
+            )
+            ours = self._connection is connection  # a forked child left it to its parent
+            if (
+                not broken
+                and ours
+                and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+            ):
+                try:
+                    connection.execute("ROLLBACK")
+                except psycopg.Error:
+                    broken = True
+            if broken:
+                self._circle.start_afresh()
+            if broken and isinstance(error, psycopg.Error):
+                raise StoreUnavailable(
+                    f"PostgreSQL went away{fate}; try again once it is back ({_first_line(error)})"
+                ) from None
+            raise
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._made()
+        return self._connection
+
+    def _made(self) -> Connection:
+        psycopg = driver()
+        where = self._where()
+        known = _parts(psycopg, where)
+        try:
+            patience = {name: value for name, value in _PATIENCE.items() if name not in known}
+            connection: Connection = psycopg.connect(
+                where, autocommit=True, client_encoding="UTF8", **patience
+            )
+        except psycopg.Error as error:
+            raise StoreUnavailable(
+                f"PostgreSQL cannot be reached ({_first_line(error)}): start the server, or give another url"
+            ) from None
+        try:
+            with _explained():
+                self._greet(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class Circle:
+    """The links of one store, and the lock that lets one thread at a time use them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.links: list[PostgresLink] = []
+        tell_of_forks(self)
+
+    def start_afresh(self) -> None:
+        """Close all connections."""
+        for link in self.links:
+            link.close()
+
+    def forked(self) -> None:
+        """In a child: to close its copies of the connections would end them for the parent."""
+        self.lock = threading.RLock()
+        for link in self.links:
+            link.leave()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what the server has against our own statements into StoreUnavailable."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"PostgreSQL does not let the store work: {str(error).strip()}") from None
+
+
+def _parts(psycopg: Any, where: str) -> dict[str, Any]:
+    """What an address is made of; raises BadInput, without the driver's words, which may show parts of a
+    password.
+    """
+    authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
+    try:
+        if authority.count("@") <= 1 and "@" not in path:  # else the driver cuts a password in two
+            parts = dict(psycopg.conninfo.conninfo_to_dict(where))
+            if all(not port or port.isdecimal() for port in str(parts.get("port", "")).split(",")):
+                return parts
+    except psycopg.Error:
+        pass
+    raise BadInput(
+        "the address of PostgreSQL cannot be read: it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+        " and in a name or password @ is written %40, / %2F, : %3A, ? %3F, # %23 and % %25"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def driver() -> Any:
+    """The package that talks to PostgreSQL; raises NotInstalled."""
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError:
+        raise NotInstalled("stores", "psycopg[binary]") from None
+    return psycopg

@@ -1,0 +1,200 @@
+"""The SPARQL 1.1 protocol over HTTP: queries and updates to the two endpoints of a server, and its errors as
+ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
+from kgot_lab.io.proxies import through_proxy, way_to
+from kgot_lab.sandbox.inside.rdf import Literal, RdfTriple, Term
+from kgot_lab.sandbox.inside.sparql_text import explained
+from kgot_lab.stores.sparql.triples import oxigraph, triple_of
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_RESULT = 1_000_000  # bytes of an answer to a statement that a model wrote
+_PATIENCE = 600.0  # seconds for what this store asks of its own accord: reading and writing whole graphs
+_ROWS, _TRIPLES = "application/sparql-results+json", "application/n-triples"
+
+
+@dataclass(frozen=True)
+class ServerAnswer:
+    """What a query found: true or false, solutions of variables, or triples."""
+
+    truth: bool | None = None
+    variables: tuple[str, ...] = ()
+    solutions: tuple[Mapping[str, Term], ...] = ()
+    triples: tuple[RdfTriple, ...] | None = None
+
+
+@dataclass(frozen=True)
+class QueryLimits:
+    """How long a request may take, in seconds, and how many bytes its answer may have."""
+
+    seconds: float = _PATIENCE
+    size: float = math.inf
+
+
+@dataclass(frozen=True, repr=False)
+class SparqlLink:
+    """A server's query and update endpoints; the token stays in the header of its requests and is not shown."""
+
+    query_url: str
+    update_url: str
+    client: httpx.Client
+    token: str = ""
+
+    @classmethod
+    def to(cls, query_url: str, update_url: str | None, token: str | None) -> SparqlLink:
+        """A link to a server; raises NotInstalled, or BadInput for what is no URL.
+
+        Without an update endpoint it is guessed: /update beside /query or /sparql, and for others, as RDF4J
+        has it, /statements below.
+        """
+        try:
+            import httpx  # brought by openai
+        except ImportError:
+            raise NotInstalled("stores", "httpx") from None
+        update_url = update_url or _update_beside(query_url)
+        for url in (query_url, update_url):
+            if not url.startswith(("http://", "https://")):
+                raise BadInput(f"a SPARQL endpoint is a URL such as http://localhost:7878/query, not {url!r}")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return cls(query_url, update_url, httpx.Client(headers=headers, **way_to(query_url)), token or "")
+
+    def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
+        """What a query finds, in one named graph only if one is given; raises QueryFailed, ServerLost or
+        StoreUnavailable.
+        """
+        limits = limits or QueryLimits()
+        parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
+        kind, body = self._ask(self.query_url, "query", text, parameters, limits)
+        try:
+            return _triples(body) if kind.startswith(_TRIPLES) else _rows(json.loads(body))
+        except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, BadInput) as error:
+            raise StoreUnavailable(
+                f"{self} does not answer as a SPARQL endpoint does ({kind}): {error}"
+            ) from None
+
+    def update(self, text: str) -> None:
+        """Run an update; raises QueryFailed, ServerLost or StoreUnavailable, after which it may have happened
+        or not.
+        """
+        self._ask(self.update_url, "update", text, {}, QueryLimits())
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self.client.close()
+
+    def __repr__(self) -> str:
+        return f"<Link to {self}>"
+
+    def __str__(self) -> str:
+        return self._safe(self.query_url)
+
+    def _ask(
+        self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: QueryLimits
+    ) -> tuple[str, bytes]:
+        """The type and body of a reply."""
+        import httpx
+
+        headers = {
+            "Content-Type": f"application/sparql-{kind}; charset=utf-8",
+            "Accept": f"{_ROWS}, {_TRIPLES};q=0.9",
+        }
+        target = httpx.URL(url).copy_merge_params(parameters)
+        try:
+            with self.client.stream(
+                "POST", target, content=text.encode(), headers=headers, timeout=limits.seconds
+            ) as reply:
+                body = b"".join(_within(limits, reply.iter_bytes()))
+        except OverflowError:
+            raise QueryFailed(text, f"the statement returned more than {limits.size:,} bytes") from None
+        except (httpx.ReadTimeout, httpx.WriteTimeout, TimeoutError):
+            raise QueryFailed(text, f"the statement took longer than {limits.seconds:g} seconds") from None
+        except (
+            httpx.ReadError,
+            httpx.WriteError,
+            httpx.RemoteProtocolError,
+        ) as error:  # it was connected, so the statement was on its way
+            raise ServerLost(text, self._safe(str(error))) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            where, reason = (
+                f"{self._safe(url)} cannot be reached{through_proxy(url)}",
+                self._safe(str(error)) or type(error).__name__,
+            )
+            raise StoreUnavailable(f"{where} ({reason}): start the server or check its URL") from None
+        if reply.is_success:
+            return reply.headers.get("content-type", ""), body
+        said = self._safe(body.decode(errors="replace").strip()) or reply.reason_phrase
+        if reply.status_code in (400, 500):
+            raise QueryFailed(text, explained(said, text))
+        raise StoreUnavailable(
+            f"{self._safe(url)} answers {reply.status_code}: {said[:500]}. {_ADVICE.get(reply.status_code, '')}".strip()
+        )
+
+    def _safe(self, text: str) -> str:
+        """A text for a reader: without the token, and without what stands between // and @ in a URL."""
+        text = text.replace(self.token, "…") if self.token else text
+        scheme, _, rest = text.partition("://")
+        host, slash, path = rest.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest and " " not in scheme else text
+
+
+_ADVICE = {
+    401: "Pass the right token.",
+    403: "Pass a token that may do this.",
+    404: "Check the URL.",
+    405: "Check the URL.",
+}
+
+
+def _update_beside(url: str) -> str:
+    for ending in ("/query", "/sparql"):
+        if url.endswith(ending):
+            return url.removesuffix(ending) + "/update"
+    return url.rstrip("/") + "/statements"
+
+
+def _within(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks of a body; raises TimeoutError or OverflowError when there is no end to them."""
+    size, deadline = 0, time.monotonic() + limits.seconds
+    for chunk in chunks:
+        size += len(chunk)
+        if size > limits.size:
+            raise OverflowError
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        yield chunk
+
+
+def _triples(body: bytes) -> ServerAnswer:
+    ox = oxigraph()
+    return ServerAnswer(
+        triples=tuple(triple_of(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES))
+    )
+
+
+def _rows(reply: dict[str, Any]) -> ServerAnswer:
+    if "boolean" in reply:
+        return ServerAnswer(truth=bool(reply["boolean"]))
+    solutions = ({name: _term(term) for name, term in each.items()} for each in reply["results"]["bindings"])
+    return ServerAnswer(variables=tuple(reply["head"]["vars"]), solutions=tuple(solutions))
+
+
+def _term(term: Mapping[str, str]) -> Term:
+    if term["type"] == "uri":
+        return term["value"]
+    if term["type"] == "bnode":
+        return f"_:{term['value']}"
+    if term["type"] not in ("literal", "typed-literal"):
+        raise ValueError(f"a term of type {term['type']}")
+    return Literal(term["value"], term["datatype"]) if "datatype" in term else Literal(term["value"])

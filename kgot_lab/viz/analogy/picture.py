@@ -1,0 +1,348 @@
+"""The picture of two texts side by side: verdict and gauge, the texts, their skeletons, what answers what,
+and who plays whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kgot_lab.analogy.roles import Counterpart
+from kgot_lab.viz.analogy.gauge import gauge
+from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened
+from kgot_lab.viz.static.wrapping import fitted
+
+_WIDTH, _EDGE, GUTTER = 860.0, 20.0, 124.0
+COLUMN = (_WIDTH - 2 * _EDGE - GUTTER) / 2
+_LEFT, RIGHT = _EDGE, _WIDTH - _EDGE - COLUMN  # where the two columns begin
+FONT, LEADING, PADDING, _GAP = 13.0, 17.0, 8.0, 6.0
+_ROWS = 8  # rows of a section; the table has them all
+LINES = 5  # lines of a unit
+_INK, _MUTED = "#222", "#595959"
+_JOINS, DENIES, STANDS = (
+    "#0072B2",
+    "#9C4400",
+    "#00614A",
+)  # Okabe and Ito's blue; their vermilion and green, dark enough for text
+FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
+
+_Look = Mapping[str, object]
+_PLAIN: _Look = {}
+DENIAL: _Look = {"fill": DENIES, "font_weight": "bold", "font_size": 12.0}
+ASIDE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A sentence, an event or a skeleton: its words, whether it denies something, and what else is to be said
+    of it.
+    """
+
+    text: str
+    denied: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PictureRow:
+    """Two units that answer each other, with their similarity; or one that stands alone."""
+
+    left: Unit | None = None
+    right: Unit | None = None
+    similarity: float | None = None
+    places: int = 2  # to which the similarity is told
+
+    @property
+    def clash(self) -> bool:
+        """Whether the two answer each other though one denies and the other does not."""
+        return (
+            self.similarity is not None
+            and self.left is not None
+            and self.right is not None
+            and self.left.denied != self.right.denied
+        )
+
+    @property
+    def between(self) -> str:
+        """What stands between the two, in words."""
+        if self.left is None or self.right is None:
+            return "no counterpart"
+        return (
+            "not compared"
+            if self.similarity is None
+            else f"{self.similarity:.{self.places}f}".replace("-", "\u2212")
+        )
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows of one kind under a heading; a match of a similarity below `least` is drawn, but does not count as
+    one.
+    """
+
+    name: str
+    rows: tuple[PictureRow, ...]
+    note: str = ""
+    least: float = -1.0
+    lines: int = LINES
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """All that is told of two texts: the picture and the tables say the same of it."""
+
+    titles: tuple[str, str]
+    sign: str  # "yes", "no" or "open"
+    headline: str
+    reasons: tuple[str, ...]
+    raw: float
+    skeleton: float
+    thresholds: tuple[float, float]  # of the skeletons, and of the delta
+    sections: tuple[Section, ...]
+    roles: tuple[Counterpart, ...] = ()
+    roles_note: str = ""
+
+
+@dataclass(frozen=True)
+class PicturePart:
+    """A piece of the picture, drawn from y = 0 down."""
+
+    drawn: Markup
+    height: float
+
+
+def picture(told: Likeness, alt: str) -> Markup:
+    """A comparison as an SVG that needs nothing else. What finds no room is counted in it."""
+    placed, y = [], 16.0
+    for part in (
+        *_head(told),
+        *(part for section in told.sections for part in _section(section)),
+        *_roles(told),
+    ):
+        placed.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
+        y += part.height
+    paper = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=y + 5, rx=4, fill="#fff", stroke="#DDD")
+    one, other = (shortened(title, 80) for title in told.titles)
+    title = f"{one} and {other}: {told.headline}"
+    drawing = element(
+        "svg", element("title", title), element("desc", alt), paper, *placed,
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH:.0f} {y + 6:.0f}", width=_WIDTH, height=f"{y + 6:.0f}", role="img",
+        aria_label=title, font_family=FACES, style="max-width:100%;height:auto",
+    )  # fmt: skip
+    return keyed(drawing)
+
+
+# --- words
+# --------------------------------------------------------------------------------------------------------------
+
+
+def _more(left_out: int) -> list[str]:
+    return [f"({left_out:,} more letters)"] if left_out else []
+
+
+def _text(text: str, x: float, y: float, **look: object) -> Markup:
+    return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": _INK, **look})
+
+
+# --- head
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def _head(told: Likeness) -> Iterator[PicturePart]:
+    """The verdict, why, the gauge, and what the two columns are."""
+    lines, _ = fitted(told.headline, _WIDTH - 2 * _EDGE - 30, 17, 2)
+    title = [
+        _text(line, _LEFT + 30, 16 + 21 * number, font_size=17.0, font_weight="bold")
+        for number, line in enumerate(lines)
+    ]
+    yield PicturePart(joined([_sign(told.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
+    for reason in told.reasons:
+        lines, left_out = fitted(reason, _WIDTH - 2 * _EDGE - 30, FONT, 4)
+        lines = [*lines, *_more(left_out)]
+        yield PicturePart(
+            joined(_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)),
+            LEADING * len(lines) + 3,
+        )
+    drawn, height = gauge(told.raw, told.skeleton, told.thresholds, (_LEFT + 84, _WIDTH - _EDGE - 64))
+    yield PicturePart(element("g", drawn, transform="translate(0 16)"), height + 28)
+    yield _titles(told.titles, told.raw)
+
+
+def _sign(sign: str, x: float, y: float) -> Markup:
+    """A tick, a cross or an open ring with a dash: drawn, so that no font need have them."""
+    path, colour = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}.get(
+        sign, ("M-4 0H4", _MUTED)
+    )
+    filled = sign in ("yes", "no")
+    ring = element(
+        "circle", cx=0, cy=0, r=10, fill=colour if filled else "#fff", stroke=colour, stroke_width=2
+    )
+    look = {"fill": "none", "stroke_width": 2.4, "stroke_linecap": "round", "stroke_linejoin": "round"}
+    stroke = element("path", d=path, stroke="#fff" if filled else colour, **look)
+    return element("g", ring, stroke, transform=f"translate({x:.1f} {y:.1f})")
+
+
+def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
+    """What the two columns are, and how alike as they stand."""
+    both = [fitted(title, COLUMN, 14, 2)[0] for title in titles]
+    most = max(map(len, both))
+    drawn = [
+        _text(line, x, 14 + 18 * number, font_size=14.0, font_weight="bold")
+        for lines, x in zip(both, (_LEFT, RIGHT), strict=True)
+        for number, line in enumerate(lines)
+    ]
+    rule = element("path", d=f"M{_LEFT:.1f} -8H{_WIDTH - _EDGE:.1f}", stroke="#DDD")
+    caption = _text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
+    return PicturePart(
+        joined([rule, *drawn, *_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14), caption]),
+        18 * max(most, 2) + 4,
+    )
+
+
+# --- rows
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def _section(section: Section) -> Iterator[PicturePart]:
+    """A heading, the first rows, and the count of the others."""
+    yield _heading(section.name, section.note)
+    for row in section.rows[:_ROWS]:
+        yield _row(row, section)
+    if left_out := section.rows[_ROWS:]:
+        yield _aside(
+            f"… and {len(left_out):,} more rows that are not drawn: {_counted(left_out)}. The table has them all."
+        )
+    yield PicturePart(Markup(""), 8)
+
+
+def _heading(name: str, note: str) -> PicturePart:
+    small = _text(note, _WIDTH - _EDGE, 13, font_size=11.0, text_anchor="end", fill=_MUTED)
+    return PicturePart(joined([_text(name, _LEFT, 13, font_weight="bold", fill=_MUTED), small]), 21)
+
+
+def _aside(words: str) -> PicturePart:
+    lines, _ = fitted(words, _WIDTH - 2 * _EDGE, 12, 3)
+    return PicturePart(
+        joined(_text(line, _LEFT, 12 + 16 * number, **ASIDE) for number, line in enumerate(lines)),
+        16 * len(lines) + 4,
+    )
+
+
+def _counted(rows: Sequence[PictureRow]) -> str:
+    """What some rows are, in numbers."""
+    ours, theirs = sum(row.right is None for row in rows), sum(row.left is None for row in rows)
+    named = (
+        (len(rows) - ours - theirs, "in pairs"),
+        (ours, "alone on the left"),
+        (theirs, "alone on the right"),
+    )
+    return ", ".join(f"{count:,} {what}" for count, what in named if count)
+
+
+def _row(row: PictureRow, section: Section) -> PicturePart:
+    """A row: its boxes of one height, and between them what joins them."""
+    boxes = [
+        (list(_lines(unit, section.lines)), x)
+        for unit, x in ((row.left, _LEFT), (row.right, RIGHT))
+        if unit is not None
+    ]
+    height = LEADING * max(len(lines) for lines, _ in boxes) + 2 * PADDING - 3
+    alone = len(boxes) == 1
+    return PicturePart(
+        joined(
+            [*_joint(row, section.least, height / 2), *(_box(lines, x, height, alone) for lines, x in boxes)]
+        ),
+        height + _GAP,
+    )
+
+
+def _lines(unit: Unit, most: int) -> Iterator[tuple[str, _Look]]:
+    """The lines of a box, and how each looks."""
+    lines, left_out = fitted(unit.text, COLUMN - 2 * PADDING, FONT, most)
+    yield from ((line, _PLAIN) for line in lines)
+    yield from ((line, ASIDE) for line in _more(left_out))
+    if unit.denied:
+        yield "¬ this denies something", DENIAL
+    lines, left_out = fitted(unit.note, COLUMN - 2 * PADDING, 12, 2)
+    yield from ((line, ASIDE) for line in (*lines, *_more(left_out)))
+
+
+def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: bool) -> Markup:
+    """Words in a frame; the frame of a unit that stands alone is dashed."""
+    frame = (
+        {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"}
+        if alone
+        else {"fill": "#F3F5F7", "stroke": "#B5BCC4"}
+    )
+    words = [
+        _text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
+        for number, (line, look) in enumerate(lines)
+    ]
+    return joined([element("rect", x=x, y=0.5, width=COLUMN, height=height - 1, rx=5, **frame), *words])
+
+
+def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Markup]:
+    """What joins two units: a line as thick as they are alike, with their similarity on it; words where a
+    unit stands alone.
+
+    The line ends `short` of both columns.
+    """
+    if row.similarity is None:
+        return [_text(row.between, _WIDTH / 2, y + 4, text_anchor="middle", **ASIDE)]
+    if row.similarity < least:
+        look = {"stroke": "#777", "stroke_width": 1.5, "stroke_dasharray": "3 3"}
+    else:
+        look = {
+            "stroke": DENIES if row.clash else _JOINS,
+            "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2,
+        }
+    line = element("path", d=f"M{_LEFT + COLUMN + short:.1f} {y:.1f}H{RIGHT - short:.1f}", **look)
+    half = 22 if row.places == 2 else 27
+    pill = element(
+        "rect",
+        x=_WIDTH / 2 - half,
+        y=y - 10,
+        width=2 * half,
+        height=20,
+        rx=10,
+        fill="#fff",
+        stroke=look["stroke"],
+    )
+    parts = [line, pill, _text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")]
+    if row.clash:
+        parts.append(_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL))
+    return parts
+
+
+def _roles(told: Likeness) -> Iterator[PicturePart]:
+    """Who plays whom: a line for each two nouns, as often as they fill the same role."""
+    if not told.roles_note:
+        return
+    yield _heading("Who plays whom", told.roles_note)
+    for each in told.roles[:_ROWS]:
+        colour, dashes = (_JOINS, None) if each.agrees else ("#777", "3 3")
+        look = {"stroke": colour, "stroke_width": min(1.5 + each.times, 6), "stroke_dasharray": dashes}
+        line = element("path", d=f"M{_LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
+        pill = element(
+            "rect", x=_WIDTH / 2 - 22, y=-1, width=44, height=20, rx=10, fill="#fff", stroke=colour
+        )
+        number = _text(
+            f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)",
+            _WIDTH / 2,
+            13.5,
+            text_anchor="middle",
+        )
+        ours = _text(_noun(each.source), _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
+        yield PicturePart(
+            joined(
+                [ours, line, pill, number, _text(_noun(each.target), RIGHT + 2, 13.5, font_weight="bold")]
+            ),
+            24,
+        )
+    if left_out := told.roles[_ROWS:]:
+        yield _aside(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
+
+
+def _noun(noun: str) -> str:
+    lines, left_out = fitted(noun, COLUMN, FONT, 1)
+    return " ".join([*lines, *_more(left_out)])

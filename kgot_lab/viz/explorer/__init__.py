@@ -1,0 +1,1 @@
+"""The retrieval explorer: a question, its retrievers, and the ranking as their weights change."""

@@ -1,0 +1,268 @@
+"""What is drawn of a graph of any size: its nodes while they are few, and else communities, each as one until
+it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.columns import Ints, frozen
+from kgot_lab.graph.dict_graph import Identity
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Edge, Node
+from kgot_lab.viz.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, lines
+from kgot_lab.viz.graph.communities import (
+    MOST_COMMUNITIES,
+    Communities,
+    communities,
+    divided_further,
+    links_between,
+)
+from kgot_lab.viz.graph.groups import (
+    EVERYTHING_ELSE,
+    Community,
+    Whole,
+    by_themselves,
+    community_told,
+    how_collapsed,
+    lines_left_out,
+)
+
+MOST_NODES = 2_000
+_FEW_THINGS, _LINES_OF_FEW = 150, 300  # of few things the names are to be read; more lines would hide them
+_FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
+_HUBS = 30
+READ_AT_ONCE = 60  # nodes of a community that are drawn by themselves
+_PARTS = 20  # communities that a larger one is divided into, at most
+_NEAR = 5  # other communities that are drawn beside it; all else is one
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View:
+    """What to draw: nodes, among them one for each community that hides some; edges between nodes; bundles of
+    all other edges.
+
+    `shown` are the rows of the nodes drawn by themselves, which come first in `nodes`; `at` gives for each
+    row of the graph which of `nodes` stands for it; `left_out` counts the edges for which no line is drawn;
+    `note` says plainly what is shown and what is not.
+    """
+
+    whole: Whole
+    shown: Ints
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    bundles: tuple[EdgeBundle, ...]
+    communities: tuple[Community, ...]
+    left_out: int
+    note: str
+    at: NodeNumbers = field(repr=False)
+
+    def __repr__(self) -> str:
+        said = f"{len(self.shown):,} of {counted(len(self.graph), 'node')}, {counted(len(self.nodes) - len(self.shown), 'super node')}"
+        return f"<View: {said}, {counted(len(self.edges), 'edge')}, {counted(len(self.bundles), 'bundle')}>"
+
+    @property
+    def graph(self) -> PropertyGraph:
+        """The graph of which this is a view."""
+        return self.whole.graph
+
+    def drawn_as(self, id: str) -> str:
+        """The id of what stands for a node: its own, or that of the community that hides it; raises
+        UnknownName.
+        """
+        return self.nodes[int(self.at[self.graph.row(id)])].id
+
+    def community_of(self, id: str) -> str:
+        """The community of a node, drawn or hidden; raises UnknownName for no such node, BadInput when
+        nothing is collapsed.
+        """
+        row = self.graph.row(id)
+        if not self.whole.ids:
+            raise BadInput("nothing is collapsed in this view: it has no communities")
+        return self.whole.ids[int(self.whole.division.of[row])]
+
+
+def collapsed(
+    graph: PropertyGraph,
+    most: int = MOST_NODES,
+    *,
+    marked: Collection[Identity] = (),
+) -> View:
+    """A view of a graph: all nodes, if there are at most so many, or else its communities, each as one node.
+
+    Edges whose identity is `marked` are drawn first when there are more than 5,000. Raises BadInput for
+    `most` below 1.
+    """
+    if most < 1:
+        raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
+    if len(graph) <= most:
+        nothing = Communities(np.zeros(len(graph), dtype=np.int32), (), "")
+        return drawn_view(Whole(graph, nothing, most, marked), np.arange(len(graph)))
+    return _with_hubs(Whole(graph, communities(graph, most=min(most, MOST_COMMUNITIES)), most, marked))
+
+
+def closed(view: View, community: str) -> View:
+    """The view with a community drawn as one again.
+
+    Raises UnknownName for no such community, BadInput when nothing is collapsed.
+    """
+    number = view.whole.number(community)
+    return drawn_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
+
+
+def revealed(view: View, ids: Iterable[str]) -> View:
+    """The view with some nodes drawn by themselves, wherever they are; if there is no room, nodes drawn
+    before give way.
+
+    Raises UnknownName for no such node.
+    """
+    rows = np.array(list(dict.fromkeys(map(view.graph.row, ids))), dtype=np.int64)
+    if not view.whole.ids:
+        return view
+    earlier = view.shown[~np.isin(view.shown, rows)]
+    shown = np.concatenate([rows, earlier])
+    collapsed_still = np.count_nonzero(np.bincount(np.delete(view.whole.division.of, shown)))
+    if len(shown) + collapsed_still <= view.whole.most:
+        return drawn_view(view.whole, shown)
+    room = max(view.whole.most - len(view.whole.ids), 0)
+    said = [f"{len(rows) - room:,} of the {counted(len(rows), 'node')} asked for found no room."] * (
+        len(rows) > room
+    )
+    said += [f"{counted(len(shown) - max(room, len(rows)), 'node')} drawn before gave way."] * (
+        len(shown) > max(room, len(rows))
+    )
+    return drawn_view(view.whole, shown[:room], " ".join(said))
+
+
+# --- a look into one community: what is elsewhere is drawn as few things ---
+
+
+def entered(view: View, community: str) -> View:
+    """The view of one community: its nodes by themselves, or, of more than 60, the smaller communities that
+    it falls into.
+
+    One that does not fall apart shows its best connected nodes, and the next ones when it is opened again.
+    Beside it are the communities it has most edges with, and everything else as one, which leads out again.
+    Raises UnknownName for no such community, BadInput when nothing is collapsed.
+    """
+    number = view.whole.number(community)
+    if view.whole.outer and view.whole.division.kinds[number] == EVERYTHING_ELSE:
+        return view.whole.outer
+    rows = view.whole.members[number]
+    at_once = min(READ_AT_ONCE, max(view.whole.most - _NEAR - 2, 1))
+    whole = _apart(view, number, rows)
+    if len(rows) > at_once:
+        finer = divided_further(
+            whole.division, rows, links_between(whole.graph), whole.labels[0], most=min(_PARTS, at_once)
+        )
+        if finer is not whole.division:
+            said = f"Inside “{_name(view, community)}”: {counted(len(finer) - len(whole.division), 'smaller group')}."
+            return drawn_view(replace(whole, division=finer), np.arange(0), said)
+    hidden = rows[view.at[rows] >= len(view.shown)]
+    drawn = (hidden if len(hidden) else rows)[:at_once]
+    more = f" {len(drawn)} of {counted(len(rows), 'node')} are drawn; open it again for the next ones." * (
+        len(drawn) < len(rows)
+    )
+    return drawn_view(whole, drawn, f"Inside “{_name(view, community)}”.{more}")
+
+
+def shut(view: View) -> View:
+    """The view from which a community was opened; raises BadInput where none is."""
+    if not view.whole.outer:
+        raise BadInput("no community is open in this view")
+    return view.whole.outer
+
+
+def _apart(view: View, number: int, rows: Ints) -> Whole:
+    """The graph with what is outside a community as the few communities that are near it, and one for
+    everything else.
+    """
+    whole, division = view.whole, view.whole.division
+    inside = np.zeros(len(division.of), dtype=bool)
+    inside[rows] = True
+    ends = links_between(whole.graph)
+    crossing = ends[:, inside[ends[0]] != inside[ends[1]]]
+    counts = np.bincount(division.of[crossing[~inside[crossing]]], minlength=len(division))
+    near = [
+        each
+        for each in np.argsort(-counts, kind="stable")[:_NEAR].tolist()
+        if counts[each] and division.kinds[each] != EVERYTHING_ELSE
+    ]
+    far = ~inside & ~np.isin(division.of, near)
+    of, kinds = division.of.copy(), division.kinds
+    if len(np.unique(of[far])) > 1:
+        of[far], kinds = len(division), (*kinds, EVERYTHING_ELSE)
+    outside = frozenset(np.unique(of[~inside]).tolist())
+    return replace(whole, division=Communities(frozen(of), kinds, division.how), outer=view, outside=outside)
+
+
+def _name(view: View, community: str) -> str:
+    return next(each.name for each in view.communities if each.id == community)
+
+
+# --- how a view is made ---
+
+
+def _with_hubs(whole: Whole) -> View:
+    """The view with everything collapsed, but for the best connected nodes when a few communities alone would
+    say little.
+    """
+    if len(whole.division) >= _FEW:
+        return drawn_view(whole, np.arange(0))
+    hubs = np.argsort(-whole.degree, kind="stable")[: max(0, min(_HUBS, whole.most - len(whole.division)))]
+    return drawn_view(whole, hubs[whole.degree[hubs] > 0])
+
+
+def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") -> View:
+    """The view of a graph in which these rows are drawn by themselves, and everything else by its community."""
+    graph, division = whole.graph, whole.division
+    hidden = np.ones(len(graph), dtype=bool)
+    hidden[shown] = False
+    counts = np.bincount(division.of[hidden], minlength=len(division))
+    single = (
+        np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
+    )  # no use in a super node for one
+    hidden[single], counts[counts == 1] = False, 0
+    rows = np.concatenate([shown, single]).astype(np.int32)
+    heads = np.flatnonzero(counts)
+    at = np.empty(len(graph), dtype=np.int64)
+    at[rows] = np.arange(len(rows))
+    thing_of = np.zeros(len(division), dtype=np.int64)
+    thing_of[heads] = len(rows) + np.arange(len(heads))
+    at[hidden] = thing_of[division.of[hidden]]
+    names = [*map(graph.ids.__getitem__, rows.tolist()), *(whole.ids[head] for head in heads)]
+    most = _LINES_OF_FEW if whole.ids and len(names) <= _FEW_THINGS else MOST_LINES
+    found = lines(graph, at, len(rows), names, whole.marked, most=most)
+    outside = {whole.ids[number] for number in whole.outside}
+    groups = tuple(
+        community_told(whole, number, hidden, found.inside[thing_of[number]])
+        for number in range(len(division))
+    )
+    return View(
+        whole=whole,
+        shown=frozen(rows),
+        nodes=(*(graph.nodes[row] for row in rows.tolist()), *(_super_node(groups[head]) for head in heads)),
+        edges=tuple(graph.edges[row] for row in found.edges.tolist()),
+        bundles=tuple(bundle for bundle in found.bundles if not outside >= {bundle.source, bundle.target}),
+        communities=tuple(group for group in groups if group.size),
+        left_out=found.left_out,
+        note=_note(whole, len(rows), said, lines_left_out(whole, found.left_out, most)),
+        at=frozen(at),
+    )
+
+
+def _super_node(group: Community) -> Node:
+    return Node(group.id, (), {"text": group.title, "nodes": group.hidden, "edges inside": group.edges})
+
+
+def _note(whole: Whole, shown: int, said: str, left_out: str) -> str:
+    return " ".join(
+        filter(None, (how_collapsed(whole), said, by_themselves(shown) if whole.ids else "", left_out))
+    )

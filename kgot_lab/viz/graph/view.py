@@ -1,0 +1,249 @@
+"""A graph to look into: it draws wherever a notebook is read, and lives where one runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kgot_lab.errors import BadInput, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.conversion import as_graph, is_undirected
+from kgot_lab.types import Edge, Json, Node
+from kgot_lab.viz.graph.collapse import View, closed, collapsed, entered, revealed, shut
+from kgot_lab.viz.graph.marks import Highlight, Marked, marked
+from kgot_lab.viz.graph.paths import links_of, shortest_path
+from kgot_lab.viz.graph.plan import PLANNED
+from kgot_lab.viz.graph.search import holding_text, name_of_node, walked_names
+from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.static_groups import kept_groups
+from kgot_lab.viz.graph.svg import Picture, svg
+from kgot_lab.viz.graph.view_data import NAMELESS, data_of
+from kgot_lab.viz.live import Live, in_marimo, is_for_pages
+from kgot_lab.viz.static.table import Sheet, Table, cell, properties
+
+IN_PICTURE = 150  # nodes of the static picture
+AROUND_DRAWING = (
+    40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
+)
+LEAST_HEIGHT, MOST_HEIGHT = 260, 640
+AROUND = 40  # neighbours drawn at once
+
+
+class GraphView:
+    """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
+
+    def __init__(
+        self,
+        told: Marked,
+        picture: Picture,
+        positions: Mapping[str, Place],
+        *,
+        height: int,
+        most: int,
+        arrows: bool = True,
+    ) -> None:
+        self._told, self._positions, self._arrows = told, positions, arrows
+        self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
+        self.view: View = collapsed(told.graph, most, marked=told.edges)
+        if self.view.communities:
+            changed = sorted(told.touched, key=lambda id: (id not in told.nodes, *self._connected(id)))
+            self.view = revealed(self.view, changed[: most // 2])
+        self._placed: Mapping[str, Place] = {}  # where a view of groups has what it draws
+        self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._heard)
+
+    @property
+    def graph(self) -> PropertyGraph:
+        """The graph, with what the highlighted write took away."""
+        return self._told.graph
+
+    def _ipython_display_(self) -> None:
+        if is_for_pages():
+            self.live.data = self.alone()
+        self.live._ipython_display_()
+
+    _display_ = in_marimo
+
+    def __repr__(self) -> str:
+        return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
+
+    def alone(self) -> dict[str, Json]:
+        """The data of the live view for a page without Python: with what its groups open into, as far as
+        about 1 MB holds it.
+        """
+        return {**self.live.data, **kept_groups(self.view, self._told, self._positions)}
+
+    def table(self, limit: int = 50) -> Table:
+        """The same graph as tables, with what is marked first."""
+        return self.picture.table(limit=limit)
+
+    def facts(self) -> Table:
+        """The picked node with its properties, and its edges; raises BadInput before one was picked."""
+        if not self.picked:
+            raise BadInput(
+                "no node is picked yet: click one in the view of the cell above, or set `picked` to an id"
+            )
+        node = self.graph.node(self.picked)
+        labels = ("labels", ", ".join(node.labels))
+        rows = (("id", node.id), labels, *((name, cell(value)) for name, value in node.properties.items()))
+        edges = self.graph.neighbours(self.picked, "both")
+        lines = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
+        about = Sheet(("property", "value"), rows, len(rows), node.text)
+        return Table(
+            (about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges"))
+        )
+
+    def _data(self) -> dict[str, Json]:
+        return {**self._drawn(), "arrows": self._arrows}
+
+    def _drawn(self) -> dict[str, Json]:
+        if self.view.communities and len(self.view.nodes) <= PLANNED:
+            data = data_of(self.view, self._told, {**self._placed, **self._positions})
+            self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
+            return data
+        is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
+        return data_of(self.view, self._told, self._positions, self.picture.plan if is_as_pictured else None)
+
+    def _heard(self, message: Mapping[str, Json]) -> Json:
+        """The answer to what a reader did in the browser, where an empty id is called otherwise."""
+        answer = self._answered({key: _exchanged(value, NAMELESS, "") for key, value in message.items()})
+        return {
+            key: _exchanged(value, "", NAMELESS) if key in ("pick", "way") else value
+            for key, value in answer.items()
+        }
+
+    def _answered(self, message: Mapping[str, Json]) -> Json:
+        match message:
+            case {"picked": str(id)} if id in self.graph:
+                self.picked = id
+            case {"expand": str(id)} if id in self.graph:
+                near = self._hidden_around(id)
+                return self._shown(
+                    revealed(self.view, near), f"{len(near)} neighbours of {self._name(id)} now drawn"
+                )
+            case {"open": str(community)} if community in self.view.whole.ids:
+                self._placed = {}  # what is opened, and all around it, is laid out anew
+                return self._shown(entered(self.view, community), "Opened, and laid out anew.")
+            case {"close": str()} if self.view.whole.outer:
+                self._placed = {}
+                return self._shown(shut(self.view), "Closed: drawn as one again.")
+            case {"close": str(id)} if self.view.communities and id in self.graph:
+                self._placed = {}
+                return self._shown(
+                    closed(self.view, self.view.community_of(id)), "Closed: drawn as one again."
+                )
+            case {"path": [str(start), str(end)]}:
+                return self._path(start, end)
+            case {"find": str(text)}:
+                turn = message.get("turn", 0)
+                return self._found(text, turn if isinstance(turn, int) and turn >= 0 else 0)
+        return {}
+
+    def _shown(self, view: View, said: str) -> dict[str, Json]:
+        """Another view of the graph for the browser, and for whoever shows this object again."""
+        self.view = view
+        data = self._data()
+        self.live.data = {**self.live.data, **data}
+        return {"graph": data, "said": said}
+
+    def _found(self, text: str, turn: int) -> Json:
+        """The next node or edge that holds a text, of all that there are, drawn and ready to be looked at."""
+        found = holding_text(self.graph, text)
+        if not found:
+            return {"said": f"Nothing holds “{text}”: no name, no relation, no property"}
+        one, said = found[turn % len(found)], found.told(turn % len(found))
+        if isinstance(one, Node):
+            self.picked = one.id
+            return self._shown(revealed(self.view, [one.id]), said) | {"pick": one.id}
+        shown = self._shown(revealed(self._drawing_first([one]), [one.source, one.target]), said)
+        drawn = [edge.identity for edge in self.view.edges]
+        if one.identity in drawn:
+            return shown | {"edge": drawn.index(one.identity)}
+        return shown | {
+            "pick": one.source,
+            "said": f"{said}; no line is drawn for it among so many, so its source is marked",
+        }
+
+    def _path(self, start: str, end: str) -> Json:
+        """A shortest path in the whole graph, whichever way its edges point."""
+        groups = [id for id in (start, end) if id not in self.graph]
+        if groups:
+            return {
+                "said": "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
+            }
+        way = shortest_path(self.graph, start, end)
+        if not way:
+            names = f"{self._name(start)} to {self._name(end)}"
+            return {
+                "said": f"No path leads from {names}: they are in parts of the graph that are not joined."
+            }
+        self.picked = end
+        links = links_of(self.graph, way)
+        said = f"Path: {walked_names(self.graph, way, links)}"
+        return self._shown(revealed(self._drawing_first(links), way), said) | {"pick": end, "way": way}
+
+    def _drawing_first(self, edges: Iterable[Edge]) -> View:
+        """The view, where some edges have their lines before others, beside those that are marked."""
+        wanted = {*self._told.edges, *(edge.identity for edge in edges)}
+        return replace(self.view, whole=replace(self.view.whole, marked=wanted))
+
+    def _hidden_around(self, id: str) -> list[str]:
+        """The neighbours of a node that are not drawn by themselves, best connected first."""
+        edges = self.graph.neighbours(id, "both")
+        near = dict.fromkeys(edge.target if edge.source == id else edge.source for edge in edges)
+        hidden = [other for other in near if self.view.drawn_as(other) != other]
+        return sorted(hidden, key=self._connected)[:AROUND]
+
+    def _name(self, id: str) -> str:
+        return name_of_node(self.graph.node(id))
+
+    def _connected(self, id: str) -> tuple[int, int]:
+        row = self.graph.row(id)
+        return -int(self.view.whole.degree[row]), row
+
+
+def _exchanged(value: Json, one: str, other: str) -> Json:
+    """A text, or each of a list, with one put in the place of another."""
+    if isinstance(value, list | tuple):
+        return [_exchanged(each, one, other) for each in value]
+    return other if value == one else value
+
+
+def show_graph(
+    graph: object,
+    *,
+    highlight: Highlight = None,
+    positions: Mapping[str, Place] | None = None,
+    height: int = 460,
+    most: int = PLANNED,
+    arrows: bool | None = None,
+) -> GraphView:
+    """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a
+    kernel runs.
+
+    It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a
+    pandas table of edges. `highlight` is the write that led to the graph, a path as the ids of its nodes, or
+    a run, whose answer and what that rests on are then marked; `positions` keeps nodes where an earlier
+    view's `picture` had them; `height` is in pixels. A graph of more than `most` nodes is drawn as
+    communities, which open: of up to 150 things nearly all names have room. With a higher `most` more nodes
+    are drawn by themselves, and named as one comes closer. Raises BadInput and UnknownName for a path that is
+    not in the graph, or a run without an answer. The edges of an undirected NetworkX graph have no arrows,
+    unless `arrows` says so; nor have others where it is False.
+    """
+    arrows = not is_undirected(graph) if arrows is None else arrows
+    graph = as_graph(graph)
+    require_count(height, 1, "height", "it is in pixels")
+    require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
+    told = marked(graph, highlight)
+    tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
+    picture = svg(
+        graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions, arrows=arrows
+    )
+    same_places = len(told.graph) <= IN_PICTURE
+    return GraphView(
+        told,
+        picture,
+        picture.positions if same_places else positions or {},
+        height=height,
+        most=most,
+        arrows=arrows,
+    )

@@ -1,0 +1,202 @@
+"""A scene as the live view draws it: JSON with captions cut, colours chosen, a place for everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge, Json, Node
+from kgot_lab.viz.graph.bundles import EdgeBundle
+from kgot_lab.viz.graph.collapse import View, collapsed
+from kgot_lab.viz.graph.marks import Highlight, Marked, marked
+from kgot_lab.viz.graph.places import places_of
+from kgot_lab.viz.graph.plan import PLANNED, drawing_plan
+from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, scene_of_view
+from kgot_lab.viz.graph.shapes import ROUND, Place, look_of
+from kgot_lab.viz.static.markup import shortened
+from kgot_lab.viz.static.table import cell
+
+DRAWN = 2000  # nodes of a live view
+NAMELESS = "\u2063"  # what stands for an empty id in the browser, whose graphs have none
+CAPTION = 24  # letters below a node
+_LINE = 300  # letters of a line that one sees on pointing at something
+ASPECT = 1.5  # width of the unit square over its height
+_NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
+AREA = 780.0, 440.0  # pixels a live view without still picture is planned for; a smaller one is drawn smaller
+_LINES_PLANNED = 4 * PLANNED
+
+
+def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Place]) -> dict[str, Json]:
+    """A graph as the browser draws it; the nodes in `positions` stay there."""
+    told = marked(graph, highlight)
+    return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
+
+
+def data_of(
+    view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None
+) -> dict[str, Json]:
+    """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not.
+
+    A small one has a plan: that of its still picture, if one is given, or else a new one, in which nodes keep
+    their `positions`.
+    """
+    scene = scene_of_view(view, told)
+    if plan is None and len(scene.nodes) <= PLANNED and len(scene.lines) <= _LINES_PLANNED:
+        plan = drawing_plan(scene, AREA, positions=positions)
+    places = plan.fractions() if plan else places_of(view, positions=positions, aspect=ASPECT)
+    return scene_data(replace(scene, plan=plan, places=places), view)
+
+
+def scene_data(scene: Scene, view: View) -> dict[str, Json]:
+    """A scene with places as JSON."""
+    told, plan, more = scene.told, scene.plan, _more(view)
+    nodes = [
+        _group(scene, node)
+        if node.id in scene.groups
+        else _node(scene, node) | {"more": more.get(node.id, 0)}
+        for node in scene.nodes
+    ]
+    for made in nodes:
+        made["mark"] = told.nodes.get(made["id"], "")
+        alone = view.communities and made["id"] not in scene.groups
+        made["group"] = view.community_of(made["id"]) if alone else ""
+        if plan:
+            made |= _node_plan(plan.nodes[made["id"]])
+    edges = [*(_edge(edge, told) for edge in scene.edges), *(_bundle(scene, each) for each in scene.bundles)]
+    for made, edge in zip(edges, scene.lines, strict=True):
+        if plan and edge.identity in plan.edges:
+            made |= _edge_plan(plan.edges[edge.identity], plan.area)
+    for made in (*nodes, *edges):
+        made |= {end: made[end] or NAMELESS for end in ("id", "source", "target") if end in made}
+    notes = (told.said, _inside(view, told), view.note, *(plan.notes if plan else ()))
+    return {
+        "title": scene.title,
+        "nodes": nodes,
+        "edges": edges,
+        "legend": _legend(scene),
+        "marks": list(scene.kinds_of_marks),
+        "note": " ".join(filter(None, notes)),
+        "type_of_all": scene.type_of_all if plan else "",
+        "aspect": ASPECT,
+        "plan": _type_sizes(plan) if plan else None,
+        "total": len(told.graph) if view.communities else 0,
+        "inside": view.whole.outer is not None,
+        # Python has more that can be searched
+        "cut": any(line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]),
+    }
+
+
+def _type_sizes(plan: DrawingPlan) -> dict[str, Json]:
+    width, height = plan.area
+    return {"width": width, "height": height, "name": plan.name_size, "word": plan.word_size}
+
+
+def _node(scene: Scene, node: Node) -> dict[str, Json]:
+    about = [f"id: {shortened(node.id, _LINE)}", f"types: {', '.join(node.labels) or 'none'}"]
+    return _thing(scene, node, scene.caption(node), [*about, *_lines(node.properties)]) | {
+        "kind": node.labels[0] if node.labels else ""
+    }
+
+
+def _group(scene: Scene, node: Node) -> dict[str, Json]:
+    """A community drawn as one, named after its best connected node."""
+    community = scene.groups[node.id]
+    sizes = sorted((other.hidden for other in scene.groups.values()), reverse=True)
+    about = [
+        f"{community.hidden:,} of its {community.size:,} nodes are drawn as one",
+        f"{community.edges:,} edges between these",
+        *(f"{label}: {count:,}" for label, count in community.labels[:6]),
+    ]
+    return _thing(scene, node, community.title, about) | {
+        "kind": "(group)",
+        "caption": community.name,
+        "community": node.id,
+        "size": scene.sizes[node.id],
+        "small": community.hidden < sizes[min(_NAMED, len(sizes)) - 1],
+    }
+
+
+def _thing(scene: Scene, node: Node, text: str, about: list[str]) -> dict[str, Json]:
+    (x, y), look = scene.places.get(node.id, (0.5, 0.5)), scene.look(node)
+    named = {
+        "id": node.id,
+        "text": shortened(text, _LINE),
+        "caption": shortened(text, CAPTION),
+        "hover": about,
+    }
+    return named | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
+
+
+def _edge(edge: Edge, told: Marked) -> dict[str, Json]:
+    about = [*([f"key: {edge.key}"] if edge.key else []), *_lines(edge.properties)]
+    named = {"type": shortened(edge.type, _LINE), "caption": shortened(edge.type, CAPTION), "hover": about}
+    return {"source": edge.source, "target": edge.target, "mark": told.edges.get(edge.identity, "")} | named
+
+
+def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
+    """Many edges drawn as one line, the thicker the more."""
+    return {
+        "source": bundle.source,
+        "target": bundle.target,
+        "bundle": True,
+        "type": bundle.title,
+        "caption": scene.bundle_caption(bundle),
+        "hover": [f"{bundle.forward:,} in this direction, {bundle.backward:,} back"],
+        "mark": "",
+        "width": 0.6 + 4 * bundle.count / scene.most,
+    }
+
+
+def _node_plan(planned: NodePlan) -> dict[str, Json]:
+    """How large a node is, and where its name is in how many lines: pixels from its middle to the name's."""
+    beside = [round(along, 1) for along in planned.beside]
+    return {
+        "size": round(2 * planned.radius, 1),
+        "caption": "\n".join(planned.lines),
+        "beside": beside,
+        "named": planned.named,
+    }
+
+
+def _edge_plan(planned: EdgePlan, area: Place) -> dict[str, Json]:
+    """The bend of an edge, and where its words are, as fractions of the area."""
+    control, at = (
+        [round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in (planned.control, planned.at)
+    )
+    return {"caption": "\n".join(planned.lines), "control": control, "at": at, "worded": planned.worded}
+
+
+def _more(view: View) -> dict[str, int]:
+    """For each node drawn by itself, how many of its edges lead to nodes that are not."""
+    graph, singles = view.graph, len(view.shown)
+    hidden = view.at >= singles
+    ends = np.concatenate([graph.sources[hidden[graph.targets]], graph.targets[hidden[graph.sources]]])
+    counts = np.bincount(ends, minlength=len(graph))
+    return {graph.ids[row]: int(counts[row]) for row in view.shown.tolist() if counts[row]}
+
+
+def _inside(view: View, told: Marked) -> str:
+    """How many of the marked nodes are not drawn by themselves."""
+    hidden = sum(view.drawn_as(id) != id for id in told.nodes if id in view.graph) if view.communities else 0
+    return f"{hidden:,} of {len(told.nodes):,} marked nodes are inside groups." if hidden else ""
+
+
+def _lines(values: Mapping[str, Json]) -> list[str]:
+    """A line for each property, provenance included."""
+    return [shortened(f"{name}: {cell(value)}", _LINE) for name, value in values.items()]
+
+
+def _legend(scene: Scene) -> list[dict[str, Json]]:
+    """The first labels of the nodes that are drawn, with their looks, and how many nodes have each."""
+    nodes = [node for node in scene.nodes if node.id not in scene.groups]
+    counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
+    looks = {label: look_of(number) for number, label in enumerate(scene.labels)} | {"": ROUND}
+    return [
+        {"label": label, "count": counts[label], "colour": look.colour, "corners": look.corners}
+        for label, look in looks.items()
+        if counts[label]
+    ]

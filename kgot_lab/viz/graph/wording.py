@@ -1,0 +1,145 @@
+"""Where words go: the name of each node beside it, the words of each edge along it, none on another where
+there is room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, boxes_meet, distance_to_lines, on_curves
+
+_ROUNDS = 5
+_GAP = 3.0  # pixels between a node and its name
+_SIDES = np.array([(0, 1), (0, -1), (1, 0), (-1, 0), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8), (-0.8, -0.8)])
+_LIKED = np.array([0.0, 0.5, 0.6, 0.6, 1.0, 1.0, 1.2, 1.2])  # the same sides, by how soon they are chosen
+_SHARES = np.array(
+    [0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.15, 0.85]
+)  # of a line, where its words may stand
+_HARD, _CROSSED = 30.0, 1.0
+
+
+@dataclass(frozen=True)
+class Worded:
+    """Middles of words, shape (n, 2), and which of them lie on something else, shape (n,)."""
+
+    middles: Points
+    clash: Mask
+
+
+def names_placed(
+    points: Points, radius: Points, halves: Points, pairs: NodePairs, bounds: tuple[float, float]
+) -> Worded:
+    """A place for the name of each node, `halves` of whose width and height are given; all within (0, 0) and
+    bounds.
+    """
+    count = len(points)
+    limit = np.array(bounds)
+    middles = np.empty((count, len(_SIDES), 2))
+    for number in range(count):
+        away = radius[number] + _GAP + halves[number]
+        slanted = np.array([halves[number, 0] + 0.5 * radius[number], away[1]])
+        offsets = np.where(
+            np.abs(_SIDES).sum(axis=1, keepdims=True) > 1, np.sign(_SIDES) * slanted, _SIDES * away
+        )
+        middles[number] = points[number] + offsets
+    wanted = middles
+    middles = np.clip(wanted, halves[:, None], np.maximum(limit - halves, halves)[:, None])
+    moved = np.abs(middles - wanted).sum(axis=-1)
+    discs = np.stack([radius, radius], axis=1) + 1
+    cost = _LIKED + moved / 10
+    starts, ends = points[pairs[:, 0]], points[pairs[:, 1]]
+    for number in range(count):
+        on_nodes = boxes_meet(middles[number][:, None], halves[number], points, discs)
+        cost[number] += _HARD * (on_nodes > 0).sum(axis=1) + on_nodes.sum(axis=1)
+        scale = np.maximum(halves[number], 1)
+        crossed = distance_to_lines(middles[number][:, None] / scale, starts / scale, ends / scale) < 1
+        cost[number] += _CROSSED * crossed.sum(axis=1)
+    chosen, clash = _settled(middles, halves + 1, cost)
+    return Worded(middles[np.arange(count), chosen], clash)
+
+
+def words_placed(
+    curves: tuple[Points, Points, Points],
+    halves: Points,
+    rows: NDArray[np.intp],
+    taken: tuple[Points, Points],
+    bounds: tuple[float, float],
+) -> Worded:
+    """A place for the words of some rows on their curves, or just beside them, off boxes that are taken.
+
+    Of all curves there are start, control and end, shape (m, 2) each, and half the width and height of the
+    words.
+    """
+    start, control, end = (points[rows] for points in curves)
+    halves = halves[rows]
+    on = on_curves(start[:, None], control[:, None], end[:, None], _SHARES)
+    along = end - start
+    across = np.stack([-along[:, 1], along[:, 0]], axis=1) / (np.hypot(*along.T)[:, None] + 1e-9)
+    aside = across * ((halves * np.abs(across)).sum(axis=1) + 3)[:, None]
+    middles = np.concatenate([on, on + aside[:, None], on - aside[:, None]], axis=1)
+    liked = np.abs(_SHARES - 0.5) * 3
+    cost = np.tile(np.concatenate([liked, liked + 0.8, liked + 0.8]), (len(start), 1))
+    one, two, three = (points[:, None] for points in curves)
+    sampled = on_curves(one, two, three, np.linspace(0.05, 0.95, 15))
+    places, spaces = taken
+    limit = np.array(bounds)
+    for number, row in enumerate(rows.tolist()):
+        mine, half = middles[number], halves[number]
+        on_taken = boxes_meet(mine[:, None], half + 1, places, spaces)
+        outside = (np.maximum(half - mine, 0) + np.maximum(mine + half - limit, 0)).sum(axis=1)
+        near = ((sampled > mine.min(axis=0) - half) & (sampled < mine.max(axis=0) + half)).all(
+            axis=-1
+        )  # a few of thousands
+        near[row] = False
+        others = sampled[near]
+        crossed = (
+            (np.abs(mine[:, :1] - others[:, 0]) < half[0]) & (np.abs(mine[:, 1:] - others[:, 1]) < half[1])
+        ).sum(axis=1)
+        cost[number] += (
+            _HARD * (on_taken > 0).sum(axis=1)
+            + on_taken.sum(axis=1)
+            + _HARD * (outside > 0)
+            + _CROSSED * crossed
+        )
+    chosen, clash = _settled(middles, halves + 1, cost)
+    return Worded(middles[np.arange(len(start)), chosen], clash)
+
+
+def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.intp], Mask]:
+    """For each box one of its places, each in turn changed to the best beside the others, until none changes;
+    and which still clash.
+
+    `middles` has shape (n, k, 2), `cost` (n, k): what a place costs by itself, from _HARD on because of
+    something that cannot move.
+    """
+    rows = np.arange(len(middles))
+    chosen = cost.argmin(axis=1) if len(middles) else rows
+    for _ in range(_ROUNDS):
+        before = chosen.copy()
+        for number in sorted(rows.tolist(), key=lambda row: (-cost[row].min(), row)):
+            own = cost[number] + _on_words(middles, halves, chosen, number)
+            chosen[number] = int(own.argmin())
+        if (chosen == before).all():
+            break
+    places = middles[rows, chosen]
+    depth = boxes_meet(places[:, None], halves[:, None], places, halves)
+    clash = cost[rows, chosen] >= _HARD
+    for number in rows.tolist():  # of two that lie on each other the first stays
+        clash[number] |= bool((depth[number, :number][~clash[:number]] > 0).any())
+    return chosen, clash
+
+
+def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number: int) -> Points:
+    """What each place of a box costs because of where the others are."""
+    mine, half = middles[number], halves[number]
+    places = middles[np.arange(len(middles)), chosen]
+    near = ((places > mine.min(axis=0) - half - halves) & (places < mine.max(axis=0) + half + halves)).all(
+        axis=1
+    )  # a few of thousands
+    near[number] = False
+    depth = boxes_meet(mine[:, None], half, places[near], halves[near])
+    cost: Points = _HARD * (depth > 0).sum(axis=1) + depth.sum(axis=1)
+    return cost

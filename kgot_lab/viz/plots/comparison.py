@@ -1,0 +1,430 @@
+"""The plots of a comparison of systems on the same questions: what each reached, at which cost, how sure it
+was, and against which other.
+
+All are drawn from the results of receipts, so they hold what is answered so far; a system of the plan without
+an answer is named as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import UnknownName
+from kgot_lab.evaluation.calibration import reliability, risk_curve
+from kgot_lab.evaluation.significance import Estimate
+from kgot_lab.evaluation.summary import span
+from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.viz.plots.figure import (
+    BASELINE_COLOUR,
+    BEST,
+    FAINT,
+    INK,
+    MUTED,
+    Pen,
+    Plot,
+    bar_pen,
+    counted_bars,
+    legend_below,
+    line_pen,
+    nothing,
+    plot,
+    plot_drawing,
+    short_label,
+    stacked,
+    whole_numbers,
+)
+
+if TYPE_CHECKING:
+    from kgot_lab.experiments.pays.lost import LossesBySet
+    from kgot_lab.experiments.pays.results import Findings, Measured
+
+_UNANSWERED = "not answered yet"
+_EMPTY = "no question is answered yet"
+_WIDE = 2  # panels side by side
+_CEILING = Pen(MUTED, "h", (0, (1, 1.5)))
+_LINEAR = 20  # tokens up to which the scale of tokens is even, so that none at all has its place
+_STAGE_PENS = (  # from right to compared wrongly
+    Pen("#009E73"), Pen("#F0E442", hatch="----"), Pen("#FFFFFF"), Pen("#56B4E9", hatch="////"), Pen("#0072B2", hatch=r"\\\\"),
+    Pen("#CC79A7", hatch="xxxx"), Pen("#E69F00", hatch="||||"), Pen("#D55E00", hatch="++++"), Pen("#BBBBBB", hatch="//"),
+)  # fmt: skip
+_TICKS = (0, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+    """F1 of each system with its 95 % interval, a panel for each set; lines stand where the model alone and
+    the ceiling are.
+
+    The number of answers stands beside the name of the system. `on` are sets, by default each and all
+    together. Raises UnknownName for one that is not there.
+    """
+    sets, systems = _sets(findings, on, findings.sets), list(findings.plan["systems"])
+    if not findings.answers:
+        return nothing(_EMPTY)
+    with _panels(sets, 0.95 + 0.25 * len(systems)) as (figure, panels):
+        for axes, set in zip(panels, sets, strict=False):
+            rows = _rows(findings, set)
+            for place, system in enumerate(systems):
+                if row := rows.get(system):
+                    reach = [[row.f1.mean - row.f1.low], [row.f1.high - row.f1.mean]]
+                    axes.errorbar([row.f1.mean], [place], xerr=reach, **_dot(_pen(findings, system)))
+            for name, label in (
+                (_alone(findings), "model alone"),
+                (_ceiling(findings), "ceiling: the gold sentences"),
+            ):
+                if row := rows.get(name):
+                    pen = _pen(findings, name)
+                    axes.axvline(
+                        row.f1.mean,
+                        color=pen.colour,
+                        linewidth=0.9,
+                        linestyle=pen.dashes,
+                        label=label,
+                        zorder=1,
+                    )
+            axes.set(
+                title=set, xlim=(-0.03, 1.03), ylim=(len(systems) - 0.4, -0.6), xlabel="F1, 95 % interval"
+            )
+            axes.set_yticks(range(len(systems)), [_counted(system, rows.get(system)) for system in systems])
+            for label, system in zip(axes.get_yticklabels(), systems, strict=True):
+                label.set_color(INK if system in rows else FAINT)
+            axes.grid(axis="y", visible=False)
+        legend_below(figure)
+        drawn = [row for row in findings.measured if row.on in sets]
+        said = _told(findings, drawn, lambda row: decimal(row.f1.mean))
+        return plot(
+            figure, f"F1 of each system with 95 % intervals. {said}", [_numbers(row) for row in drawn]
+        )
+
+
+def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+    """F1 of each system with its 95 % interval against the median tokens of the facts it answered from, a
+    panel for each set.
+
+    `on` are sets, by default all together. Raises UnknownName for one that is not there.
+    """
+    sets = _sets(findings, on, findings.sets[-1:])
+    told = [row for row in findings.measured if row.on in sets and row.evidence_tokens is not None]
+    if not told:
+        return nothing(_EMPTY)
+    most = max((row.evidence_tokens or 0 for row in told), default=0)
+    ticks = [tick for tick in _TICKS if tick <= 1.5 * most] or [0]
+    with _panels(sets, 3.2) as (figure, panels):
+        for axes, set in zip(panels, sets, strict=False):
+            for row in (row for row in told if row.on == set):
+                reach = [[row.f1.mean - row.f1.low], [row.f1.high - row.f1.mean]]
+                look = _dot(_pen(findings, row.system)) | {"elinewidth": 0.9}
+                axes.errorbar(
+                    [row.evidence_tokens],
+                    [row.f1.mean],
+                    yerr=reach,
+                    label=_named(findings, row.system),
+                    **look,
+                )
+            axes.set_xscale("symlog", linthresh=_LINEAR, linscale=0.5)
+            axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+            axes.minorticks_off()
+            axes.set(
+                title=set, ylim=(-0.03, 1.03), xlim=(-4, 1.6 * max(most, _LINEAR)), ylabel="F1, 95 % interval"
+            )
+            axes.set_xlabel("evidence, median tokens")
+        legend_below(figure)
+        said = _told(
+            findings, told, lambda row: f"{row.evidence_tokens:,.0f} tokens for {decimal(row.f1.mean)}"
+        )
+        return plot(
+            figure, f"F1 against the evidence it was read from. {said}", [_numbers(row) for row in told]
+        )
+
+
+def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str = "") -> Plot:
+    """How often an answer is right that the model holds so likely, how many there are, and the risk for each
+    share of answers kept.
+
+    `systems` are by default all that told likelihoods but the ceiling, `on` is a set, by default all. Raises
+    UnknownName for one that the plan does not have.
+    """
+    chosen = _chosen(
+        findings, systems, [system for system in findings.plan["systems"] if system != _ceiling(findings)]
+    )
+    [on] = _sets(findings, [on] if on else (), findings.sets[-1:])
+    sure = {system: told for system in chosen if (told := findings.sure(system, on))[0]}
+    if not sure:
+        return nothing("no answer with a likelihood is there yet")
+    numbers: list[dict[str, Any]] = []
+    width = 0.09 / len(sure)
+    with plot_drawing(10.2, 4.2, columns=3) as (figure, (right, count, risk)):
+        right.plot(
+            [0, 1],
+            [0, 1],
+            color=MUTED,
+            linewidth=1,
+            linestyle=BASELINE_COLOUR.dashes,
+            label="as likely as right",
+        )
+        for number, (system, (likely, correct)) in enumerate(sure.items()):
+            pen, name = _pen(findings, system), f"{_named(findings, system)}, n {len(likely)}"
+            bins = reliability(likely, correct)
+            right.plot(
+                [row.sure for row in bins],
+                [row.right for row in bins],
+                label=name,
+                **pen.line | {"linewidth": 0.9},
+            )
+            middles = [(row.low + row.high) / 2 + (number - (len(sure) - 1) / 2) * width for row in bins]
+            look = bar_pen(number).fill | {"facecolor": pen.colour, "linewidth": 0.4}
+            count.bar(middles, [row.n for row in bins], width=width, **look)
+            curve = risk_curve(likely, correct)
+            risk.plot(
+                [share for share, _ in curve],
+                [wrong for _, wrong in curve],
+                markevery=max(1, len(curve) // 8),
+                **pen.line,
+            )
+            numbers += [
+                {"system": system, "likelihood": row.sure, "share right": row.right, "n": row.n}
+                for row in bins
+            ]
+            numbers += [{"system": system, "coverage": share, "share wrong": wrong} for share, wrong in curve]
+        right.set(
+            xlabel="likelihood of the answer", ylabel="share right", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03)
+        )
+        count.set(xlabel="likelihood of the answer", ylabel="answers", xlim=(-0.03, 1.03))
+        risk.set(
+            xlabel="coverage: the surest answers kept", ylabel="risk: share wrong of them", xlim=(0, 1.03)
+        )
+        risk.set_ylim(-0.03, 1.03)
+        whole_numbers(count.yaxis)
+        legend_below(figure)
+        return plot(
+            figure, _told_trust(on, sure, [system for system in chosen if system not in sure]), numbers
+        )
+
+
+def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+    """The mean difference of F1 of each pair of the plan on the questions that both answered, with its 95 %
+    interval and a line at zero.
+
+    `on` are sets, by default all together. A filled mark has p below .05 after Holm. Raises UnknownName for a
+    set that is not there.
+    """
+    sets = _sets(findings, on, findings.sets[-1:])
+    found = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
+    rows = [(system, other, set) for set in sets for system, other in findings.plan["pairs"]]
+    if not any(row in found for row in rows):
+        return nothing("no two systems of the plan have answered the same questions yet")
+    labels, numbers = [], []
+    with plot_drawing(8.6, 1.0 + 0.29 * len(rows)) as (figure, [axes]):
+        axes.axvline(0, color=INK, linewidth=1)
+        for place, (system, other, set) in enumerate(rows):
+            pair, where = found.get((system, other, set)), f", {set}" * (len(sets) > 1)
+            labels.append(f"{system} − {other}{where}" + (f", n {pair.difference.n}" if pair else ""))
+            if pair is None:
+                both = findings.on(system, set) and findings.on(other, set)
+                look = {
+                    "xytext": (5, 0),
+                    "textcoords": "offset points",
+                    "va": "center",
+                    "fontsize": 9,
+                    "color": MUTED,
+                }
+                axes.annotate("too few questions yet" if both else _UNANSWERED, (0, place), **look)
+                continue
+            gap, shown = pair.difference, pair.p_holm < 0.05
+            look = _dot(Pen(BEST.colour, "D" if pair.aimed else "o")) | {
+                "markerfacecolor": BEST.colour if shown else "white"
+            }
+            axes.errorbar([gap.mean], [place], xerr=[[gap.mean - gap.low], [gap.high - gap.mean]], **look)
+            told = {
+                "difference": gap.mean,
+                "low": gap.low,
+                "high": gap.high,
+                "questions": gap.n,
+                "p": pair.p,
+                "p Holm": pair.p_holm,
+            }
+            numbers.append({"system": system, "other": other, "on": set} | told)
+        axes.set_yticks(range(len(rows)), [short_label(label, 60) for label in labels])
+        axes.set(
+            ylim=(len(rows) - 0.4, -0.6),
+            xlabel=f"difference of F1{'' if len(sets) > 1 else f' on {sets[0]}'}, 95 % interval",
+        )
+        axes.set_title(
+            "filled: p < .05 after Holm; diamond: aimed at before the run; right of the line: the first is better",
+            fontsize=9,
+        )
+        reach = max(abs(end) for row in numbers for end in (row["low"], row["high"]))
+        axes.set_xlim(-1.08 * reach - 0.02, 1.08 * reach + 0.02)
+        gaps = [
+            f"{row[0]} − {row[1]} on {row[2]} {_gap(found[row].difference)}" for row in rows if row in found
+        ]
+        open_yet = [f"{row[0]} − {row[1]} on {row[2]}" for row in rows if row not in found]
+        return plot(
+            figure, f"Differences of F1 on the same questions: {'; '.join(gaps)}.{_open(open_yet)}", numbers
+        )
+
+
+def stages_lost(
+    findings: Findings, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
+) -> Plot:
+    """How many answers of each system were right, and at which stage the others were lost; `on` is a set, by
+    default all together.
+
+    `stages` are those of `losses`. Raises UnknownName for a system or set that the plan does not have.
+    """
+    from kgot_lab.experiments.pays.lost import LOSSES, counted_losses
+
+    chosen, [on] = (
+        _chosen(findings, systems, list(findings.plan["systems"])),
+        _sets(findings, [on] if on else (), findings.sets[-1:]),
+    )
+    counted = {
+        system: counts
+        for set, system, counts in counted_losses(findings, stages)
+        if set == on and system in chosen
+    }
+    if not counted:
+        return nothing("no trace has told yet where answers were lost")
+    with plot_drawing(8.6, 1.5 + 0.36 * len(counted)) as (figure, [axes]):
+        parts = {stage: [counts[stage] for counts in counted.values()] for stage in LOSSES}
+        stacked(axes, list(counted), parts, dict(zip(LOSSES, _STAGE_PENS, strict=True)))
+        known = [
+            f"{counts.total()} of {len(findings.on(system, on))} known" for system, counts in counted.items()
+        ]
+        counted_bars(axes, [counts.total() for counts in counted.values()], known)
+        axes.set(
+            xlabel=f"answers on {on}", xlim=(0, 1.2 * max(counts.total() for counts in counted.values()))
+        )
+        whole_numbers(axes.xaxis)
+        legend_below(figure)
+        ends = {
+            system: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage])
+            for system, counts in counted.items()
+        }
+        told = "; ".join(f"{system} {end}" for system, end in ends.items())
+        missing = [name for name in chosen if name not in counted]
+        unknown = f" Not known yet: {', '.join(missing)}." if missing else ""
+        rows = [
+            {"system": system, **{stage: counts[stage] for stage in LOSSES}}
+            for system, counts in counted.items()
+        ]
+        return plot(figure, f"Where answers were lost, on {on}: {told}.{unknown}", rows)
+
+
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]]]:
+    """A panel for each set, two beside each other, each so many inches high."""
+    columns = min(_WIDE, len(sets))
+    rows = -(-len(sets) // columns)
+    with plot_drawing(
+        (4.8 if columns > 1 else 7.2) * columns, height * rows + 0.5, rows=rows, columns=columns
+    ) as (figure, panels):
+        figure.get_layout_engine().set(hspace=0.06)
+        for spare in panels[len(sets) :]:
+            spare.set_axis_off()
+        yield figure, panels
+
+
+def _rows(findings: Findings, set: str) -> Mapping[str, Measured]:
+    return {row.system: row for row in findings.measured if row.on == set}
+
+
+def _alone(findings: Findings) -> str:
+    """The system of the plan that is asked without any search."""
+    return next(
+        (
+            name
+            for name, told in findings.plan["systems"].items()
+            if not told["search"] and told["reads"] != "loop"
+        ),
+        "",
+    )
+
+
+def _ceiling(findings: Findings) -> str:
+    """The system of the plan that is shown the sentences which hold the answer."""
+    return next((name for name, told in findings.plan["systems"].items() if told["search"] == "gold"), "")
+
+
+def _aimed(findings: Findings) -> str:
+    """The system that the aims of the plan are about."""
+    return next((aim["system"] for aim in findings.plan["aims"]), "")
+
+
+def _pen(findings: Findings, system: str) -> Pen:
+    """The pen of a system, the same in all plots of a plan."""
+    special = {_aimed(findings): BEST, _alone(findings): BASELINE_COLOUR, _ceiling(findings): _CEILING}
+    if system in special:
+        return special[system]
+    return line_pen([name for name in findings.plan["systems"] if name not in special].index(system))
+
+
+def _dot(pen: Pen) -> dict[str, Any]:
+    size = 12 if pen.marker == "*" else 6
+    return {
+        "fmt": pen.marker,
+        "color": pen.colour,
+        "markersize": size,
+        "markeredgewidth": 0.9,
+        "elinewidth": 1.4,
+    }
+
+
+def _named(findings: Findings, system: str) -> str:
+    what = " (model alone)" * (system == _alone(findings)) + " (ceiling)" * (system == _ceiling(findings))
+    return short_label(system) + what
+
+
+def _counted(system: str, row: Measured | None) -> str:
+    return f"{short_label(system)}, {f'n {row.n}' if row else _UNANSWERED}"
+
+
+def _numbers(row: Measured) -> dict[str, Any]:
+    told = {"F1": row.f1.mean, "low": row.f1.low, "high": row.f1.high, "evidence tokens": row.evidence_tokens}
+    return {"on": row.on, "system": row.system, "n": row.n} | told
+
+
+def _told(findings: Findings, told: Sequence[Measured], of: Callable[[Measured], str]) -> str:
+    """What each system reached on each set in words, and who has not answered."""
+    said = [
+        f"{set}: {', '.join(f'{row.system} {of(row)} (n {row.n})' for row in told if row.on == set)}"
+        for set in findings.sets
+    ]
+    unanswered = [system for system in findings.plan["systems"] if system not in findings.answers]
+    return f"{'; '.join(each for each in said if not each.endswith(': '))}.{_open(unanswered)}"
+
+
+def _gap(difference: Estimate) -> str:
+    return f"{signed(difference.mean)} ({span(difference)})"
+
+
+def _open(names: Sequence[str]) -> str:
+    return f" Not answered yet: {', '.join(names)}." if names else ""
+
+
+def _sets(findings: Findings, on: Sequence[str], usual: list[str]) -> list[str]:
+    for name in on:
+        if name not in findings.sets:
+            raise UnknownName("question set", name, findings.sets)
+    return list(on) or usual
+
+
+def _chosen(findings: Findings, systems: Sequence[str], usual: list[str]) -> list[str]:
+    for name in systems:
+        if name not in findings.plan["systems"]:
+            raise UnknownName("system", name, findings.plan["systems"])
+    return list(systems) or usual
+
+
+def _told_trust(on: str, sure: Mapping[str, tuple[list[float], list[float]]], missing: Sequence[str]) -> str:
+    means = [
+        f"{system} {decimal(sum(likely) / len(likely))} likely and {decimal(sum(right) / len(right))} right (n {len(right)})"
+        for system, (likely, right) in sure.items()
+    ]
+    gone = f" Without a likelihood so far: {', '.join(missing)}." if missing else ""
+    return f"How far the likelihood of an answer can be trusted on {on}: on average {', '.join(means)}.{gone}"

@@ -1,0 +1,355 @@
+"""One drawing style for every plot: an SVG that can stand in a page or a notebook, readable in grey, with its
+words and its numbers.
+
+Colours are those of Okabe and Ito (2008). What a colour says is said again by a marker and a dash (lines,
+points) or a hatch (bars).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.text.harmless import harmless
+from kgot_lab.types import Json
+from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_width
+from kgot_lab.viz.static.table import Table, table
+
+INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
+_LONGEST = 32  # letters of a name in a plot
+_KINDS = (".svg", ".pdf", ".png")
+_NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+@dataclass(frozen=True)
+class Pen:
+    """How one series looks: its colour, and what tells it apart in grey."""
+
+    colour: str
+    marker: str = "o"
+    dashes: Any = "-"
+    hatch: str = ""
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Options of a line."""
+        return {
+            "color": self.colour,
+            "linestyle": self.dashes,
+            "marker": self.marker,
+            "markersize": 11 if self.marker == "*" else 5.5,
+        }
+
+    @property
+    def fill(self) -> dict[str, Any]:
+        """Options of a bar."""
+        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": INK, "linewidth": 0.7}
+
+
+_COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#0072B2")
+_LINES = (
+    "#C28600",
+    "#009E73",
+    "#CC79A7",
+    "#B34D00",
+    "#2A8BC5",
+    "#777777",
+)  # the pale ones darker, to stand out from white; no yellow
+_MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
+_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+_HATCHES = (
+    "",
+    "////",
+    r"\\\\",
+    "----",
+    "xxxx",
+    "||||",
+    "++++",
+    "//",
+)  # of lines: an SVG needs 180 kB for dots
+BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
+
+
+def line_pen(number: int) -> Pen:
+    """The pen of the line with this number; the first 8 differ in marker, and in colour or dash."""
+    return Pen(_LINES[number % len(_LINES)], _MARKERS[number % len(_MARKERS)], _DASHES[number % len(_DASHES)])
+
+
+def bar_pen(number: int) -> Pen:
+    """The pen of the part of a bar with this number; the first 8 differ in hatch, the first 56 in colour or
+    hatch.
+    """
+    return Pen(_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)])
+
+
+@dataclass(frozen=True, repr=False)
+class Plot:
+    """A picture of some numbers: its SVG, what it shows in words, and the numbers, a row each. `figure` is
+    matplotlib's own.
+    """
+
+    svg: Markup  # as it stands inside an HTML page, so without a namespace
+    alt: str
+    numbers: tuple[Mapping[str, Json], ...] = field(hash=False)
+    figure: Any = field(compare=False)
+
+    def table(self, *, limit: int = 50) -> Table:
+        """The numbers behind the picture, at most `limit` rows of them."""
+        (sheet,) = table(self.numbers, limit=limit).sheets
+        return Table((replace(sheet, name="The numbers of the plot"),))
+
+    def save(self, path: Path | str) -> Path:
+        """Write the picture as .svg, .pdf or .png (200 dots an inch), the same one as the same bytes; raises
+        BadInput for another kind.
+        """
+        path = Path(path)
+        if path.suffix not in _KINDS:
+            raise BadInput(f"a plot is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not as {path.name}")
+        if path.suffix == ".svg":
+            return write_whole(path, self._repr_svg_(), "the plot")
+        unsigned = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
+        with _style():
+            drawn = io.BytesIO()
+            self.figure.savefig(drawn, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unsigned))
+        return write_whole(path, drawn.getvalue(), "the plot")
+
+    def _repr_svg_(self) -> str:
+        return self.svg.replace("<svg", f'<svg xmlns="{_NAMESPACE}"', 1)
+
+    def _repr_html_(self) -> str:
+        return image(self._repr_svg_(), self.alt)
+
+    def __repr__(self) -> str:
+        return self.alt
+
+
+@contextmanager
+def plot_drawing(
+    width: float, height: float, *, rows: int = 1, columns: int = 1
+) -> Iterator[tuple[Any, list[Any]]]:
+    """An empty figure of this many inches and its panels, row by row; pyplot and the reader's own settings
+    stay out of it.
+    """
+    with _style():
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+        for axes in panels:
+            axes.grid(color=GRID, linewidth=0.7)
+            axes.set_axisbelow(True)
+            axes.spines[["top", "right"]].set_visible(False)
+        yield figure, panels
+
+
+def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
+    """A drawn figure as a Plot; numbers keep six digits. To be called while the figure is being drawn."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    said = harmless(alt)
+    drawn = _bare(text.getvalue()).replace("<svg", f'<svg role="img" aria-label="{escaped(said)}"', 1)
+    return Plot(
+        Markup(drawn),
+        said,
+        tuple({name: _six(value) for name, value in row.items()} for row in numbers),
+        figure,
+    )
+
+
+def nothing(why: str) -> Plot:
+    """A plot without numbers, which says why there are none."""
+    with plot_drawing(6.4, 1.2) as (figure, [axes]):
+        axes.set_axis_off()
+        axes.text(
+            0.5,
+            0.5,
+            short_label(why, 90),
+            ha="center",
+            va="center",
+            fontsize=11,
+            color=MUTED,
+            transform=axes.transAxes,
+        )
+        return plot(figure, f"Nothing to draw: {why}", ())
+
+
+def short_label(text: str, length: int = _LONGEST) -> str:
+    """A text as a plot can show it: one short line, a wide letter counting as two.
+
+    A name that begins with an underscore gets a space in front, since matplotlib leaves such names out.
+    """
+    line = shortened(harmless(text), length)
+    while text_width(line, 1) > text_width("x" * length, 1):
+        line = shortened(line, len(line) - 1)
+    return f" {line}" if line.startswith("_") else line
+
+
+def stacked(
+    axes: Any,
+    bars: Sequence[str],
+    parts: Mapping[str, Sequence[float]],
+    pens: Mapping[str, Pen] | None = None,
+) -> None:
+    """Horizontal bars, the first on top, each of parts laid end to end; where no pen is given, parts take
+    theirs in order.
+    """
+    ends = [0.0] * len(bars)
+    for number, (name, lengths) in enumerate(parts.items()):
+        pen = pens[name] if pens else bar_pen(number)
+        places = [
+            place for place, length in enumerate(lengths) if length
+        ]  # of a part that is nowhere the legend says nothing
+        if places:
+            begun = [ends[place] for place in places]
+            axes.barh(
+                places,
+                [lengths[place] for place in places],
+                left=begun,
+                height=0.68,
+                label=short_label(name),
+                **pen.fill,
+            )
+        ends = [end + length for end, length in zip(ends, lengths, strict=True)]
+    axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])
+    axes.set(ylim=(len(bars) - 0.4, -0.6), xlim=(0, max(ends) or 1))
+    axes.grid(axis="y", visible=False)
+
+
+def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
+    """Some words behind the end of each bar."""
+    for place, (end, said) in enumerate(zip(ends, words, strict=True)):
+        axes.annotate(
+            short_label(said, 60),
+            (end, place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
+
+
+def whole_numbers(axis: Any) -> None:
+    """Ticks at whole numbers only: there is no half ballot."""
+    axis.get_major_locator().set_params(integer=True)
+
+
+def legend_beside(axes: Any, *, gap: float = 0.01) -> None:
+    """The legend to the right of a panel, with a gap between them in widths of the panel."""
+    axes.legend(
+        *axes.get_legend_handles_labels(),
+        loc="center left",
+        bbox_to_anchor=(1 + gap, 0.5),
+        frameon=False,
+        fontsize=9,
+    )
+
+
+def legend_below(figure: Any) -> None:
+    """One legend for all panels, below them, in as many columns as there is room for."""
+    named = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
+    by_label = {label: handle for panel in named for handle, label in panel}
+    widest = (
+        max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
+    )  # inches, with the sample beside it
+    columns = max(1, min(len(by_label), int(figure.get_figwidth() / widest)))
+    look = {"frameon": False, "fontsize": 9, "handlelength": 2.4, "handleheight": 1.1}
+    figure.legend(list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns, **look)
+
+
+def compact(number: float) -> str:
+    """A number in at most three digits or so, as people write it: 12,345 and 41.2 and .05."""
+    if number == 0 or abs(number) >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.1f}".removesuffix(".0") if abs(number) >= 1 else f"{number:.2g}"
+
+
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    """The settings of every plot, whatever a notebook has set for its own."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise NotInstalled("lab", "matplotlib") from None
+    ours: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "kgot_lab",
+        "pdf.fonttype": 42,
+        "font.family": "sans-serif",
+    }
+    ours |= {
+        "font.sans-serif": ["DejaVu Sans"],
+        "font.size": 10,
+        "figure.dpi": 100,
+    }  # that font comes with matplotlib
+    ours |= {
+        "text.parse_math": False,
+        "hatch.linewidth": 0.6,
+        "axes.edgecolor": MUTED,
+    }  # a pair of dollars is no mathematics
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="Glyph"
+        )  # a letter that font lacks: the reader's browser has another
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(ours)
+        yield
+
+
+def _bare(drawn: str) -> str:
+    """An SVG of matplotlib as an element for a page: no names of other sites, no style for the whole page, no
+    id that nothing uses.
+    """
+    root = ET.fromstring(drawn[drawn.index("<svg") :])
+    used = set(re.findall(r"#([\w.-]+)", drawn))
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if _local(child.tag) in ("metadata", "style"):
+                parent.remove(child)
+    for inner in root.iter():
+        inner.tag, inner.tail = _local(inner.tag), None
+        inner.text = inner.text if inner.tag == "text" else None
+        values = {
+            _local(name): value for name, value in inner.attrib.items() if name != "id" or value in used
+        }
+        inner.attrib.clear()
+        inner.attrib.update(
+            {name: _short(value) if name in _COORDINATES else value for name, value in values.items()}
+        )
+        if inner.get("transform", "").startswith("rotate(-0 "):
+            del inner.attrib["transform"]
+    root.set("style", "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto")
+    return ET.tostring(root, encoding="unicode")
+
+
+_COORDINATES = {"d", "x", "y", "points", "transform", "width", "height"}
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
+def _short(coordinates: str) -> str:
+    """Coordinates with two decimals: a hundredth of a point is finer than any screen."""
+    short = re.sub(
+        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates
+    )
+    return " ".join(short.split())
+
+
+def _six(value: Json) -> Json:
+    return float(f"{value:.6g}") if isinstance(value, float) else value

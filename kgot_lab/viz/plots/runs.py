@@ -1,0 +1,323 @@
+"""The plots of a run's events, or of several runs: how the ballots fell, how the graph grew, and which tools
+were used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any, TypeAlias
+
+from kgot_lab.errors import BadInput
+from kgot_lab.loop.events import Chose, Event, Refused, ToolReturned, Voted, Wrote
+from kgot_lab.loop.trace import Trace
+from kgot_lab.types import Json
+from kgot_lab.viz.plots.figure import (
+    FAINT,
+    INK,
+    MUTED,
+    Pen,
+    Plot,
+    counted_bars,
+    legend_below,
+    line_pen,
+    nothing,
+    plot,
+    plot_drawing,
+    short_label,
+    stacked,
+    whole_numbers,
+)
+
+Runs: TypeAlias = Trace | Iterable[Event] | Iterable[Trace] | Mapping[str, Trace | Iterable[Event]]
+
+BALLOTS = {  # in this order along a bar
+    "RETRIEVE": Pen("#56B4E9"),
+    "INSERT": Pen("#E69F00", hatch="////"),
+    "neither": Pen("#CC79A7", hatch="xxxx"),
+    "not asked": Pen("#FFFFFF"),
+}
+USES = {
+    "returned": Pen("#56B4E9"),
+    "failed": Pen("#D55E00", hatch="xxxx"),
+    "asked for again, not called": Pen("#FFFFFF"),
+}
+NODES, EDGES = Pen("#0072B2", "o"), Pen("#D55E00", "s", (0, (5, 2)))
+FAINT_LINE = {"color": FAINT, "linewidth": 0.8}
+_MOST = 8  # runs whose lines can be told apart
+TICKS = 12  # writes that can be named below the line
+
+
+def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
+    """The events of each run by its name: of a trace or of plain events, of several traces, or of several of
+    either by name.
+
+    Raises BadInput for anything else, and for two traces of one name.
+    """
+    if isinstance(what, Mapping):
+        return {str(name): _events(run) for name, run in what.items()}
+    if isinstance(what, Trace):
+        return {what.run: what.events}
+    items: list[Any] = list(what) if isinstance(what, Iterable) else [what]
+    if items and all(isinstance(item, Trace) for item in items):
+        if len({item.run for item in items}) < len(items):
+            raise BadInput(
+                "two of these traces have the same name; give them as a dictionary, each under a name of its own"
+            )
+        return {item.run: item.events for item in items}
+    return {"": _events(items)}
+
+
+def ballots(what: Runs) -> Plot:
+    """How the ballots of each vote fell, and which share agreed; of several runs how often each outcome of a
+    vote came about.
+    """
+    runs = runs_of(what)
+    votes = [(name, event) for name, events in runs.items() for event in events if isinstance(event, Voted)]
+    polled = [(name, vote) for name, vote in votes if vote.asked]
+    if not polled:
+        return nothing(
+            f"there is no vote in {_these(runs)}"
+            if not votes
+            else f"no ballot was asked for in {_these(runs)}"
+        )
+    rows = [
+        {"run": name, "step": vote.step, "choice": vote.choice, **_cast(vote), "agreement": vote.agreement}
+        for name, vote in polled
+    ]
+    agreed = sum(vote.agreement for _, vote in polled) / len(polled)
+    unpolled = (
+        f", {len(votes) - len(polled)} turns went on without a vote" if len(votes) > len(polled) else ""
+    )
+    said = f"Ballots of {len(polled)} vote{'s' * (len(polled) != 1)} in {_these(runs)}: mean agreement {agreed:.0%}{unpolled}."
+    if len(runs) > 1:
+        return _kinds_of_votes([vote for _, vote in polled], said, rows)
+    bars = [f"after step {vote.step}" if vote.step else "at the start" for _, vote in polled]
+    words = [f"{vote.choice}, {vote.agreement:.0%} agreed" for _, vote in polled]
+    return _ballot_bars(bars, [vote for _, vote in polled], words, said, rows)
+
+
+def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
+    """How many nodes and edges the graph had after each write, and where a write was refused; of several
+    runs, a line for each.
+
+    `nodes` and `edges` are those the graph had before.
+    """
+    runs = runs_of(what)
+    grown = {name: _sizes(events, nodes, edges) for name, events in runs.items()}
+    if not any(len(rows) > 1 for rows in grown.values()):
+        return nothing(f"nothing was written in {_these(runs)}")
+    rows = [{"run": name, **row} for name, sizes in grown.items() for row in sizes]
+    ends = [sizes[-1] for sizes in grown.values()]
+    if len(runs) > 1:
+        most = max(ends, key=lambda row: (row["nodes"], row["edges"]))
+        said = f"Growth of {len(runs)} graphs, one for each run; the largest has {most['nodes']} nodes and {most['edges']} edges."
+        return _growth_of_many(grown, said, rows)
+    refused = sum(row["what"] == "refused" for row in rows)
+    said = f"Growth of the graph over {ends[0]['write']} writes to {ends[0]['nodes']} nodes and {ends[0]['edges']} edges"
+    return _growth_of_one(rows, f"{said}; refused: {refused}." if refused else f"{said}.", rows)
+
+
+def tool_use(what: Runs) -> Plot:
+    """How often each tool was called, how often it failed, and how often a call was proposed again and not
+    made.
+    """
+    runs = runs_of(what)
+    called = [
+        (name, event) for name, events in runs.items() for event in events if isinstance(event, ToolReturned)
+    ]
+    skipped = Counter(
+        call.tool
+        for events in runs.values()
+        for event in events
+        if isinstance(event, Chose)
+        for call in event.skipped
+    )
+    calls = Counter(event.call.tool for _, event in called)
+    tools = sorted({*calls, *skipped}, key=lambda tool: (-calls[tool], tool))
+    if not tools:
+        return nothing(f"no tool was called in {_these(runs)}")
+    failed = Counter(event.call.tool for _, event in called if event.failed)
+    users = Counter(tool for _, tool in {(name, event.call.tool) for name, event in called})
+    parts = (
+        ("returned", [calls[tool] - failed[tool] for tool in tools]),
+        ("failed", [failed[tool] for tool in tools]),
+    )
+    bars = dict((*parts, ("asked for again, not called", [skipped[tool] for tool in tools])))
+    rows = [
+        {"tool": tool, **{use: numbers[place] for use, numbers in bars.items()}, "runs": users[tool]}
+        for place, tool in enumerate(tools)
+    ]
+    words = [f"{calls[tool]}" + f" in {users[tool]} of {len(runs)} runs" * (len(runs) > 1) for tool in tools]
+    with plot_drawing(7.6, 1.05 + 0.38 * len(tools)) as (figure, [axes]):
+        stacked(axes, tools, bars, USES)
+        counted_bars(axes, [calls[tool] + skipped[tool] for tool in tools], words)
+        whole_numbers(axes.xaxis)
+        axes.set_xlabel("calls")
+        legend_below(figure)
+        totals = ", ".join(f"{tool} {calls[tool]}" for tool in tools)
+        return plot(
+            figure, f"Calls of tools in {_these(runs)}: {totals}; {sum(failed.values())} failed.", rows
+        )
+
+
+# --- ballots
+# ----------------------------------------------------------------------------------------------------------
+
+
+def _ballot_bars(
+    bars: Sequence[str],
+    votes: Sequence[Voted],
+    words: Sequence[str],
+    said: str,
+    rows: Sequence[Mapping[str, Json]],
+) -> Plot:
+    """A bar of ballots for each vote, with some words behind it."""
+    parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
+    with plot_drawing(7.6, 1.05 + 0.38 * len(bars)) as (figure, [axes]):
+        stacked(axes, bars, parts, BALLOTS)
+        counted_bars(axes, [max(vote.asked, vote.possible) for vote in votes], words)
+        whole_numbers(axes.xaxis)
+        axes.set_xlabel("ballots")
+        legend_below(figure)
+        return plot(figure, said, rows)
+
+
+def _kinds_of_votes(votes: Sequence[Voted], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
+    """The different outcomes of votes, the most frequent first."""
+    kinds = Counter(
+        (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible) for vote in votes
+    )
+    common = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
+    example = {
+        (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible): vote for vote in votes
+    }
+    chosen = [example[kind] for kind in common]
+    bars = [f"{kinds[kind]} vote{'s' * (kinds[kind] != 1)}" for kind in common]
+    return _ballot_bars(
+        bars, chosen, [f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in chosen], said, rows
+    )
+
+
+def _cast(vote: Voted) -> dict[str, int]:
+    left = max(0, vote.possible - vote.asked)
+    return {"RETRIEVE": vote.retrieves, "INSERT": vote.inserts, "neither": vote.invalid, "not asked": left}
+
+
+# --- growth
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Json]]:
+    """The size of the graph before the run, after each write, and where a write was refused."""
+    rows: list[dict[str, Json]] = [{"write": 0, "step": 0, "what": "start", "nodes": nodes, "edges": edges}]
+    writes = 0
+    for event in events:
+        if isinstance(event, Wrote):
+            diff, writes = event.diff, writes + 1
+            nodes += len(diff.added_nodes) - len(diff.removed_nodes)
+            edges += len(diff.added_edges) - len(diff.removed_edges)
+            rows.append(
+                {"write": writes, "step": event.step, "what": f"{diff}", "nodes": nodes, "edges": edges}
+            )
+        elif isinstance(event, Refused) and event.writing:
+            rows.append(
+                {"write": writes, "step": event.step, "what": "refused", "nodes": nodes, "edges": edges}
+            )
+    return rows
+
+
+def _growth_of_one(
+    sizes: Sequence[Mapping[str, Json]], said: str, rows: Sequence[Mapping[str, Json]]
+) -> Plot:
+    """Nodes and edges after each write, a dotted line where a step ends, and a cross before the write at
+    which something was refused.
+    """
+    grown = [row for row in sizes if row["what"] != "refused"]
+    refused = [row["write"] + 0.5 for row in sizes if row["what"] == "refused"]
+    places = [row["write"] for row in grown]
+    with plot_drawing(7.6, 3.6) as (figure, [axes]):
+        for what, pen in (("nodes", NODES), ("edges", EDGES)):
+            axes.plot(places, [row[what] for row in grown], label=what, clip_on=False, **pen.line)
+            axes.annotate(
+                f"{grown[-1][what]}",
+                (places[-1], grown[-1][what]),
+                xytext=(7, -3),
+                textcoords="offset points",
+                fontsize=9,
+            )
+        if refused:
+            axes.plot(
+                refused,
+                [0] * len(refused),
+                "x",
+                color=INK,
+                label="something refused",
+                clip_on=False,
+                zorder=5,
+            )
+        for row, following in pairwise(grown[1:]):
+            if following["step"] != row["step"]:
+                axes.axvline(row["write"] + 0.5, color=MUTED, linewidth=0.8, linestyle=":")
+        every = len(places) // TICKS + 1
+        axes.set_xticks(
+            places[::every], ["start", *(f"{row['write']}\nstep {row['step']}" for row in grown[1:])][::every]
+        )
+        axes.set(ylabel="in the graph", ylim=(0, None), xlim=(-0.2, places[-1] + 0.6), xlabel="write")
+        legend_below(figure)
+        return plot(figure, said, rows)
+
+
+def _growth_of_many(
+    grown: Mapping[str, Sequence[Mapping[str, Json]]], said: str, rows: Sequence[Mapping[str, Json]]
+) -> Plot:
+    """Nodes and edges after each step, a line for each run; of many runs the lines are pale, and one says the
+    median.
+    """
+    by_step = {name: _at_steps(sizes) for name, sizes in grown.items()}
+    last = max(map(len, by_step.values()))
+    with plot_drawing(9, 4.2, columns=2) as (figure, panels):
+        for axes, what in zip(panels, ("nodes", "edges"), strict=True):
+            for number, (name, sizes) in enumerate(by_step.items()):
+                look = (
+                    FAINT_LINE
+                    if len(grown) > _MOST
+                    else {"label": short_label(name), **line_pen(number).line}
+                )
+                axes.plot(range(len(sizes)), [row[what] for row in sizes], **look)
+            if len(grown) > _MOST:
+                reached = [
+                    [sizes[step][what] for sizes in by_step.values() if step < len(sizes)]
+                    for step in range(last)
+                ]
+                middle = [
+                    median(sizes) for sizes in reached if len(sizes) >= 3
+                ]  # of one run or two it is no middle
+                axes.plot(
+                    range(len(middle)), middle, label="median, where 3 runs or more came so far", **NODES.line
+                )
+            axes.set(title=what, xlabel="after step", ylim=(0, None))
+            whole_numbers(axes.xaxis)
+        legend_below(figure)
+        return plot(figure, said, rows)
+
+
+def _at_steps(sizes: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+    """The size at the end of each step, from step 0 on."""
+    return [[row for row in sizes if row["step"] <= step][-1] for step in range(sizes[-1]["step"] + 1)]
+
+
+def _these(runs: Mapping[str, Sequence[Event]]) -> str:
+    return "this run" if len(runs) == 1 else f"these {len(runs)} runs"
+
+
+def _events(run: Trace | Iterable[Any]) -> tuple[Event, ...]:
+    events = run.events if isinstance(run, Trace) else tuple(run) if isinstance(run, Iterable) else (run,)
+    for event in events:
+        if not isinstance(event, Event):
+            raise BadInput(
+                f"a plot of a run needs its events or its trace (loop.trace.load), not {type(event).__name__}"
+            )
+    return events

@@ -1,0 +1,200 @@
+"""A retrieval pipeline as a diagram: the name of a stage is its algebra, and here it becomes boxes and
+arrows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.static.pipeline_parts import (
+    GAP,
+    MOST_LETTERS,
+    WEIGHT,
+    Fan,
+    PipelinePart,
+    Series,
+    StageBox,
+    gap,
+    parsed_pipeline,
+)
+from kgot_lab.viz.static.table import Sheet
+
+_HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # of a box, of a row of boxes, around everything
+_INK, _LINE = "#222222", "#777777"
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The boxes and arrows of a pipeline, to stand in a drawing."""
+
+    markup: Markup
+    width: float
+    height: float
+
+
+def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawing:
+    """The pipeline of a stage from the question to the ranking, taken apart by its name; what cannot be taken
+    apart is one box.
+
+    Lanes of a fusion stand below each other, with their weights on arrows that are as strong. `colours`
+    paints the arrow of a lane by the lane's name. Its `table` has a row for each box.
+    """
+    drawn = sketch(stage, colours or {})
+    alt = f"A pipeline from the question to the ranking: {shortened(stage.name, MOST_LETTERS)}"
+    rows = tuple(_rows(stage))
+    return drawing(
+        alt,
+        drawn.width,
+        drawn.height,
+        drawn.markup,
+        sheets=[Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")],
+    )
+
+
+def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
+    """What `pipeline` draws, without the paper."""
+    whole = _whole(stage)
+    width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
+    pen = _Pen(colours)
+    pen.draw(whole, _EDGE, height / 2, ())
+    return Sketch(joined([*pen.arrows, *pen.boxes]), width, height)
+
+
+def _whole(stage: Stage) -> Series:
+    return Series(
+        (StageBox("question", kind="end"), parsed_pipeline(stage.name), StageBox("ranking", kind="end"))
+    )
+
+
+def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
+    """The boxes of a pipeline in order: number, step, options, and the numbers of those it comes after, with
+    the weights of lanes.
+    """
+    rows: list[tuple[str, str, str, str]] = []
+
+    def walk(part: PipelinePart, after: str) -> str:
+        match part:
+            case StageBox():
+                rows.append((str(len(rows) + 1), part.name, part.options, after))
+                return rows[-1][0]
+            case Series():
+                for inner in part.parts:
+                    after = walk(inner, after)
+                return after
+            case Fan():
+                ends = [(walk(lane, after), weight) for weight, _, lane in part.lanes]
+                return walk(
+                    part.join,
+                    ", ".join(f"{end} (weight {weight})" if weight else end for end, weight in ends),
+                )
+
+    walk(_whole(stage), "")
+    return rows
+
+
+# --- the drawing
+# ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Exit:
+    """Where an arrow begins, what it says, and how strong it is."""
+
+    x: float
+    y: float
+    label: str = ""
+    colour: str = _LINE
+    strength: float = 1.4
+
+
+class _Pen:
+    """What is drawn so far."""
+
+    def __init__(self, colours: Mapping[str, str]) -> None:
+        self.colours = colours
+        self.boxes: list[Markup] = []
+        self.arrows: list[Markup] = []
+
+    def draw(self, part: PipelinePart, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
+        """Draw a part whose left edge is at x and whose middle is at y, with arrows from its sources; where
+        its own arrows begin.
+        """
+        match part:
+            case StageBox():
+                self.arrows += [_arrow(source, x, y) for source in sources]
+                self.boxes.append(_box(part, x, y))
+                return (Exit(x + part.width, y),)
+            case Series():
+                for number, inner in enumerate(part.parts):
+                    x += gap(inner) if number else 0
+                    sources = self.draw(inner, x, y, sources)
+                    x += inner.width
+                return tuple(sources)
+            case Fan():
+                return self._fan(part, x, y, sources)
+
+    def _fan(self, fan: Fan, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
+        top, exits = y - _ROW * fan.rows / 2, []
+        for label, name, lane in fan.lanes:
+            (end,) = self.draw(lane, x, top + _ROW * lane.rows / 2, sources)
+            strength = 1.4 + 4.6 * min(float(label), 1.0) if WEIGHT.fullmatch(f"{label} x") else 1.4
+            exits.append(Exit(end.x, end.y, label, self.colours.get(name, _LINE), strength))
+            top += _ROW * lane.rows
+        return self.draw(fan.join, x + fan.width - fan.join.width, y, exits)
+
+
+def _box(box: StageBox, x: float, y: float) -> Markup:
+    look = {"end": ("#FFFFFF", 15, 1.0), "join": ("#E8F1F8", 4, 2.0), "keep": ("#F4F4F4", 4, 1.0)}.get(
+        box.kind, ("#FFFFFF", 4, 1.2)
+    )
+    fill, corner, rim = look
+    frame = element(
+        "rect", x=x, y=y - _HEIGHT / 2, width=box.width, height=_HEIGHT, rx=corner, fill=fill, stroke=_INK if rim > 1 else "#888888",
+        stroke_width=rim,
+    )  # fmt: skip
+    middle, lines = x + box.width / 2, box.lines
+    first = y + 4.5 if len(lines) == 1 else y - 2.0
+    said = [
+        _text(line, middle, first + 13 * number, 13 if number == 0 else 11)
+        for number, line in enumerate(lines)
+    ]
+    return element("g", element("title", " ".join(filter(None, (box.name, box.options)))), frame, *said)
+
+
+def _text(text: str, x: float, y: float, size: int) -> Markup:
+    return element(
+        "text", text, x=x, y=y, font_size=size, fill=_INK if size == 13 else "#555555", text_anchor="middle"
+    )
+
+
+def _arrow(source: Exit, x: float, y: float) -> Markup:
+    """A line that stays on its own row until the gap before its goal."""
+    tip, turn = x - 1.0, max(source.x, x - GAP + 6)
+    bend = (tip - 8 - turn) / 2
+    path = f"M{source.x:.1f} {source.y:.1f} H{turn:.1f} C{turn + bend:.1f} {source.y:.1f} {turn + bend:.1f} {y:.1f} {tip - 8:.1f} {y:.1f}"
+    head = f"{tip:.1f},{y:.1f} {tip - 9:.1f},{y - 4.5:.1f} {tip - 9:.1f},{y + 4.5:.1f}"
+    line = element("path", d=path, fill="none", stroke=source.colour, stroke_width=source.strength)
+    parts = [line, element("polygon", points=head, fill=source.colour)]
+    if source.label:
+        away = (
+            12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
+        )  # off the side to which the line bends
+        label = {
+            "x": source.x + 7,
+            "y": source.y + away,
+            "font_size": 12,
+            "fill": _INK,
+            "stroke": "#fff",
+            "stroke_width": 3,
+        }
+        parts.append(element("text", _number(source.label), paint_order="stroke", **label))
+    return joined(parts)
+
+
+def _number(label: str) -> str:
+    """A weight with two decimals at most; any other label as it is."""
+    return f"{float(label):.2g}" if WEIGHT.fullmatch(f"{label} x") else label

@@ -1,0 +1,134 @@
+"""A graph or some rows as tables, in a notebook and in plain text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from kgot_lab.evaluation.tables import Cell, Grid
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge, Json
+from kgot_lab.viz.static.markup import Markup, joined, shortened
+
+CELL = 300  # characters of a cell in HTML
+TEXT_CELL = 40  # characters of a cell in plain text
+LEFT = "text-align:left"  # Jupyter sets cells to the right, as numbers
+ONE = ("value",)  # the column of rows that are single values
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table of texts, cut where they are long; `total` counts the rows there are, also those not shown."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: int
+    name: str = ""
+
+    def grid(self, longest: int = CELL) -> Grid:
+        """The table that prints itself, in Markdown and LaTeX too; no cell has more than `longest` letters."""
+        rows = tuple(tuple(Cell(shortened(cell, longest)) for cell in row) for row in self.rows)
+        columns = tuple(shortened(column, longest) for column in self.columns)
+        return Grid(self.caption, columns, rows, words=True, headed=self.columns != ONE, css="")
+
+    @property
+    def html(self) -> Markup:
+        """The table in HTML."""
+        return Markup(self.grid().html)
+
+    @property
+    def text(self) -> str:
+        """The table in plain text, columns aligned."""
+        return self.grid(TEXT_CELL).text
+
+    @property
+    def caption(self) -> str:
+        """What this is, and how much of it is shown."""
+        counted = f"{self.total:,} row" + "s" * (self.total != 1)
+        left_out = f", the first {len(self.rows):,} shown" if len(self.rows) < self.total else ""
+        return (f"{self.name}: " if self.name else "") + counted + left_out
+
+
+@dataclass(frozen=True)
+class Table:
+    """One grid or several; its HTML and its plain text say the same."""
+
+    sheets: tuple[Sheet, ...]
+
+    @property
+    def html(self) -> Markup:
+        """All grids as HTML."""
+        return joined(sheet.html for sheet in self.sheets)
+
+    @property
+    def markdown(self) -> str:
+        """All grids in Markdown."""
+        return "\n\n".join(sheet.grid().markdown for sheet in self.sheets)
+
+    @property
+    def latex(self) -> str:
+        """All grids in LaTeX, for the booktabs package."""
+        return "\n\n".join(sheet.grid().latex for sheet in self.sheets)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return "\n\n".join(sheet.text for sheet in self.sheets)
+
+
+def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
+    """The nodes and edges of a graph, or some rows, at most `limit` of each.
+
+    Rows may be objects (their names become columns), lists (numbered columns) or single values (one column).
+    """
+    if isinstance(what, PropertyGraph):
+        return Table((_nodes(what, limit), _edges(what, limit)))
+    rows = list(what)
+    return Table((_rows(rows[:limit], len(rows)),))
+
+
+def cell(value: Json) -> str:
+    """A value as the text of a cell: texts as they are, nothing for null, everything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _nodes(graph: PropertyGraph, limit: int) -> Sheet:
+    rows = tuple(
+        (node.id, ", ".join(node.labels), properties(node.properties)) for node in islice(graph.nodes, limit)
+    )
+    return Sheet(("id", "labels", "properties"), rows, len(graph), "Nodes")
+
+
+def _edges(graph: PropertyGraph, limit: int) -> Sheet:
+    edges: list[Edge] = list(islice(graph.edges, limit))
+    rows = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
+    return Sheet(("source", "type", "target", "properties"), rows, len(graph.edges), "Edges")
+
+
+def properties(values: Mapping[str, Json]) -> str:
+    """Properties as one line of name = value."""
+    return ", ".join(f"{name} = {cell(value)}" for name, value in values.items())
+
+
+def _rows(rows: Sequence[Json], total: int) -> Sheet:
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        columns = tuple(dict.fromkeys(name for row in rows for name in row))
+        return Sheet(
+            tuple(map(str, columns)),
+            tuple(tuple(cell(row.get(name)) for name in columns) for row in rows),
+            total,
+        )
+    if rows and all(isinstance(row, list | tuple) for row in rows):
+        width = max(map(len, rows))
+        padded = ([*row, *[None] * (width - len(row))] for row in rows)
+        return Sheet(
+            tuple(str(number) for number in range(1, width + 1)),
+            tuple(tuple(map(cell, row)) for row in padded),
+            total,
+        )
+    return Sheet(ONE, tuple((cell(row),) for row in rows), total)

@@ -1,0 +1,158 @@
+"""What the doctor says of a file: whole or broken, and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kgot_lab.diagnostics.file_check import examine_file, salvage_file
+from kgot_lab.embedding.cache import CACHE_NAME, Cached
+from kgot_lab.errors import BadInput
+from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.events import Answered
+from kgot_lab.loop.ledger import Entry, Ledger
+from kgot_lab.loop.trace import save_run
+from kgot_lab.memory.claims.claim import Claim
+from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.stores import open_store
+from kgot_lab.stores.files import write_graph
+from kgot_lab.types import Diff, Edge, Node, Triple
+
+NODES = tuple(Node(f"n{number}", ("Person",), {"text": f"some text of {number}"}) for number in range(20))
+EDGES = tuple(Edge(f"n{number}", "knows", f"n{number * 7 % 20}") for number in range(20))
+
+
+class Sines:
+    """An embedder that needs no model."""
+
+    name, digest, dimension = "sines", "1", 8
+
+    def embed(self, texts):
+        rows = [np.sin(np.arange(1, 9) * (1 + len(text))) for text in texts]
+        return np.array([row / np.linalg.norm(row) for row in rows], np.float32)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file of each kind, by what the doctor calls it."""
+    for name in ("graph.log", "graph.db"):
+        store = open_store(str(tmp_path / name))
+        for node in NODES:
+            store.apply(Diff(added_nodes=(node,)))
+        store.apply(Diff(added_edges=EDGES))
+        store.close()
+    Cached(Sines(), tmp_path).embed([text * "x" for text in range(1, 9)])
+    save_run([Answered(text="London", forced=False)], tmp_path / "run.jsonl")
+    Ledger((Entry("r", 1, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0),)).save(tmp_path / "ledger.jsonl")
+    write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.graphml")
+    with open_claims(tmp_path / "memory.db") as claims:
+        claims.learn(Claim(Triple(f"n{number}", "is", "some text"), "book") for number in range(100))
+    return {
+        "a log of diffs": tmp_path / "graph.log", "a graph in SQLite": tmp_path / "graph.db", "a cache of vectors": tmp_path / CACHE_NAME,
+        "a trace": tmp_path / "run.jsonl", "a ledger": tmp_path / "ledger.jsonl", "a graph file": tmp_path / "graph.graphml",
+        "a memory of claims": tmp_path / "memory.db",
+    }  # fmt: skip
+
+
+def test_files_that_are_whole_are_said_to_be_and_are_not_changed(files):
+    for kind, path in files.items():
+        before = path.read_bytes()
+        health = examine_file(path)
+        assert (health.kind, health.whole) == (kind, True), health
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["a log of diffs", "a graph in SQLite", "a cache of vectors", "a trace"])
+def test_a_changed_letter_is_found_in_every_file_that_has_checks(files, kind):
+    path = files[kind]
+    data = path.read_bytes()
+    place = (
+        data.find(b"London" if kind == "a trace" else b"some text")
+        if kind != "a cache of vectors"
+        else len(data) - 100
+    )
+    path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    health = examine_file(path)
+    assert (health.kind, health.whole) == (kind, False) and len(health.said) > 30, health
+
+
+@pytest.mark.parametrize("kind", ["a log of diffs", "a graph in SQLite"])
+def test_a_damaged_store_is_salvaged(files, kind):
+    path = files[kind]
+    data = path.read_bytes().replace(b"some text of 9", b"some text of 8")
+    path.write_bytes(data)
+    assert "kgot-lab doctor --salvage" in examine_file(path).said
+    assert salvage_file(path).kept.read_bytes() == data
+    assert examine_file(path).whole
+
+
+NOT_OURS = {
+    "node_link.json": '{"directed": true, "multigraph": false, "nodes": [{"id": "Ada"}], "links": []}',
+    "indented.json": '{\n "directed": true,\n "nodes": [],\n "links": []\n}',
+    "plan.json": '{"plan": 1, "set": "gaia", "questions": 3}',
+    "results.json": '{"by level": {"all": {"questions": 3}}}',
+    "totals.json": '{"run": {"seconds": 3}, "tools": {}}',
+    "untraced.json": '{"seconds": 1.5}',
+    "tool_times.jsonl": '{"tool": "wikipedia", "seconds": 0.2, "ok": true}\n',
+    "list.json": "[1, 2]",
+    "other.jsonl": '{"run": "a", "loss": 0.1}\n{"run": "a", "loss": 0.05}\n',
+    "trace.json": '{"trace": "of another program"}',
+}
+
+
+@pytest.mark.parametrize("name", NOT_OURS)
+def test_json_of_another_kind_is_no_broken_file(tmp_path, name):
+    (tmp_path / name).write_text(NOT_OURS[name], encoding="utf-8")
+    with pytest.raises(BadInput, match="is no file that the doctor knows"):
+        examine_file(tmp_path / name)
+
+
+def test_receipts_of_questions_are_known(tmp_path):
+    append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q1", "London"))
+    append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q2", "Paris"))
+    health = examine_file(tmp_path / "receipts.jsonl")
+    assert (health.kind, health.whole) == (
+        "receipts of questions",
+        True,
+    ) and "of 2 questions; it can be read" in health.said
+
+
+def test_a_trace_without_its_first_line_is_told_so(files):
+    path = files["a trace"]
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+    health = examine_file(path)
+    assert (health.kind, health.whole) == (
+        "a trace",
+        False,
+    ) and "its first line, which says of which run it is," in health.said
+
+
+@pytest.mark.parametrize("cut", [30, 60])
+def test_a_graph_in_lines_that_was_cut_short_is_broken(tmp_path, cut):
+    write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.jsonl")
+    assert examine_file(tmp_path / "graph.jsonl").whole
+    (tmp_path / "graph.jsonl").write_bytes((tmp_path / "graph.jsonl").read_bytes()[:cut])
+    health = examine_file(tmp_path / "graph.jsonl")
+    assert (health.kind, health.whole) == ("a graph file", False)
+
+
+def test_a_memory_that_was_cut_short_is_a_broken_memory_and_nothing_offers_to_salvage_it(files):
+    path = files["a memory of claims"]
+    path.write_bytes(path.read_bytes()[:20_000])
+    health = examine_file(path)
+    assert (health.kind, health.whole) == ("a memory of claims", False) and "restore a copy" in health.said, (
+        health
+    )
+    with pytest.raises(BadInput, match="only a log and an SQLite graph"):
+        salvage_file(path)
+
+
+def test_a_file_that_is_not_ours_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("notes")
+    for path in (tmp_path / "notes.txt", tmp_path / "absent.log", tmp_path):
+        with pytest.raises(BadInput):
+            examine_file(path)
+    (tmp_path / "graph.graphml").write_text("<graphml>")
+    with pytest.raises(BadInput, match="restore a copy"):
+        salvage_file(tmp_path / "graph.graphml")

@@ -1,0 +1,98 @@
+"""Who may know what was said and told: planted worlds in which every hidden text is searched for, and rules
+that are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from support.npc_oracle import may_hear
+from support.npc_places import plant_layers
+from support.npc_planted import canaries, planted
+from support.npc_remembering import remembered_too_much
+
+from kgot_lab.domains.npc import visibility_python as visible_here
+from kgot_lab.domains.npc.layers import graphrag_python as context_here
+from kgot_lab.domains.npc.layers import postgres, statements
+from kgot_lab.domains.npc.layers.graphrag_sql import CONTEXT
+from kgot_lab.domains.npc.layers.session_log import HeardLog
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
+
+WORLDS = 20  # on each engine; benchmarks/npc_visibility.py looks into a thousand
+ENGINES = ["sqlite", "postgres"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_is_told_of_the_layers_what_it_may_not_know(engine, layered):
+    hidden = 0
+    for seed in range(WORLDS):
+        world = planted(seed)
+        plant_layers(world, layered[engine])
+        for npc in world.npcs:
+            assert remembered_too_much(layered[engine], world, npc)[0] == [], f"world {seed}"
+            heard, known = may_hear(world, npc)
+            hidden += len(canaries(*world.entries, *world.chunks) - heard - known)
+    assert hidden > 20 * WORLDS, "most of what is said and told is hidden from most"
+
+
+def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Install another statement of GraphRAG."""
+
+    def install(patch: pytest.MonkeyPatch) -> None:
+        assert before in CONTEXT
+        patch.setattr(postgres, "CONTEXT", CONTEXT.replace(before, after))
+
+    return install
+
+
+def as_it_is(log, entries):
+    return entries
+
+
+WRONG = {
+    "what an acquaintance knows": (VisibilityPolicy(knows_depth=2),) * 2,
+    "the audience of texts is overlooked": (
+        lambda patch: patch.setattr(context_here, "may_know", lambda audience, npc_id: True),
+        in_sql(statements.AUDIENCE, "true"),
+    ),
+    "marks are overlooked": (
+        lambda patch: patch.setattr(
+            visible_here, "is_told", lambda relationship: relationship.standing == "accepted"
+        ),
+        in_sql(" AND NOT r.secret", ""),
+    ),
+    "the scope is overlooked": (
+        lambda patch: patch.setattr(visible_here, "in_scope", lambda entity, me: True),
+        in_sql("me.scope IS NULL", "true"),
+    ),
+    "others are seen whole": (
+        lambda patch: patch.setattr(visible_here, "as_seen_by_others", lambda entity, policy: entity),
+        in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
+    ),
+    "everyone has heard everything": (
+        lambda patch: patch.setattr(statements, "HEARD", statements.EVERYTHING),
+    )
+    * 2,
+    "who else heard it is told": (lambda patch: patch.setattr(HeardLog, "_told", as_it_is),) * 2,
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_rule_that_is_wrong_is_caught(wrong, engine, layered, monkeypatch):
+    installed, used = WRONG[wrong][ENGINES.index(engine)], DEFAULT_POLICY
+    if isinstance(installed, VisibilityPolicy):
+        used = installed
+    else:
+        installed(monkeypatch)
+    for seed in range(WORLDS):
+        world = planted(seed)
+        plant_layers(world, layered[engine])
+        if any(
+            " tells " in each
+            for npc in world.npcs
+            for each in remembered_too_much(layered[engine], world, npc, used)[0]
+        ):
+            return
+    pytest.fail(f"in {WORLDS} worlds nothing was told that may not be")

@@ -1,0 +1,123 @@
+"""What peers offer is signed, and the expert that fits a question is chosen by shared words."""
+
+from __future__ import annotations
+
+import pytest
+from support.federation import acting_server, peer_server, send
+from support.loopback import free_port
+
+from kgot_lab.errors import BadInput
+from kgot_lab.experts.federation.capabilities import (
+    Advertised,
+    AdvertisedExpert,
+    AdvertisedGraph,
+    best_peer,
+    capabilities_of,
+)
+from kgot_lab.experts.federation.keys import new_instance_key
+from kgot_lab.experts.federation.peers import Peer
+
+ASKER = new_instance_key()
+HERBS = AdvertisedExpert(
+    "herbs",
+    "Herbalist",
+    "Plants that ease pain.",
+    ("medicine",),
+    (AdvertisedGraph("plants", 120, 300),),
+    scores={"recall@5": 0.8},
+)
+SHIPS = AdvertisedExpert(
+    "ships",
+    "Harbour master",
+    "Ships, cargo and tides.",
+    ("trade_routes",),
+    (AdvertisedGraph("ports", 40, 90),),
+)
+
+
+def offers(*experts):
+    return Advertised(Peer("north", "https://north", new_instance_key().public), experts)
+
+
+def test_what_a_peer_offers_arrives_as_it_was_signed():
+    with peer_server(ASKER, experts=(HERBS, SHIPS)) as remote:
+        (came,) = capabilities_of([remote.peer], ASKER)
+    assert (
+        came.experts == (HERBS, SHIPS)
+        and came.peer == remote.peer
+        and came.signed_at
+        and len(came.digest) == 64
+        and came.reason == ""
+    )
+
+
+def test_strangers_are_not_told_what_is_offered_and_dead_peers_hold_up_none():
+    dead = Peer("dead", f"http://127.0.0.1:{free_port()}", new_instance_key().public)
+    with peer_server(ASKER, experts=(HERBS,)) as remote:
+        assert (
+            capabilities_of([remote.peer], new_instance_key())[0].reason
+            == "it refused what was asked: unknown sender"
+        )
+        first, second = capabilities_of([dead, remote.peer], ASKER)
+    assert (
+        first.experts == () and first.reason.startswith("it cannot be reached") and second.experts == (HERBS,)
+    )
+
+
+def test_what_is_not_signed_offers_nothing():
+    with acting_server(lambda handler, _: send(handler, 200, b'{"experts":[]}')) as address:
+        (came,) = capabilities_of([Peer("bad", address, new_instance_key().public)], ASKER)
+    assert came.experts == () and came.reason == "what it sent is refused: unsigned"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"experts": [5]},
+        {"experts": [{"id": "a"}]},
+        {"experts": [HERBS.to_json(), HERBS.to_json()]},
+        {"experts": [HERBS.to_json() | {"more": 1}]},
+        {"experts": [HERBS.to_json() | {"scores": {"x": "y"}}]},
+        {"experts": [HERBS.to_json() | {"name": "a\nb"}]},
+        {"experts": [HERBS.to_json()] * 201},
+        {"experts": [HERBS.to_json() | {"graphs": [{"name": "g", "nodes": -1, "edges": 0}]}]},
+        {"experts": [HERBS.to_json() | {"topics": "abc"}]},
+    ],
+)
+def test_signed_capabilities_that_are_none_offer_nothing(body):
+    with peer_server(ASKER) as remote:
+        federation = remote.federation
+
+        def lie(handler, data):
+            envelope, _ = federation.opened(data, "introduction")
+            send(handler, 200, federation.reply("capabilities", body, envelope))
+
+        with acting_server(lie) as address:
+            (came,) = capabilities_of([Peer("bad", address, federation.key.public)], ASKER)
+    assert came.experts == () and came.reason == "what it sent are no capabilities"
+
+
+def test_the_expert_that_shares_words_with_a_question_is_chosen():
+    there = [offers(HERBS), offers(SHIPS)]
+    assert best_peer("Which plant eases pain?", there).expert is HERBS
+    assert best_peer("trade routes of the harbour", there)[:2] == (there[1].peer, SHIPS)
+    assert best_peer("What is in the plants?", there).expert is HERBS
+
+
+def test_none_is_chosen_where_no_telling_word_is_shared():
+    assert best_peer("What is the weather?", [offers(HERBS), offers(SHIPS)]) is None
+    assert best_peer("and that of the", [offers(SHIPS)]) is None
+    assert best_peer("Which plant?", []) is None and best_peer("Which plant?", [offers()]) is None
+
+
+def test_an_expert_that_cannot_be_offered_is_refused():
+    for make in (
+        lambda: AdvertisedExpert("", "a"),
+        lambda: AdvertisedExpert("a", "b", "x" * 2001),
+        lambda: AdvertisedExpert("a", "b", scores={"x": float("nan")}),
+        lambda: AdvertisedExpert("a", "b", schema_version=0),
+        lambda: AdvertisedGraph("g", 1, True),
+    ):
+        with pytest.raises(BadInput):
+            make()

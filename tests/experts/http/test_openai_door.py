@@ -1,0 +1,261 @@
+"""The door of OpenAI's protocol, asked by the official client, sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import openai
+import pytest
+from support.expert_server import (
+    COOK_ID,
+    FailingModel,
+    HeldModel,
+    ServedExperts,
+    bearer,
+    echoing,
+    expert_office,
+    served,
+)
+from support.waiting import AMPLE, until
+
+from kgot_lab.errors import LLMError
+from kgot_lab.experts.http.auth import GuardLimits, GuardRules
+from kgot_lab.llm.scripted import Scripted
+
+CITING = "Use it [Source: cookbook:Prompt caching] and not that [Source: cookbook:Prayer wheel]."
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+@pytest.fixture(scope="module")
+def model() -> Scripted:
+    return echoing()
+
+
+@pytest.fixture(scope="module")
+def server(model: Scripted) -> Iterator[ServedExperts]:
+    office = expert_office(
+        model,
+        Scripted(lambda prompt: CITING, "citing"),
+        FailingModel(LLMError("/home/ada sk-key"), "It ", "broken"),
+    )
+    for name in ("citing", "broken"):
+        office.create(
+            {"name": name, "kg_db_id": "cookbook", "persona": {"name": name}, "models": {"chat": name}}
+        )
+    with served(office) as running:
+        yield running
+
+
+def client_of(server: ServedExperts, key: str = "none") -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0, timeout=AMPLE)
+
+
+@pytest.fixture
+def client(server) -> Iterator[openai.OpenAI]:
+    with client_of(server) as made:
+        yield made
+
+
+def user(text: object) -> dict:
+    return {"role": "user", "content": text}
+
+
+def test_experts_are_models(client):
+    assert {COOK_ID, "expert_citing"} <= {each.id for each in client.models.list()}
+    one = client.models.retrieve(COOK_ID)
+    assert (one.id, one.object, one.owned_by) == (COOK_ID, "model", "kgot-lab") and one.created > 0
+
+
+def test_an_answer_comes_whole_with_annotations_and_usage(client):
+    answer = client.chat.completions.create(
+        model="expert_citing", messages=[user("How do I use prompt caching?")]
+    )
+    (choice,) = answer.choices
+    assert (
+        choice.finish_reason == "stop"
+        and answer.object == "chat.completion"
+        and answer.model == "expert_citing"
+    )
+    assert "[Source: cookbook:Prayer wheel (not in the context)]" in choice.message.content
+    (annotation,) = choice.message.annotations
+    cited = annotation.url_citation
+    assert choice.message.content[cited.start_index : cited.end_index] == "[Source: cookbook:Prompt caching]"
+    assert cited.title == "Prompt caching" and cited.url.endswith(
+        "pages/node.html#cookbook/technique%3Aprompt_caching"
+    )
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+    assert answer.usage.completion_tokens == len(CITING.split())
+
+
+def test_an_answer_comes_in_pieces_that_make_the_whole(client):
+    whole = (
+        client.chat.completions.create(model="expert_citing", messages=[user("Again, prompt caching?")])
+        .choices[0]
+        .message
+    )
+    options = {"include_usage": True}
+    chunks = list(
+        client.chat.completions.create(
+            model="expert_citing", messages=[user("Prompt caching!")], stream=True, stream_options=options
+        )
+    )
+    assert len({chunk.id for chunk in chunks}) == 1 and {chunk.object for chunk in chunks} == {
+        "chat.completion.chunk"
+    }
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == whole.content
+    *_, ended, used = chunks
+    assert (
+        ended.choices[0].finish_reason == "stop"
+        and ended.choices[0].delta.annotations[0]["url_citation"]["title"] == "Prompt caching"
+    )
+    assert ended.sources and used.choices == [] and used.usage.completion_tokens == len(CITING.split())
+    plain = list(client.chat.completions.create(model=COOK_ID, messages=[user("No count")], stream=True))
+    assert all(chunk.usage is None for chunk in plain)
+
+
+def test_the_asynchronous_client_gets_the_same(server):
+    async def ask() -> tuple[str, str]:
+        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+            whole = await client.chat.completions.create(model=COOK_ID, messages=[user("Hello")])
+            stream = await client.chat.completions.create(
+                model=COOK_ID, messages=[user("Hello")], stream=True
+            )
+            parts = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+            return whole.choices[0].message.content, "".join(parts)
+
+    assert asyncio.run(ask()) == ("You asked: Hello",) * 2
+
+
+def test_the_helper_of_the_client_for_streams_understands_the_events(client):
+    with client.chat.completions.stream(model=COOK_ID, messages=[user("Hello")]) as stream:
+        assert stream.get_final_completion().choices[0].message.content == "You asked: Hello"
+
+
+def test_system_messages_are_wishes_and_not_the_instructions(client, model):
+    told = [
+        {"role": "system", "content": "Rhyme, please."},
+        {"role": "developer", "content": "In French."},
+        user("Hello"),
+    ]
+    client.chat.completions.create(model=COOK_ID, messages=told)
+    asked = model.asked[-1]
+    system = asked.messages[0].text
+    assert asked.messages[0].role == "system" and [message.role for message in asked.messages[1:]] == ["user"]
+    assert "Rhyme, please." in system and "In French." in system
+    assert system.index("You help.") < system.index("Rhyme, please.")
+
+
+def test_a_text_may_come_in_parts(client, model):
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    answer = client.chat.completions.create(model=COOK_ID, messages=[user(parts)])
+    assert answer.choices[0].message.content == "You asked: one\ntwo"
+
+
+def test_a_picture_is_refused_and_nothing_is_kept(client, server):
+    before = server.office.conversations(COOK_ID, "local")[1]
+    for parts in ([IMAGE], [{"type": "text", "text": "What is this?"}, IMAGE]):
+        with pytest.raises(openai.UnprocessableEntityError) as refused:
+            client.chat.completions.create(model=COOK_ID, messages=[user(parts)])
+        assert "image_url" in refused.value.message and "AAAA" not in refused.value.message
+    assert server.office.conversations(COOK_ID, "local")[1] == before
+
+
+def test_a_conversation_goes_on_by_what_was_said(client, server, model):
+    before = server.office.conversations(COOK_ID, "local")[1]
+    messages = [{"role": "system", "content": "Be kind."}]
+    ids = set()
+    for number in range(4):
+        messages.append(user(f"turn {number} of a talk"))
+        stream = number % 2 == 1
+        answer = client.chat.completions.create(model=COOK_ID, messages=messages, stream=stream)
+        if stream:
+            chunks = list(answer)
+            text, id = "".join(chunk.choices[0].delta.content or "" for chunk in chunks), chunks[0].id
+        else:
+            text, id = answer.choices[0].message.content, answer.id
+        ids.add(id)
+        messages.append({"role": "assistant", "content": text})
+    assert len(ids) == 1 and server.office.conversations(COOK_ID, "local")[1] == before + 1
+    kept = server.stored(ids.pop().removeprefix("chatcmpl-"))
+    assert [each["content"] for each in kept] == [message["content"] for message in messages[1:]]
+    assert [message.text for message in model.asked[-1].messages[1:]] == [
+        message["content"] for message in messages[1:-1]
+    ]
+
+
+def test_a_turn_that_is_asked_again_is_another_conversation_with_the_same_beginning(client, server):
+    first = client.chat.completions.create(model=COOK_ID, messages=[user("Fork here")])
+    said = [user("Fork here"), {"role": "assistant", "content": first.choices[0].message.content}]
+    ids = [
+        client.chat.completions.create(model=COOK_ID, messages=[*said, user(f"way {number}")]).id
+        for number in (1, 2)
+    ]
+    assert ids[0] == first.id != ids[1]
+    kept = [each["content"] for each in server.stored(ids[1].removeprefix("chatcmpl-"))]
+    assert kept == ["Fork here", "You asked: Fork here", "way 2", "You asked: way 2"]
+
+
+def test_errors_are_those_of_the_client(client, server):
+    for wrong, kind in (
+        ({"model": "nobody"}, openai.NotFoundError),
+        ({"messages": []}, openai.UnprocessableEntityError),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, openai.UnprocessableEntityError),
+        ({"messages": [user("  ")]}, openai.UnprocessableEntityError),
+        ({"messages": [user("a\x00b")]}, openai.UnprocessableEntityError),
+        ({"model": "a\x00b"}, openai.UnprocessableEntityError),
+        ({"messages": [{"role": "critic", "content": "x"}, user("y")]}, openai.UnprocessableEntityError),
+        ({"n": 2}, openai.UnprocessableEntityError),
+    ):
+        with pytest.raises(kind) as raised:
+            client.chat.completions.create(**{"model": COOK_ID, "messages": [user("x")], **wrong})
+        assert set(raised.value.body) == {"message", "type", "param", "code"}
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("nobody")
+    assert server.chats == 0
+
+
+def test_a_model_that_fails_is_an_error_of_the_client_whole_and_in_the_stream(client):
+    with pytest.raises(openai.InternalServerError) as whole:
+        client.chat.completions.create(model="expert_broken", messages=[user("x")])
+    assert whole.value.status_code == 503
+    seen = []
+    with pytest.raises(openai.APIError) as streamed:
+        for chunk in client.chat.completions.create(model="expert_broken", messages=[user("x")], stream=True):
+            seen.append(chunk.choices[0].delta.content)
+    assert "It " in seen
+    for error in (whole, streamed):
+        assert "/home" not in str(error.value) and "sk-key" not in str(error.value)
+
+
+def test_a_stream_that_broke_off_does_not_say_that_it_came_to_its_end(server):
+    sent = {"model": "expert_broken", "messages": [user("x")], "stream": True}
+    text = server.client.post("/v1/chat/completions", json=sent).text
+    assert (
+        '"code": "model_away"' in text
+        and '"finish_reason": "stop"' not in text
+        and text.endswith("data: [DONE]\n\n")
+    )
+
+
+def test_keys_are_tokens_and_full_houses_and_rates_are_said_in_the_clients_words():
+    model = HeldModel()
+    limits = GuardLimits(streams=1, requests_a_minute=6)
+    with served(expert_office(model), GuardRules(tokens=True, limits=limits)) as server:
+        token = server.token("ada")
+        with client_of(server, "wrong") as stranger, pytest.raises(openai.AuthenticationError):
+            stranger.models.list()
+        with client_of(server, token) as client:
+            stream = client.chat.completions.create(model=COOK_ID, messages=[user("x")], stream=True)
+            with pytest.raises(openai.InternalServerError) as busy:
+                client.chat.completions.create(model=COOK_ID, messages=[user("y")])
+            assert busy.value.status_code == 503 and busy.value.code == "too_busy"
+            assert busy.value.response.headers["retry-after"] == "5"
+            stream.close()
+            model.finish()
+            with pytest.raises(openai.RateLimitError):
+                for _ in range(7):
+                    client.models.list()
+        until(lambda: server.chats == 0, "the place is free")
+        assert server.client.get("/v1/models", headers=bearer(server.token("bob"))).status_code == 200

@@ -1,0 +1,305 @@
+"""Experts that are shared and compared, over the real server: export and import, trials, scores, spans, and
+questions to another server.
+"""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.expert_server import COOK, COOK_ID, HeldModel, expert_office, served, text_of, the_cookbook
+from support.waiting import until
+
+from kgot_lab.experts.ab_trials import SETTLED_AFTER
+from kgot_lab.experts.chat.chat_events import ThoughtTold
+from kgot_lab.experts.chat.consulting import Consultants
+from kgot_lab.experts.federation.answering import ASK_PATH, Federation
+from kgot_lab.experts.federation.asking import delegate
+from kgot_lab.experts.federation.exchange import NOT_IN_TIME
+from kgot_lab.experts.federation.keys import new_instance_key
+from kgot_lab.experts.federation.nonces import open_nonces
+from kgot_lab.experts.federation.peers import Peer, Peers
+from kgot_lab.experts.graph_folder import GraphFolder
+from kgot_lab.experts.http.auth import GuardLimits, GuardRules
+from kgot_lab.experts.trials.assignment import variant_of
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.scripted import Scripted
+from kgot_lab.types import Node
+
+
+@pytest.fixture
+def server():
+    with served(expert_office()) as found:
+        yield found
+
+
+def test_an_expert_is_exported_and_imported(server):
+    sent = server.client.get(f"/api/experts/{COOK_ID}/export").json()
+    dry = server.client.post("/api/import", json={"expert": sent, "dry": True})
+    assert dry.status_code == 201 and dry.json() == {"id": None, "name": "Cookbook", "warnings": []}
+    made = server.client.post("/api/import", json={"expert": sent}).json()
+    assert (
+        made["id"] == f"{COOK_ID}_2"
+        and server.client.get(f"/api/experts/{made['id']}").json()["graph_weights"] == {}
+    )
+    sent["expert"]["name"] = "Changed"
+    refused = server.client.post("/api/import", json={"expert": sent})
+    assert refused.status_code == 422 and "hash" in refused.json()["error"]["message"]
+
+
+def test_what_an_export_gave_is_imported_as_it_is(server):
+    sent = server.client.get(f"/api/experts/{COOK_ID}/export").content
+    made = server.client.post("/api/import", content=sent, headers={"content-type": "application/json"})
+    assert made.status_code == 201 and made.json()["name"] == "Cookbook"
+
+
+def test_a_trial_gives_each_conversation_one_configuration_and_is_judged_by_thumbs(server):
+    tables = server.office.tables
+    at = datetime.now(UTC)
+    tables.now = lambda: at
+    begun = server.client.post(
+        f"/api/experts/{COOK_ID}/trials", json={"b": {"retrieval": {"limit": 2}}, "least": 2}
+    )
+    assert begun.status_code == 201 and begun.json()["decision"] == "undecided"
+    trial = begun.json()["id"]
+    assert (
+        server.client.post(
+            f"/api/experts/{COOK_ID}/trials", json={"b": {"retrieval": {"limit": 3}}}
+        ).status_code
+        == 422
+    )
+    seen = {}
+    for number in range(12):
+        events = server.ask(f"What is prompt caching, number {number}?")
+        conversation, message = events[0]["conversation_id"], events[-1]["message_id"]
+        sources = next(event["nodes"] for event in events if event["type"] == "sources")
+        variant = variant_of(trial, conversation)
+        seen[conversation] = variant
+        assert (len(sources) == 2) == (variant == "b")
+        thumb = {"thumb": 1 if variant == "b" else -1}
+        path = f"/api/experts/{COOK_ID}/conversations/{conversation}/messages/{message}/opinion"
+        assert server.client.put(path, json=thumb).status_code == 200
+    assert set(seen.values()) == {"a", "b"}
+    (shown,) = server.client.get(f"/api/experts/{COOK_ID}/trials").json()
+    counts = shown["comparisons"]["thumbs"]
+    assert (counts["a"], counts["b"], counts["n_a"] + counts["n_b"]) == (0, 1, 12) and shown["decision"] in (
+        "undecided",
+        "b",
+    )
+    ended = server.client.delete(f"/api/experts/{COOK_ID}/trials/{trial}").json()
+    assert ended["ended"] is not None
+    after = server.stored(server.ask("And after the trial?")[0]["conversation_id"])[1]["metadata"]
+    assert "trial" not in after
+
+
+def test_a_trial_of_two_models_has_each_variant_answered_by_its_own():
+    with served(
+        expert_office(Scripted(lambda prompt: "from one", "one"), Scripted(lambda prompt: "from two", "two"))
+    ) as found:
+        trial = found.client.post(
+            f"/api/experts/{COOK_ID}/trials", json={"b": {"models": {"chat": "two"}}}
+        ).json()["id"]
+        seen = {}
+        while len(seen) < 2:
+            events = found.ask("What is prompt caching?")
+            seen[variant_of(trial, events[0]["conversation_id"])] = text_of(events)
+    assert seen == {"a": "from one", "b": "from two"}
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [{"models": {"chat": "nowhere"}}, {"playbook_skills": ["nowhere"]}, {"delegates_to": ["no/where"]}],
+)
+def test_a_trial_of_what_is_not_here_does_not_begin(server, lacking):
+    assert server.client.post(f"/api/experts/{COOK_ID}/trials", json={"b": lacking}).status_code == 422
+    assert server.client.get(f"/api/experts/{COOK_ID}/trials").json() == []
+
+
+def test_an_expert_that_its_trial_fits_no_more_answers_as_it_is():
+    office = expert_office(expert=None)
+    office.graphs = GraphFolder(more={"cookbook": the_cookbook, "other": the_cookbook})
+    office.create({**COOK, "kg_db_ids": ["cookbook", "other"]})
+    with served(office) as found:
+        trial = found.client.post(
+            f"/api/experts/{COOK_ID}/trials", json={"b": {"graph_weights": {"other": 3}}}
+        ).json()["id"]
+        assert (
+            found.client.put(f"/api/experts/{COOK_ID}", json={"kg_db_ids": ["cookbook"]}).status_code == 200
+        )
+        tried = {}
+        while len(tried) < 2:
+            talk = found.ask("What is prompt caching?")[0]["conversation_id"]
+            tried[variant_of(trial, talk)] = found.stored(talk)[1]["metadata"].get("variant")
+    assert tried == {"a": "a", "b": None}
+
+
+def test_an_answer_that_nobody_judged_counts_only_after_a_while(server):
+    tables, at = server.office.tables, datetime.now(UTC)
+    tables.now = lambda: at
+    server.client.post(f"/api/experts/{COOK_ID}/trials", json={"b": {"retrieval": {"limit": 2}}})
+    server.ask("What is prompt caching?")
+    assert server.client.get(f"/api/experts/{COOK_ID}/trials").json()[0]["comparisons"] == {}
+    tables.now = lambda: at + SETTLED_AFTER + timedelta(seconds=1)
+    assert server.client.get(f"/api/experts/{COOK_ID}/trials").json()[0]["comparisons"] != {}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"b": {}},
+        {"a": {"name": "x"}, "b": {}},
+        {"b": {"kg_db_id": "other"}},
+        {"b": {"retrieval": {"alpha": -1}}},
+        {"b": 3},
+    ],
+)
+def test_a_trial_that_compares_nothing_or_makes_no_sense_is_refused(server, sent):
+    assert server.client.post(f"/api/experts/{COOK_ID}/trials", json=sent).status_code == 422
+
+
+def test_scores_count_what_came_of_the_answers(server):
+    model = Scripted(["Cached [Source: cookbook:Prompt caching] [Source: cookbook:Nothing]."])
+    with served(expert_office(model)) as found:
+        found.ask("What is prompt caching?")
+        scores = found.client.get(f"/api/experts/{COOK_ID}/scores").json()
+    assert scores["measured"] is None
+    assert (
+        scores["in_use"]["answers"],
+        scores["in_use"]["citations"],
+        scores["in_use"]["false_citations"],
+    ) == (1, 1, 1)
+
+
+def test_a_conversation_as_spans_has_three_for_each_answer_and_no_words(server):
+    conversation = server.ask("Tell of the secret word prompt caching")[0]["conversation_id"]
+    told = server.client.get(f"/api/experts/{COOK_ID}/conversations/{conversation}/spans")
+    (scope,) = told.json()["resourceSpans"][0]["scopeSpans"]
+    agent, retrieval, chat = scope["spans"]
+    assert "secret" not in told.text and {agent["spanId"]} == {
+        retrieval["parentSpanId"],
+        chat["parentSpanId"],
+    }
+    names = {each["key"]: each["value"] for each in chat["attributes"]}
+    assert names["gen_ai.operation.name"] == {"stringValue": "chat"} and names["gen_ai.request.model"] == {
+        "stringValue": "echo"
+    }
+    assert (
+        int(agent["startTimeUnixNano"]) <= int(retrieval["endTimeUnixNano"]) <= int(agent["endTimeUnixNano"])
+    )
+
+
+def garden(*models):
+    """An office whose expert knows a garden alone."""
+    office = expert_office(*models, expert=None)
+    office.graphs._more["garden"] = lambda: PropertyGraph.of(
+        [Node("m", ("plant",), {"name": "Moss", "description": "Has no roots"})], []
+    )
+    return office
+
+
+def test_an_expert_asks_one_of_another_server_where_its_graph_says_little_and_a_dead_one_costs_no_answer():
+    mine, theirs = new_instance_key(), new_instance_key()
+    remote = expert_office(Scripted(lambda prompt: "Cache it [Source: cookbook:Prompt caching]."))
+    remote.consultants = Consultants(
+        Federation(theirs, Peers(Peer("asker", "http://127.0.0.1:9", mine.public)), open_nonces(":memory:"))
+    )
+    office = garden(Scripted(lambda prompt: "They say [Source: cooks/cookbook:Prompt caching]."))
+    with served(remote) as other:
+        peers = Peers(Peer("cooks", other.url, theirs.public))
+        office.consultants = Consultants(Federation(mine, peers, open_nonces(":memory:")), seconds=5)
+        told = {
+            "name": "Gardener",
+            "kg_db_id": "garden",
+            "persona": {"name": "Garden"},
+            "delegates_to": [f"cooks/{COOK_ID}"],
+        }
+        with served(office) as here:
+            expert = here.client.post("/api/experts", json=told).json()["id"]
+            events = here.ask("How does prompt caching reduce costs?", expert=expert, trace=True)
+            (asked,) = next(event["trace"]["delegated"] for event in events if event["type"] == "trace")
+            assert asked["provenance"]["public_key"] == theirs.public and asked["provenance"]["sources"] == [
+                "cookbook:Prompt caching"
+            ]
+            assert [node["graph"] for node in events[-1]["citations"]] == ["cooks/cookbook"] and events[-1][
+                "false_citations"
+            ] == []
+            known = here.ask("Has moss roots?", expert=expert, trace=True)  # its own graph says enough
+            assert next(event["trace"]["delegated"] for event in known if event["type"] == "trace") == []
+            assert remote.tables.conversations(COOK_ID, "peer:asker")[1] == 1
+            unsigned = other.client.post(ASK_PATH, json={"question": "x"})
+            assert unsigned.status_code in (400, 401, 403) and "refused" in unsigned.json()
+            other_url = other.url
+    with served(office) as here:  # the other is gone
+        events = here.ask("How does prompt caching reduce costs?", expert=expert, trace=True)
+        assert (
+            other_url
+            and events[-1]["type"] == "done"
+            and events[-1]["false_citations"] == ["cooks/cookbook:Prompt caching"]
+        )
+
+
+def test_a_peer_that_does_not_say_what_it_offers_in_time_is_told_in_the_train_of_thought_and_in_the_log(
+    caplog,
+):
+    mine, theirs = new_instance_key(), new_instance_key()
+    with closing(
+        socket.socket()
+    ) as busy:  # takes questions and answers none, as a server that reads its graphs yet
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        peers = Peers(Peer("cooks", f"http://127.0.0.1:{busy.getsockname()[1]}", theirs.public))
+        office = garden(Scripted(lambda prompt: "I do not know."))
+        office.consultants = Consultants(Federation(mine, peers, open_nonces(":memory:")), seconds=0.3)
+        told = {
+            "name": "G",
+            "kg_db_id": "garden",
+            "persona": {"name": "G"},
+            "delegates_to": [f"cooks/{COOK_ID}"],
+        }
+        expert = office.create(told)
+        *_, done = events = list(
+            office.ask(expert.id, "me", "How does prompt caching reduce costs?").events()
+        )
+    (asked,) = next(event.thought.delegated for event in events if isinstance(event, ThoughtTold))
+    assert (asked["instance"], asked["expert"], asked["reason"]) == (
+        "cooks",
+        COOK_ID,
+        NOT_IN_TIME,
+    ) and done.text
+    assert (
+        f"no answer from the expert {COOK_ID} of cooks: {NOT_IN_TIME}" in caplog.text
+        and "prompt caching" not in caplog.text
+    )
+
+
+def test_an_expert_of_a_server_that_nobody_named_is_refused(server):
+    told = {
+        "name": "G",
+        "kg_db_id": "cookbook",
+        "persona": {"name": "G"},
+        "delegates_to": ["nowhere/expert_x"],
+    }
+    answer = server.client.post("/api/experts", json=told)
+    assert answer.status_code == 422 and "unknown peer" in answer.json()["error"]["message"]
+
+
+def test_a_question_of_another_server_takes_a_place_as_any_other_and_is_refused_where_there_is_none():
+    mine, theirs, model = new_instance_key(), new_instance_key(), HeldModel()
+    remote = expert_office(model)
+    remote.consultants = Consultants(
+        Federation(theirs, Peers(Peer("asker", "http://127.0.0.1:9", mine.public)), open_nonces(":memory:"))
+    )
+    with served(remote, GuardRules(limits=GuardLimits(streams=1))) as other:
+        peer = Peer("cooks", other.url, theirs.public)
+        with ThreadPoolExecutor(1) as asking:
+            first = asking.submit(delegate, "How does prompt caching work?", peer, mine, expert=COOK_ID)
+            until(lambda: model.begun == 1 and other.chats == 1, "the question of the peer has the place")
+            second = delegate("And what does it cost?", peer, mine, expert=COOK_ID)
+            assert second.answer is None and "could not answer" in second.reason
+            model.may_write(1)
+            model.finish()
+            assert first.result().text.startswith("w0")
+        until(lambda: other.chats == 0, "the place is free")

@@ -1,0 +1,178 @@
+"""Concepts that a model reads: only what a passage says word for word is accepted, and what was read is not
+asked again.
+
+The replies are written here, but those of the gold, which are recordings of the model that their tape names.
+"""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.errors import BadReply
+from kgot_lab.kgos.extraction.concepts.graph_building import read_concepts, what_it_takes
+from kgot_lab.kgos.extraction.concepts.passages import Passage, passages_to_read
+from kgot_lab.kgos.extraction.concepts.reading import FIELDS, read_about, read_relations
+from kgot_lab.kgos.extraction.folder import graph_of_folder
+from kgot_lab.kgos.schemas.dimensions.extracted import NOT_EXTRACTABLE
+from kgot_lab.kgos.schemas.rules.catalogue import check_rules
+from kgot_lab.llm.scripted import Scripted
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "concepts.py"
+TEXT = "The parser needs a grammar file. Mind that it does not handle nested comments; as a workaround, strip comments before parsing."
+PASSAGE = Passage("docs.md", "parser", "docs.md", 3, TEXT)
+
+
+def form(**filled):
+    return json.dumps({name: filled.get(name, []) for name in FIELDS})
+
+
+def stated(reply, passage=PASSAGE):
+    return [tuple(each)[:3] for each in read_relations(passage, reply).relations]
+
+
+def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
+    read = read_relations(
+        PASSAGE,
+        form(
+            requires=["a grammar file"],
+            limitations=["does not handle nested comments"],
+            workarounds=["strip comments"],
+        ),
+    )
+    assert [tuple(each) for each in read.relations] == [
+        (
+            "parser",
+            "has_limitation",
+            "does not handle nested comments",
+            "Mind that it does not handle nested comments; as a workaround, strip comments before parsing.",
+        ),
+        (
+            "does not handle nested comments",
+            "has_workaround",
+            "strip comments",
+            "Mind that it does not handle nested comments; as a workaround, strip comments before parsing.",
+        ),
+        ("parser", "requires", "a grammar file", "The parser needs a grammar file."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filled", "why"),
+    [
+        ({"requires": ["a compiler"]}, "does not stand"),
+        ({"requires": ["grammar nested file"]}, "does not stand"),
+        ({"limitations": ["a grammar file"]}, "says no limit"),
+        ({"workarounds": ["strip comments"]}, "no limitation is said"),
+        ({"requires": [" . "]}, "does not stand"),
+        ({"enables": [TEXT]}, "no phrase"),
+        ({"alternatives": ["parser"]}, "both ends"),
+    ],
+)
+def test_what_it_does_not_say_is_refused_with_the_reason(filled, why):
+    read = read_relations(PASSAGE, form(**filled))
+    assert read.relations == () and why in read.refused[0]
+
+
+def test_keywords_and_dimensions_need_their_words_too():
+    read_by_reading = NOT_EXTRACTABLE[0]
+    rated = [
+        (read_by_reading, "needs a grammar file"),
+        (NOT_EXTRACTABLE[1], "is easily learnt"),
+        ("size", "needs a grammar file"),
+    ]
+    dimensions = [{"dimension": name, "value": 0.4, "quote": quote} for name, quote in rated]
+    read = read_about(PASSAGE, json.dumps({"keywords": ["grammar", "compiler"], "dimensions": dimensions}))
+    assert read.keywords == ("grammar",) and [(each.dimension, each.value) for each in read.dimensions] == [
+        (read_by_reading, 0.4)
+    ]
+    assert [each.partition(":")[0] for each in read.refused] == [
+        "keyword compiler",
+        f"dimension {NOT_EXTRACTABLE[1]}",
+        "dimension size",
+    ]
+
+
+@pytest.mark.parametrize("reply", ["no JSON", '{"requires": "x"}', '{"limitations": [], "requires": [1]}'])
+def test_a_reply_that_is_no_form_is_refused(reply):
+    with pytest.raises(BadReply):
+        read_relations(PASSAGE, reply)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "notes.md").write_text(
+        f"# Notes\n\n{TEXT}\n\n## Parser\n\n{TEXT} It reads files of any size, line by line.\n\n```\ncode that is not read as prose, whatever it says here\n```\n"
+    )
+    (tmp_path / "parse.py").write_text(
+        'def parser(text):\n    """Read a text by a grammar file, line by line, and give what it holds as a tree."""\n'
+    )
+    return tmp_path
+
+
+def test_passages_have_their_place_and_the_heading_they_stand_under(folder):
+    graph = graph_of_folder(folder, cache=False).graph
+    found = {(each.name, each.file, each.line) for each in passages_to_read(graph, folder)}
+    assert found == {("Notes", "notes.md", 3), ("Parser", "notes.md", 7), ("parser", "parse.py", 1)}
+    assert all("whatever" not in each.text for each in passages_to_read(graph, folder))
+
+
+def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tmp_path_factory):
+    graph, cache = graph_of_folder(folder, cache=False).graph, tmp_path_factory.mktemp("cache")
+    passages = passages_to_read(graph, folder)
+    asked = []
+
+    def answer(prompt):
+        asked.append(prompt)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return form(requires=["a grammar file"]) if "grammar file" in prompt.messages[-1].text else form()
+
+    llm = Scripted(answer)
+    with pytest.raises(KeyboardInterrupt):
+        read_concepts(graph, passages, llm, about=False, cache=cache)
+    grown = read_concepts(graph, passages, llm, about=False, cache=cache)
+    assert (grown.calls, grown.reused) == (1, 2) and len(asked) == 4
+    again = read_concepts(graph, passages, llm, about=False, cache=cache)
+    assert (again.calls, again.reused) == (0, 3) and again.graph.digest == grown.graph.digest
+
+
+def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_sound(folder):
+    graph = graph_of_folder(folder, cache=False).graph
+    reply = form(
+        requires=["a grammar file"],
+        limitations=["does not handle nested comments"],
+        workarounds=["strip comments before parsing"],
+    )
+    grown = read_concepts(
+        graph, passages_to_read(graph, folder), Scripted(lambda _: reply), about=False, cache=False
+    ).graph
+    edges = {(edge.source, edge.type, edge.target): edge.properties for edge in grown.edges}
+    (needs,) = [edges[each] for each in edges if each[:2] == ("parse.parser", "requires")]
+    assert {where["file"] for where in needs["said"]} == {"notes.md", "parse.py"} and all(
+        where["quote"] for where in needs["said"]
+    )
+    assert check_rules(grown).sound and {"limitation", "workaround"} <= set(grown.labels())
+
+
+def test_replies_that_are_no_form_are_counted_and_the_rest_goes_on(folder):
+    graph = graph_of_folder(folder, cache=False).graph
+    grown = read_concepts(
+        graph, passages_to_read(graph, folder), Scripted(lambda _: "sorry"), about=False, cache=False
+    )
+    assert (grown.unusable, grown.read) == (3, ()) and grown.graph == graph
+
+
+def test_what_it_takes_is_told_before_anything_is_asked():
+    takes = what_it_takes([PASSAGE] * 10)
+    assert takes.calls == 20 and takes.prompt_tokens > 2_000
+
+
+def test_the_table_of_the_gold_is_what_its_tape_gives(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [str(BENCHMARK), "--table"])
+    report = (BENCHMARK.parent / "results" / "concepts" / "report.md").read_text(encoding="utf-8")
+    runpy.run_path(str(BENCHMARK), run_name="__main__")
+    assert capsys.readouterr().out == report
+    assert (BENCHMARK.parent / "results" / "concepts" / "report.md").read_text(encoding="utf-8") == report

@@ -1,0 +1,116 @@
+"""A folder read by the workers of a Dask scheduler, named by its address: the graph is the one that a single
+process reads.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.workers import local_cluster
+
+import kgot_lab
+from kgot_lab.errors import BadInput, LabError
+from kgot_lab.io.dask_workers import workers_at
+from kgot_lab.kgos.extraction import file_facts as one_file
+from kgot_lab.kgos.extraction.file_facts import (
+    FileToRead,
+    ReadThere,
+    facts_of_file,
+    files_together,
+    read_there,
+    same_reading,
+)
+from kgot_lab.kgos.extraction.folder import graph_of_folder
+
+TEXTS = Path(kgot_lab.__file__).parent / "text"  # some twenty files
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def client(request):
+    with (
+        local_cluster(processes=request.param == "processes") as cluster,
+        workers_at(cluster.scheduler_address) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A folder with a file of each kind, some of which cannot be read."""
+    files = {
+        "a.py": b"def f():\n    return g()\n\ndef g():\n    return 1\n",
+        "b.py": b"from a import f\nf()\n",
+        "broken.py": b"def f(:\n",
+        "odd.py": b"# \xff\xfe\n",
+        "notes.md": b"# Notes\n\nOf `f` in a.py.\n",
+        "empty.json": b"",
+        "bad.json": b'{"a": ',
+        "app.js": b"export function h() { return 1 }\n",
+        "set.toml": b"[tool]\nname = 'x'\n",
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+def test_workers_read_the_graph_that_one_process_reads(client):
+    counts = []
+    there = graph_of_folder(
+        TEXTS, cache=False, client=client, progress=lambda done, total, path: counts.append((done, total))
+    )
+    here = graph_of_folder(TEXTS, cache=False)
+    assert there.graph.digest == here.graph.digest and repr(there) == repr(here)
+    assert counts == sorted(counts) and counts[-1][0] == counts[-1][1] == there.files
+
+
+def test_what_cannot_be_read_is_told_as_one_process_tells_it(client, odd):
+    there, here = graph_of_folder(odd, cache=False, client=client), graph_of_folder(odd, cache=False)
+    assert there.graph.digest == here.graph.digest and there.told(None) == here.told(None) and here.skipped
+
+
+def test_what_workers_read_is_kept_and_only_what_changed_is_sent_again(client, odd, tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    first = graph_of_folder(odd, cache=cache, client=client)
+    (odd / "a.py").write_text("def f():\n    return 2\n")
+    again = graph_of_folder(odd, cache=cache, client=client)
+    assert first.reused == 0 and (again.read, again.reused) == (1, first.read - 1)
+    assert again.graph.digest == graph_of_folder(odd, cache=False).graph.digest
+
+
+def test_an_interruption_keeps_what_workers_read(client, odd, tmp_path_factory, monkeypatch):
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setattr(one_file, "MOST_TOGETHER", 2)
+
+    def stop_later(done, total, path):
+        if done >= 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        graph_of_folder(odd, cache=cache, client=client, progress=stop_later)
+    assert graph_of_folder(odd, cache=cache).reused >= 2
+
+
+def test_a_worker_with_other_code_is_refused(monkeypatch):
+    read = read_there([FileToRead("a.py", b"x = 1\n", "a")])
+    assert same_reading(read) is read
+    with pytest.raises(LabError, match="another version"):
+        same_reading(ReadThere(b"other", read.files))
+
+
+def test_a_file_whose_parser_is_missing_at_a_worker_is_left_to_who_asks(monkeypatch):
+    def missing(file):
+        raise one_file.NotInstalled("code")
+
+    monkeypatch.setattr(one_file, "facts_of_file", missing)
+    assert read_there([FileToRead("app.js", b"1")]).files == (None,)
+
+
+def test_files_go_in_lots_of_so_many_files_and_bytes_at_most():
+    files = {str(n): FileToRead(f"{n}.md", b"x" * (1_500_000 if n == 20 else 1)) for n in range(40)}
+    lots = files_together(files)
+    assert [file for lot in lots for file in lot] == list(files.values())
+    assert max(map(len, lots)) == one_file.MOST_TOGETHER
+    assert all(sum(len(file.data) for file in lot) <= one_file.MOST_BYTES_TOGETHER for lot in lots)
+    with pytest.raises(BadInput):
+        facts_of_file(FileToRead("broken.py", b"def f(:\n", "broken"))

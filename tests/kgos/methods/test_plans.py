@@ -1,0 +1,214 @@
+"""Goals split into parts, and plans checked against the edges between their steps."""
+
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+from support.method_graphs import chance_graph
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.can_it import can_it
+from kgot_lab.kgos.methods.compose_for import compose_for
+from kgot_lab.kgos.methods.subgoals import subgoals
+from kgot_lab.types import Edge, Node
+
+
+@pytest.mark.parametrize(
+    ("goal", "parts"),
+    [
+        ("refactor Python files and run tests", ("refactor Python files", "run tests")),
+        ("read CSV files and analyze trends", ("read CSV files", "analyze trends")),
+        (
+            "read this file, analyze the data, and generate a report",
+            ("read this file", "analyze the data", "generate a report"),
+        ),
+        ("summarise CSV and JSON files", ("summarise CSV and JSON files",)),
+        ("deploy the service after testing it", ("testing it", "deploy the service")),
+        ("clean the pages, after that embed them", ("clean the pages", "embed them")),
+        ("validate the file before loading it", ("validate the file", "loading it")),
+        ("How do I parse logs, then rank errors?", ("parse logs", "rank errors")),
+        ("queues and buffers", ("queues", "buffers")),
+        ("PDF files and old paper, read them", ("PDF files and old paper and read them",)),
+        ("cache", ("cache",)),
+        (", and then", ()),
+    ],
+)
+def test_a_goal_is_split_where_it_says_so_and_in_the_order_of_the_work(goal, parts):
+    assert subgoals(goal) == parts
+
+
+def tools(*names: str) -> list[Node]:
+    return [Node(name, ("tool",), {"name": name.replace("_", " ")}) for name in names]
+
+
+WORK = tools("code_search", "file_index", "edit_tool", "bash_tests", "git_status", "git_repository")
+EDGES = [
+    Edge("code_search", "feeds_into", "edit_tool"),
+    Edge("edit_tool", "feeds_into", "bash_tests"),
+    Edge("edit_tool", "requires", "git_status"),
+    Edge("git_status", "requires", "git_repository"),
+]
+
+
+def test_a_plan_has_the_best_node_of_each_part_its_edges_and_its_prerequisites_in_order():
+    plan = compose_for(PropertyGraph.of(WORK, EDGES), "search code, edit with the tool and run bash tests")
+    assert plan.tools == ("code_search", "edit_tool", "bash_tests")
+    assert [(edge.source, edge.type, edge.target) for edge in plan.edges] == [
+        ("code_search", "feeds_into", "edit_tool"),
+        ("edit_tool", "feeds_into", "bash_tests"),
+    ]
+    assert plan.prerequisites == ("git_repository", "git_status") and plan.sound
+
+
+def test_what_lies_between_two_steps_is_added_and_marked_while_there_is_room():
+    graph = PropertyGraph.of(
+        WORK,
+        [Edge("code_search", "feeds_into", "file_index"), Edge("file_index", "feeds_into", "bash_tests")],
+    )
+    plan = compose_for(graph, "search code and run bash tests")
+    assert [(step.tool, step.added) for step in plan.steps] == [
+        ("code_search", False),
+        ("file_index", True),
+        ("bash_tests", False),
+    ]
+    assert compose_for(graph, "search code and run bash tests", max_tools=2).tools == (
+        "code_search",
+        "bash_tests",
+    )
+    assert (
+        "left out: run bash tests" in compose_for(graph, "search code and run bash tests", max_tools=1).why[1]
+    )
+
+
+def test_steps_in_conflict_are_warned_of_with_another_candidate():
+    graph = PropertyGraph.of(
+        [*WORK, *tools("code_grep")], [Edge("bash_tests", "conflicts_with", "code_search")]
+    )
+    plan = compose_for(graph, "search code and run bash tests")
+    assert plan.conflicts == (("code_search", "bash_tests"),)
+    assert any(
+        "code_search conflicts with bash_tests; possible: code_grep instead of code_search" in each
+        for each in plan.warnings
+    )
+
+
+def test_what_limits_something_is_no_step():
+    graph = PropertyGraph.of(
+        [*WORK, Node("run_bash_tests_limit")], [Edge("bash_tests", "has_limitation", "run_bash_tests_limit")]
+    )
+    assert compose_for(graph, "run bash tests limit").tools == ("bash_tests",)
+
+
+def test_a_step_before_what_it_requires_and_cycles_are_warned_of():
+    graph = PropertyGraph.of(
+        WORK,
+        [
+            Edge("code_search", "requires", "bash_tests"),
+            Edge("git_status", "requires", "git_repository"),
+            Edge("git_repository", "requires", "git_status"),
+            Edge("bash_tests", "requires", "git_status"),
+            Edge("code_search", "feeds_into", "bash_tests"),
+            Edge("bash_tests", "feeds_into", "code_search"),
+        ],
+    )
+    plan = compose_for(graph, "search code and run bash tests")
+    assert "code_search requires bash_tests, which comes later" in plan.warnings
+    assert ("git_status", "git_repository", "git_status") in plan.cycles and (
+        "code_search",
+        "bash_tests",
+        "code_search",
+    ) in plan.cycles
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_prerequisites_are_all_that_networkx_reaches_by_requires_and_a_cycle_is_seen_where_there_is_one(seed):
+    graph = chance_graph(seed, 25, 60)
+    plan = compose_for(graph, "cache tokens and index prompts")
+    requires = nx.DiGraph(
+        [(e.source, e.target) for e in graph.edges if e.type == "requires" and e.source != e.target]
+    )
+    reached = {id for tool in plan.tools if tool in requires for id in nx.descendants(requires, tool)}
+    assert set(plan.prerequisites) == reached - set(plan.tools)
+    around = requires.subgraph(reached | set(plan.tools))
+    feeds = {
+        tuple(cycle) for cycle in plan.cycles if {(a, b) for a, b in pairwise(cycle)} - set(requires.edges)
+    }
+    assert bool(set(plan.cycles) - feeds) == (not nx.is_directed_acyclic_graph(around))
+    for cycle in set(plan.cycles) - feeds:
+        assert cycle[0] == cycle[-1] and all(requires.has_edge(a, b) for a, b in pairwise(cycle))
+
+
+def test_nothing_in_the_graph_for_a_part_is_said_and_a_blank_goal_refused():
+    plan = compose_for(PropertyGraph.of(WORK, EDGES), "search code and fry eggs")
+    assert plan.tools == ("code_search",)
+    with pytest.raises(BadInput, match="blank"):
+        compose_for(PropertyGraph.of(WORK), "  ")
+
+
+# --- can_it
+# -----------------------------------------------------------------------------------------------------------
+
+
+def capability(*edges: Edge, **properties: object) -> PropertyGraph:
+    names = {
+        "edit": "edit binary files",
+        "bytes": "text only",
+        "base64": "encode to base64",
+        "other": "rename files",
+    }
+    nodes = [
+        Node(id, (), {"name": name} | (properties if id == "bytes" else {})) for id, name in names.items()
+    ]
+    return PropertyGraph.of(nodes, edges)
+
+
+LIMITED, HELPED = Edge("edit", "has_limitation", "bytes"), Edge("bytes", "has_workaround", "base64")
+
+
+@pytest.mark.parametrize(
+    ("graph", "status"),
+    [
+        (capability(), "yes"),
+        (capability(LIMITED), "no"),
+        (capability(LIMITED, HELPED), "yes_with_limitations"),
+        (capability(LIMITED, Edge("edit", "has_workaround", "base64")), "yes_with_limitations"),
+        (capability(LIMITED, blocking=False), "yes_with_limitations"),
+        (capability(LIMITED, blocking=True), "no"),
+        (capability(LIMITED, Edge("edit", "has_limitation", "other"), HELPED), "no"),
+    ],
+)
+def test_a_limitation_without_a_workaround_blocks_unless_it_says_otherwise(graph, status):
+    assert can_it(graph, "Can it edit binary files?").status == status
+
+
+def test_what_no_node_says_is_unknown_and_the_nearest_is_named():
+    found = can_it(capability(LIMITED), "can it compose music for files")
+    assert found.status == "unknown" and not found.limitations and "nearest is" in found.why[0]
+    assert can_it(capability(), "sing").why == ("no node holds 0.5 of what is asked, and none holds a word",)
+
+
+def test_what_limits_another_is_never_what_can_be_done():
+    found = can_it(capability(LIMITED), "can it do text only")
+    assert found.status == "unknown" and not found.node
+    assert found.why == (
+        "no node but a limitation holds 0.5 of what is asked; nearest is bytes with 1.00, which limits edit",
+    )
+    assert (
+        can_it(capability(), "can it do text only").status == "yes"
+    )  # where it limits nothing it may be asked about
+
+
+def test_a_node_of_that_name_goes_before_one_that_only_speaks_of_it():
+    nodes = [
+        Node(
+            "measure",
+            (),
+            {
+                "name": "hits",
+                "description": "edit binary files, edit binary files: how often these edit binary files",
+            },
+        ),
+        Node("it", (), {"name": "edit binary files"}),
+    ]
+    assert can_it(PropertyGraph.of(nodes), "edit binary files").node == "it"

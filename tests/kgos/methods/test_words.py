@@ -1,0 +1,312 @@
+"""Intents, keyword matches, dimensions: what they find, what they leave out and say so, and how they print."""
+
+import json
+import re
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.conversion import as_graph
+from kgot_lab.io.bundled import bundled
+from kgot_lab.kgos.methods.classify_intent import classify_intent
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.methods.dimension_filter import dimension_filter
+from kgot_lab.kgos.methods.edge_type_boost import edge_type_boost
+from kgot_lab.kgos.methods.explore_smart import explore_smart
+from kgot_lab.kgos.methods.impact_analysis import impact_analysis
+from kgot_lab.kgos.methods.intents import INTENTS
+from kgot_lab.kgos.methods.keyword_match import keyword_match
+from kgot_lab.kgos.methods.similar_to import similar_to
+from kgot_lab.kgos.methods.trace_path import trace_path
+from kgot_lab.kgos.methods.want_to import want_to
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import Edge, Node
+
+# --- classify_intent
+# --------------------------------------------------------------------------------------------------
+
+
+def test_there_are_fourteen_intents_with_phrases_and_words():
+    assert len(INTENTS) == 14
+    assert all(rule.phrases and rule.words for rule in INTENTS.values())
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("How do I reduce my API costs?", [("cost_optimization", 1.3)]),
+        ("optimize my database queries", [("performance", 0.3)]),
+        ("reduce my taxes", []),
+        ("show me what depends on docker", [("deployment", 1.3), ("impact", 1.3), ("exploration", 1.0)]),
+        ("which agent workflow?", [("agent_workflow", 0.6), ("composition", 0.3), ("comparison", 0.3)]),
+        ("What’s related", [("exploration", 1.3)]),
+        ("UNEXPLORED", [("exploration", 1.0)]),  # a phrase counts wherever its letters stand, a word does not
+        ("costly", []),
+    ],
+)
+def test_a_phrase_counts_one_a_word_three_tenths_and_ties_are_in_the_order_of_the_table(query, found):
+    assert [(each.name, each.score) for each in classify_intent(query).intents] == found
+
+
+def brute_intents(query):
+    """The scores by regular expressions, one trigger after another."""
+    text = query.lower().replace("’", "'")
+    scores = {}
+    for name, rule in INTENTS.items():
+        score = sum(phrase in text for phrase in rule.phrases)
+        score += 0.3 * sum(
+            bool(re.search(rf"(?<![^\W_]){re.escape(word)}s?(?![^\W_])", text)) for word in rule.words
+        )
+        if score:
+            scores[name] = score
+    return scores
+
+
+TRIGGERS = sorted(
+    {each for rule in INTENTS.values() for each in (*rule.phrases, *rule.words)}
+    | {"my", "costs", "chains", "sand", "X_cost"}
+)
+
+
+@given(st.lists(st.sampled_from(TRIGGERS), max_size=7), st.sampled_from([" ", ", ", "_", ""]))
+def test_the_scores_are_those_of_trying_each_trigger(words, joint):
+    query = joint.join(words)
+    found = classify_intent(query, threshold=0, most=14)
+    assert {each.name: each.score for each in found.intents} == pytest.approx(brute_intents(query))
+
+
+def test_what_is_below_the_threshold_or_beyond_the_best_three_is_said():
+    few = classify_intent("combine agents, think, and search the graph, fast", threshold=0.3)
+    assert len(few.intents) == 3 and "not among the best 3: " in few.why[0]
+    assert (
+        classify_intent("a budget", threshold=0.5).why[0]
+        == "below the threshold of 0.5: cost_optimization 0.3"
+    )
+    assert classify_intent("hello").why[0] == "no phrase and no word of the fourteen intents is in the query"
+
+
+def test_a_mode_adds_its_boost():
+    assert classify_intent("hello", boosts={"security": 0.5}).best.name == "security"
+    with pytest.raises(UnknownName, match="did you mean 'security'"):
+        classify_intent("hello", boosts={"securty": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("query", "purpose"),
+    [
+        ("can it edit binary files", "capability"),
+        ("Does it support streaming?", "capability"),
+        ("I want to reduce costs", "goal"),
+        ("reduce costs", "goal"),
+        ("combine tools into a chain", "composition"),
+        ("what depends on the cache", "impact"),
+        ("compare options", "comparison"),
+        ("hello", "search"),
+        ("how do I combine tools", "composition"),
+    ],
+)
+def test_the_purpose_is_what_the_query_says_or_what_its_intent_has(query, purpose):
+    assert classify_intent(query).purpose == purpose
+
+
+# --- keyword_match
+# ----------------------------------------------------------------------------------------------------
+
+
+def texts_of(value):
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in texts_of(each)]
+    return [text for each in value for text in texts_of(each)] if isinstance(value, list | tuple) else []
+
+
+@pytest.mark.parametrize("number", range(0, 76, 5))
+def test_a_keyword_match_counts_the_words_that_stand_anywhere_in_a_node(number):
+    graph = cookbook()
+    query = json.loads(bundled("cookbook/queries_tuning.jsonl").read_text().splitlines()[number])["text"]
+    words = set(searched_words(query))
+    expected = {}
+    for node in graph.nodes:
+        text = " ".join([*node.labels, *texts_of(node.properties)]).lower().replace("_", " ")
+        if score := sum(word in text for word in words):
+            expected[node.id] = score
+    assert keyword_match(graph, query).scores == expected
+
+
+def test_nothing_to_look_for_and_nothing_found_are_told_apart():
+    graph = cookbook()
+    assert keyword_match(graph, "is it in the").why == (
+        "no word to look for: stop words and single letters are left out",
+    )
+    assert keyword_match(graph, "xylophone").why[-1] == "no name, label or text holds any of them"
+    assert keyword_match(
+        PropertyGraph.of([Node("x", (), {"description": "a tool"})]), "description tool"
+    ).scores == {"x": 1}
+
+
+# --- dimension_filter
+# -------------------------------------------------------------------------------------------------
+
+VALUES = [0.1, 0.3, 0.1 + 0.2, 0.9, None, "0.9", True, float("nan"), 1]
+TOOLS = PropertyGraph.of(
+    Node(f"t{i}", ("tool",), {"cost": value, "depth": i / 10} if value is not None else {})
+    for i, value in enumerate(VALUES)
+)
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        ({"cost": {"max": 0.3}}, ["t0", "t1"]),
+        ({"cost": {"exact": 0.3}}, ["t1", "t2"]),
+        ({"cost": {"min": 0.3}}, ["t1", "t2", "t3", "t8"]),
+        ({"cost": {"min": 0.2, "max": 0.95}, "depth": {"min": 0.2}}, ["t2", "t3"]),
+    ],
+)
+def test_bounds_are_inclusive_exact_is_tolerant_and_only_numbers_pass(filters, ids):
+    assert dimension_filter(TOOLS, filters).ids == ids
+
+
+def test_each_filter_says_what_it_left_out_and_names_what_is_no_number():
+    found = dimension_filter(TOOLS, {"cost": {"min": 2}})
+    assert not found.nodes
+    assert found.why[0].startswith(
+        "2 <= cost leaves out 5 outside, 1 without a value, 3 with something else than a number (t5 has '0.9', t6"
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_filter_keeps_what_a_loop_keeps(seed):
+    chance = np.random.default_rng(seed)
+    values = np.round(chance.random((200, 2)), 1)
+    graph = PropertyGraph.of(
+        Node(f"n{i}", (), {"a": float(a), "b": float(b)}) for i, (a, b) in enumerate(values)
+    )
+    found = dimension_filter(graph, {"a": {"min": 0.2, "max": 0.7}, "b": {"max": 0.5}}, limit=500)
+    assert found.ids == [
+        node.id for node in graph.nodes if 0.2 <= node.properties["a"] <= 0.7 and node.properties["b"] <= 0.5
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ({"cost": {"maximum": 1}}, r"are {'min': …, 'max': …} or {'exact': …}, not {'maximum': 1}"),
+        ({"cost": {}}, r"or {'exact': …}, not {}"),
+        ({"cost": 0.3}, "not 0.3"),
+        ({"cost": {"min": 0.5, "max": 0.1}}, "no number lies between"),
+        ({"cost": {"min": "low"}}, "must be numbers"),
+        ({"cost": {"exact": 0.1, "min": 0}}, r"{'min': …, 'max': …} or {'exact': …}"),
+        ({}, "at least one"),
+        ({"csot": {"min": 0}}, "did you mean 'cost'"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_refused(filters, said):
+    with pytest.raises(BadInput, match=said):
+        dimension_filter(TOOLS, filters)
+
+
+# --- what is given
+# ----------------------------------------------------------------------------------------------------
+
+BARE = PropertyGraph.of(
+    [Node("a"), Node("b_cache"), Node("alone")],
+    [Edge("a", "requires", "b_cache"), Edge("a", "requires", "a")],
+)
+ON_A_NODE = (
+    similar_to,
+    impact_analysis,
+    explore_smart,
+    lambda graph, id: trace_path(graph, "a", id),
+    lambda graph, id: edge_type_boost(graph, [id]),
+)
+
+
+@pytest.mark.parametrize("method", ON_A_NODE)
+def test_a_node_that_is_not_there_is_told_with_what_is_near(method):
+    with pytest.raises(UnknownName, match="did you mean 'b_cache'"):
+        method(BARE, "b_cahce")
+    with pytest.raises(UnknownName, match="unknown node"):
+        method(BARE, ["a"])
+
+
+def test_a_name_in_place_of_an_id_is_understood_in_the_error():
+    with pytest.raises(UnknownName, match="did you mean 'technique:prompt_caching'"):
+        similar_to(cookbook(), "Prompt Caching")
+
+
+def test_a_label_that_one_node_has_is_taken_for_its_name_as_files_of_other_programs_have_it():
+    written = nx.Graph()
+    written.add_node("0", label="Router")
+    written.add_node("1", label="Switch")
+    written.add_edge("0", "1", label="connects")
+    graph = as_graph(nx.parse_graphml("\n".join(nx.generate_graphml(written))))
+    with pytest.raises(UnknownName, match="unknown node 'router'; did you mean '0'"):
+        trace_path(graph, "router", "1")
+    both = PropertyGraph.of([Node("0", ("Router",)), Node("1", ("Router",))])
+    with pytest.raises(UnknownName, match=r"unknown node 'Router'\. Known"):
+        similar_to(both, "Router")
+
+
+@pytest.mark.parametrize("method", ON_A_NODE)
+def test_what_an_answer_is_about_can_be_drawn_as_a_part_of_the_graph(method):
+    graph = cookbook()
+    found = method(graph, "technique:prompt_caching") if method in ON_A_NODE[:3] else method(BARE, "b_cache")
+    part = (graph if method in ON_A_NODE[:3] else BARE).subgraph(found.ids)
+    assert len(part) == len(set(found.ids)) > 0
+
+
+@pytest.mark.parametrize("method", ON_A_NODE)
+@pytest.mark.parametrize("id", ["a", "alone"])
+def test_a_graph_without_descriptions_names_or_labels_is_asked_all_the_same(method, id):
+    answer = method(BARE, id)
+    assert answer.why and repr(answer).startswith("<") and "<table" in answer._repr_html_()
+    assert list(answer.frame().columns) == list(answer.COLUMNS) and len(answer.frame()) == len(answer.rows())
+
+
+def test_an_id_serves_as_name_where_there_is_none():
+    assert keyword_match(BARE, "cache").ids == ["b_cache"]
+    assert want_to(BARE, "cache").ids == ["b_cache"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: similar_to(PropertyGraph.of(), "a"),
+        lambda: similar_to("graph", "a"),
+        lambda: similar_to(BARE, "a", 0),
+        lambda: keyword_match(BARE, 7),
+        lambda: keyword_match(BARE, "cache", 0),
+        lambda: want_to(BARE, " "),
+        lambda: impact_analysis(BARE, "a", max_depth=0),
+        lambda: impact_analysis(BARE, "a", direction="up"),
+        lambda: explore_smart(BARE, "a", depth=1.5),
+        lambda: trace_path(BARE, "a", "alone", max_depth=-1),
+        lambda: edge_type_boost(BARE, "a"),
+        lambda: edge_type_boost(BARE, ["a"], outgoing=0, incoming=0),
+        lambda: edge_type_boost(BARE, ["a"], outgoing=-1),
+        lambda: edge_type_boost(BARE, ["a"], "requires"),
+        lambda: trace_path(BARE, "a", "alone", types="requires"),
+        lambda: want_to(BARE, "cache", boost_types="requires"),
+        lambda: classify_intent(None),
+        lambda: classify_intent("a", most=0),
+        lambda: classify_intent("a", threshold=-1),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(ask):
+    with pytest.raises(BadInput) as told:
+        ask()
+    assert len(str(told.value)) > 15
+
+
+def test_the_text_of_a_graph_can_do_nothing_to_a_terminal_or_a_page():
+    evil = PropertyGraph.of([Node("x", ("t",), {"name": "\x1b[31m<script>alert(1)</script>\n>>> cache"})])
+    found = keyword_match(evil, "cache")
+    assert "\x1b" not in repr(found) and len(repr(found).splitlines()) == 4
+    assert "<script>" not in found._repr_html_()

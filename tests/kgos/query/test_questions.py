@@ -1,0 +1,177 @@
+"""Each question by its name: in a line, in a pipe, in a batch; and where each flag of the old toolkit is now."""
+
+import json
+import re
+from inspect import Parameter
+from pathlib import Path
+
+import pytest
+import typer
+
+from kgot_lab.cli.query.all_commands import queries
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.query.batch import answered_lines, piped
+from kgot_lab.kgos.query.flags import FLAGS, flag_table
+from kgot_lab.kgos.query.node_lookup import meant_node
+from kgot_lab.kgos.query.question_arguments import ask_by_name, parsed_line
+from kgot_lab.kgos.query.questions import QUESTIONS
+from kgot_lab.types import Edge, Node
+
+GRAPH = cookbook()
+A, B = "goal:reduce_api_costs", "technique:prompt_caching"
+GIVEN = {
+    "words": "cache",
+    "query": "how do I reduce costs",
+    "goal": "reduce API costs",
+    "capability": "cache prompts",
+    "node": A,
+    "other": B,
+    "bounds": ["pricing_tier=0..1"],
+}
+DOCS = Path(__file__).parents[2] / "docs" / "query.md"
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
+    question = QUESTIONS[name]
+    needed = {each.name: GIVEN[each.name] for each in question.parameters if each.default is Parameter.empty}
+    found = ask_by_name(GRAPH, name, needed)
+    assert all(len(row) == len(found.COLUMNS) for row in found.rows()) and found.title
+    assert set(found.ids) <= set(GRAPH.ids) and question.help.endswith(".")
+    assert all(each.help for each in question.parameters)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "arguments"),
+    [
+        ('want-to "less cost" --limit 5', "want-to", {"goal": "less cost", "limit": "5"}),
+        ("list --type goal --type=tool --min-edges 3", "list", {"type": ["goal", "tool"], "min_edges": "3"}),
+        ("trace a b --directed", "trace", {"node": "a", "other": "b", "directed": "true"}),
+        ("dimension-range a>=0.1 b<=0.2", "dimension-range", {"bounds": ["a>=0.1", "b<=0.2"]}),
+        ('{"ask": "find", "words": "x", "limit": 3}', "find", {"words": "x", "limit": 3}),
+    ],
+)
+def test_a_question_is_read_from_a_line(line, name, arguments):
+    assert parsed_line(line) == (name, arguments)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("wnat-to x", "did you mean 'want-to'"),
+        ("want-to", "needs goal"),
+        ("want-to a b", "one too many"),
+        ("want-to x --limt 3", "did you mean '--limit'"),
+        ("want-to x --limit", "needs a value"),
+        ("want-to x --limit many", "valid integer"),
+        ("critical --metric size", "'degree'"),
+        ('want-to "x', "quotation"),
+        ('{"ask": 3}', "its name"),
+        ('{"ask": ', "no JSON"),
+        ("list --property name", "NAME=VALUE"),
+        ("dimension-range cost=a..b", "is no number"),
+        ("used-by nothing_like_it", "unknown node"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_in_a_line(line, said):
+    with pytest.raises(BadInput, match=re.escape(said)) as error:
+        ask_by_name(GRAPH, *parsed_line(line))
+    assert "\n" not in str(error.value)
+
+
+def test_a_node_is_meant_by_its_id_its_name_or_the_end_of_its_id():
+    assert (
+        meant_node(GRAPH, A)
+        == meant_node(GRAPH, "reduce_api_costs")
+        == meant_node(GRAPH, "REDUCE API costs")
+        == A
+    )
+    two = PropertyGraph.of(
+        [Node("a.run", ("function",), {"name": "run"}), Node("b.run", ("function",), {"name": "run"})]
+    )
+    assert meant_node(two, "b.run()") == "b.run"
+    with pytest.raises(BadInput, match=r"may mean a\.run, b\.run"):
+        meant_node(two, "run")
+
+
+def test_a_path_does_not_go_through_a_package_that_both_use():
+    nodes = [Node(id, ("module",), {}) for id in "abc"] + [Node("package:os", ("package",), {})]
+    edges = [
+        Edge("a", "imports", "package:os"),
+        Edge("b", "imports", "package:os"),
+        Edge("a", "imports", "c"),
+        Edge("c", "imports", "b"),
+    ]
+    graph = PropertyGraph.of(nodes, edges)
+    assert ask_by_name(graph, "trace", {"node": "a", "other": "b"}).ids == ["a", "c", "b"]
+    assert ask_by_name(graph, "trace", {"node": "a", "other": "package:os"}).ids == ["a", "package:os"]
+
+
+def test_a_pipe_hands_on_what_was_found():
+    (first, found), (second, reached) = piped(GRAPH, 'want-to "reduce API costs" | impact {2}')
+    assert (first, second) == ('want-to "reduce API costs"', "impact {2}") and reached.ids[0] == found.ids[1]
+
+
+@pytest.mark.parametrize(
+    ("pipe", "said"),
+    [
+        ("impact {1}", "first question"),
+        ("find xyzzy | impact {1}", "found 0 nodes"),
+        ("find a |", "between them"),
+        ("find a | nope", "unknown question"),
+    ],
+)
+def test_a_pipe_that_cannot_go_on_says_where(pipe, said):
+    with pytest.raises(BadInput, match=said):
+        list(piped(GRAPH, pipe))
+
+
+def test_many_questions_are_answered_in_their_order_by_one_process_or_two():
+    lines = ["# a comment", "", 'want-to "reduce API costs"', "nonsense", "rank --top-k 3", "find cache"]
+    alone, together = (list(answered_lines(GRAPH, lines, parallel=number)) for number in (1, 2))
+    assert [each.line for each in alone] == lines[2:]
+    assert [(each.line, each.error, each.result and each.result.rows()) for each in alone] == [
+        (each.line, each.error, each.result and each.result.rows()) for each in together
+    ]
+    assert [bool(each.error) for each in alone] == [False, True, False, False]
+
+
+def test_each_of_the_89_flags_is_where_the_table_says():
+    flags = [flag for category in FLAGS.values() for flag in category]
+    assert len(flags) == 90 and len(set(flags)) == 89
+    group = typer.main.get_group(queries)
+    options = {
+        name: {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+        for name, command in group.commands.items()
+    }
+    own = {option for each in group.params for option in each.opts}
+    for category in FLAGS.values():
+        for flag, place in category.items():
+            command, _, option = place.partition(" ")
+            if command == "*":
+                assert all(option in options[name] for name in QUESTIONS), flag
+            elif command.startswith("--"):
+                assert command in own, flag
+            elif command != "GRAPH":
+                assert not option or option in options[command], flag
+                assert command in options, flag
+
+
+def test_the_table_of_flags_in_the_documentation_is_the_programs():
+    assert flag_table() in DOCS.read_text(encoding="utf-8"), (
+        "put kgot_lab.kgos.query.flags.flag_table() between the marks in docs/query.md"
+    )
+
+
+def test_a_search_ranks_several_graphs_together():
+    from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+
+    found = QUESTIONS["search"].ask(SeveralGraphs.of({"one": GRAPH, "two": GRAPH}), "reduce API costs")
+    assert json.dumps(found.ids).count("reduce_api_costs") == 1
+
+
+def test_a_strange_question_names_those_there_are():
+    with pytest.raises(UnknownName, match="pattern-code"):
+        ask_by_name(GRAPH, "pattern", {})

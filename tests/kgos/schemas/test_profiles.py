@@ -1,0 +1,330 @@
+"""SQLite files of other programs: each profile is found by its columns, the graph is the same in all, and the
+file stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from support.foreign_files import EDGES, NODES, TABLES, made, of_profile
+
+from kgot_lab.errors import BadInput, StoreUnavailable, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.schemas.profiles.profile import PROFILES
+from kgot_lab.kgos.schemas.profiles.reader import read_foreign
+from kgot_lab.types import Edge, Node, Triple
+
+EXPECTED = PropertyGraph.of(
+    [
+        Node(
+            "cache",
+            ("technique",),
+            {"pricing_tier": 0.1, "description": "Keeps a prefix.", "name": "Prompt caching"},
+        ),
+        Node("cost", ("goal",), {"name": "Lower cost"}),
+        Node("stale", ("limitation",), {"name": "Stale answers"}),
+    ],
+    [Edge("cache", "enables", "cost", {"weight": 0.5}), Edge("cache", "has_limitation", "stale")],
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "graph.db"
+
+
+@pytest.mark.parametrize("profile", TABLES)
+def test_the_same_graph_is_read_whatever_its_tables_are_called(file, profile):
+    read = read_foreign(of_profile(file, profile))
+    assert (read.profile.name, read.graph, read.unread) == (profile, EXPECTED, ())
+    assert read.check().sound
+
+
+def test_there_are_six_profiles_and_a_fallback():
+    assert {each.name for each in PROFILES} | {"heuristic"} == set(TABLES) and len(PROFILES) == 6
+
+
+@pytest.mark.parametrize("profile", TABLES)
+def test_only_the_asked_profile_fits_a_file_of_it(file, profile):
+    of_profile(file, profile)
+    assert read_foreign(file, profile=profile).graph == EXPECTED
+    for other in set(TABLES) - {profile, "heuristic"}:
+        with pytest.raises(BadInput, match=rf"(?s){other}: lacks .*It has 2 tables"):
+            read_foreign(file, profile=other)
+
+
+def test_a_profile_that_there_is_not_is_refused_with_those_there_are(file):
+    with pytest.raises(UnknownName, match="did you mean 'unified'"):
+        read_foreign(of_profile(file, "unified"), profile="unifed")
+
+
+def test_capitals_make_no_difference_as_in_sqlite(file):
+    made(file, ["Nodes(ID, Name, TYPE, Properties)", "EDGES(Source, Target, Type, Properties)"], NODES, EDGES)
+    assert (read_foreign(file).profile.name, read_foreign(file).graph) == ("standard", EXPECTED)
+
+
+def test_of_two_profiles_that_fit_the_more_specific_is_taken(file):
+    tables = ["nodes(id, name, type)", "edges(source, target, type, source_id, target_id, edge_type)"]
+    made(file, tables, [("a", "A", "goal"), ("b", "B", "goal")], [("b", "a", "x", "a", "b", "enables")])
+    assert read_foreign(file).graph.to_triples()[0].relation == "enables"
+    assert read_foreign(file, profile="standard").graph.to_triples()[0].relation == "x"
+
+
+# --- the fallback
+# -------------------------------------------------------------------------------------------------------
+
+
+def test_the_fallback_takes_the_table_whose_ids_the_edges_name(file):
+    tables = ["authors(id, name)", "papers(id, title, year)", "cites(src, dst)"]
+    made(
+        file, tables, [(1, "Ada"), (2, "Bo")], [(10, "On A", 1999), (11, "On B", 2001)], [(11, 10), (11, 11)]
+    )
+    read = read_foreign(file)
+    assert str(read.profile) == "heuristic: papers(id, title) and cites(src, dst)"
+    assert read.graph.to_triples() == (Triple("11", "related_to", "10"), Triple("11", "related_to", "11"))
+    assert read.graph.node("10").properties == {"name": "On A", "year": 1999}
+
+
+def test_the_fallback_takes_a_primary_key_of_any_name(file):
+    made(
+        file,
+        ["part(part_no TEXT PRIMARY KEY, label)", "uses(source, target)"],
+        [("x7", "Axle"), ("y9", "Hub")],
+        [("x7", "y9")],
+    )
+    read = read_foreign(file)
+    assert read.profile.id == "part_no" and read.graph.node("x7").properties == {"name": "Axle"}
+    with pytest.raises(BadInput, match="path of an SQLite file"):
+        read_foreign(None)  # type: ignore[arg-type]
+
+
+def test_the_fallback_finds_edges_that_name_their_ends(file):
+    made(
+        file,
+        ["city(code, name)", "road(start, end, kind)"],
+        [(1, "Bonn"), (2, "Ulm")],
+        [("Bonn", "Ulm", "leads_to")],
+    )
+    read = read_foreign(file)
+    assert read.profile.id == "name" and read.graph.to_triples()[0].relation == "leads_to"
+
+
+def test_a_file_that_fits_none_says_what_was_probed_and_what_is_there(file):
+    made(file, ["orders(id, customer, total)", "customers(id, name)"], [(1, 2, 3)], [(2, "Ada")])
+    with pytest.raises(BadInput) as refused:
+        read_foreign(file)
+    said = str(refused.value)
+    assert all(f"  {name}: " in said for name in TABLES)
+    assert (
+        "unified: lacks table unified_nodes, table unified_edges" in said and "no table with two ends" in said
+    )
+    assert "It has 2 tables: customers(id, name); orders(id, customer, total)" in said
+
+
+def test_edges_whose_ends_are_no_ids_make_no_graph(file):
+    made(file, ["things(id, name)", "moves(source, target)"], [(1, "A")], [("x", "y"), (1, "z")])
+    with pytest.raises(
+        BadInput, match=r"heuristic: 25% of the ends in moves are in things.id, and half of them should be"
+    ):
+        read_foreign(file)
+
+
+def test_one_column_too_few_is_named(file):
+    made(file, ["nodes(id, name)", "edges(source, type)"], [], [])
+    with pytest.raises(BadInput, match=r"standard: lacks edges.target"):
+        read_foreign(file)
+
+
+def test_views_and_virtual_tables_are_not_run(file):
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS name FROM n"
+    )
+    made(file, [], more=f"CREATE VIEW nodes AS {endless}; CREATE TABLE edges(source, target, type);")
+    with pytest.raises(BadInput, match="standard: lacks table nodes"):
+        read_foreign(file)
+
+
+# --- what is wrong with a file
+# ------------------------------------------------------------------------------------------
+
+
+def test_no_file_no_sqlite_file_and_an_empty_one_are_refused(tmp_path):
+    with pytest.raises(StoreUnavailable, match=r"gone\.db"):
+        read_foreign(tmp_path / "gone.db")
+    (tmp_path / "text.db").write_text("This is a text and no database at all." * 50)
+    with pytest.raises(BadInput, match="file is not a database"):
+        read_foreign(tmp_path / "text.db")
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(BadInput, match="It has no tables"):
+        read_foreign(tmp_path / "empty.db")
+
+
+def test_malformed_json_in_one_row_of_ten_thousand_names_that_row_and_leaves_the_graph_usable(file):
+    nodes = [
+        (f"n{i}", f"Node {i}", "concept", json.dumps({"pricing_tier": i / 10_000})) for i in range(10_000)
+    ]
+    nodes[6_543] = ("n6543", "Node 6543", "concept", '{"pricing_tier": 0.6')
+    read = read_foreign(of_profile(file, "standard", nodes, [("n0", "n6543", "enables", None)]))
+    (row,) = read.unread
+    assert (row.rule, row.table, row.row) == (8, "nodes", 6_544)
+    assert str(row).startswith(
+        "row 6,544 of nodes (node 'n6543'): its properties are no JSON (Expecting ',' delimiter"
+    )
+    assert len(read.graph) == 10_000 and read.graph.node("n6543").properties == {"name": "Node 6543"}
+    assert read.graph.node("n9999").properties["pricing_tier"] == 0.9999
+    assert [fault.level for fault in read.check()[8].faults] == ["error"] and "row 6,544 of nodes" in repr(
+        read
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[1]", "are JSON, but no object"),
+        ('"text"', "are JSON, but no object"),
+        ('{"a": NaN}', "NaN is no number of JSON"),
+        ('{"a": 1e999}', "cannot be kept"),
+        ('{"a": "\\ud800"}', "half a surrogate pair"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": ' + "9" * 5_000 + "}", "are no JSON"),
+        (b"\xff\xfe", "are no JSON"),
+        ("{'a': 1}", "are no JSON"),
+        ('{"a": 1} trailing', "are no JSON"),
+    ],
+)
+def test_json_that_cannot_be_kept_is_reported(file, text, told):
+    read = read_foreign(
+        of_profile(file, "hal", [("a", "A", "goal", text), ("b", "B", "goal", '{"x": 1}')], [])
+    )
+    (row,) = read.unread
+    assert (row.rule, row.row) == (8, 1) and told in row.why
+    assert [node.properties for node in read.graph.nodes] == [{"name": "A"}, {"x": 1, "name": "B"}]
+
+
+@pytest.mark.parametrize("text", [None, "", "  ", "{}", b"{}"])
+def test_blank_properties_are_no_properties(file, text):
+    read = read_foreign(of_profile(file, "hal", [("a", "A", "goal", text)], []))
+    assert read.unread == () and read.graph.node("a").properties == {"name": "A"}
+
+
+def test_an_edge_to_no_node_is_left_out_and_named(file):
+    edges = [
+        ("cache", "gone", "enables", None),
+        (None, "cost", "enables", None),
+        ("cache", "cost", "enables", None),
+    ]
+    read = read_foreign(of_profile(file, "claude", NODES, edges))
+    assert len(read.graph.edges) == 1
+    assert [(row.rule, row.row) for row in read.unread] == [(3, 1), (3, 2)]
+    assert "edge 'cache' -enables-> 'gone'): there is no node 'gone', so it is left out" in str(
+        read.unread[0]
+    )
+    assert not read.check().sound and len(read.check()[3]) == 2
+
+
+def test_a_node_without_an_id_or_with_that_of_another_is_left_out_and_named(file):
+    nodes = [("a", "A", "goal", None), (None, "B", "goal", None), ("a", "C", "goal", None)]
+    read = read_foreign(of_profile(file, "standard", nodes, []))
+    assert read.graph.ids == ("a",) and read.graph.node("a").properties == {"name": "A"}
+    assert [row.why for row in read.unread] == [
+        "it has no id, so it is left out",
+        "row 1 has its id already, so it is left out",
+    ]
+
+
+def test_parallel_edges_and_loops_are_kept_apart(file):
+    edges = [
+        ("cache", "cost", "enables", '{"n": 1}'),
+        ("cost", "cost", "requires", None),
+        ("cache", "cost", "enables", '{"n": 2}'),
+    ]
+    read = read_foreign(of_profile(file, "standard", NODES, edges))
+    assert [(edge.type, edge.key, edge.properties) for edge in read.graph.edges] == [
+        ("enables", "", {"n": 1}),
+        ("requires", "", {}),
+        ("enables", "2", {"n": 2}),
+    ]
+    assert PropertyGraph.of(read.graph.nodes, read.graph.edges) == read.graph
+
+
+def test_numbers_are_ids_by_their_digits_and_bytes_and_row_numbers_are_no_properties(file):
+    tables = [
+        "nodes(id INTEGER PRIMARY KEY, name, type, rank, vector)",
+        "edges(id INTEGER PRIMARY KEY, source, target, type, weight)",
+    ]
+    made(
+        file,
+        tables,
+        [(1, 7, "goal", 0.5, b"\0\1"), (2, "B", None, None, None)],
+        [(1, "1", 2, "enables", 0.25), (2, 2, 1, None, None)],
+    )
+    graph = read_foreign(file).graph
+    assert graph.node("1").properties == {"name": "7", "rank": 0.5} and graph.node("2").labels == ()
+    assert [(edge.type, edge.properties) for edge in graph.edges] == [("enables", {"weight": 0.25}), ("", {})]
+
+
+def test_json_is_right_where_a_column_says_otherwise(file):
+    made(
+        file,
+        ["nodes(id, name, type, pricing_tier, properties)", "edges(source, target, type)"],
+        [("a", "A", "goal", 0.9, '{"pricing_tier": 0.1, "name": "other"}')],
+        [],
+    )
+    assert read_foreign(file).graph.node("a").properties == {"pricing_tier": 0.1, "name": "A"}
+
+
+def test_text_that_is_not_utf8_is_read_with_replacements_and_named(file):
+    more = "INSERT INTO nodes VALUES ('b', CAST(x'42fF' AS TEXT), 'goal', '{}'); INSERT INTO nodes VALUES ('v', 'V', 'goal', x'7b7d');"
+    read = read_foreign(made(file, TABLES["standard"], [("a", "Ünï", "goal", None)], [], more=more))
+    assert [node.properties["name"] for node in read.graph.nodes] == [
+        "Ünï",
+        "B\N{REPLACEMENT CHARACTER}",
+        "V",
+    ]
+    assert [(row.row, row.why.partition(";")[0]) for row in read.unread] == [(2, "a text in it is not UTF-8")]
+
+
+def test_names_of_columns_with_any_letters_are_quoted(file):
+    tables = ['nodes(id, name, type, "odd ""; DROP TABLE nodes --")', "edges(source, target, type)"]
+    made(file, tables, [("a", "A", "goal", 5)], [])
+    assert read_foreign(file).graph.node("a").properties == {'odd "; DROP TABLE nodes --': 5, "name": "A"}
+
+
+# --- the file stays as it is
+# --------------------------------------------------------------------------------------------
+
+
+def listing(folder):
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_nothing_is_written_in_the_file_or_beside_it(tmp_path, mode):
+    file = of_profile(tmp_path / "graph.db", "unified")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+    before = listing(tmp_path)
+    assert read_foreign(file).graph == EXPECTED
+    assert listing(tmp_path) == before and set(before) == {"graph.db"}
+
+
+def test_what_a_log_beside_the_file_holds_is_read_and_the_log_stays(tmp_path):
+    file = of_profile(tmp_path / "graph.db", "unified")
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode = wal")
+        writer.execute("INSERT INTO unified_nodes VALUES ('late', 'Late', 'goal', NULL)")
+        before = listing(tmp_path)
+        assert "late" in read_foreign(file).graph
+        assert {name: kept[0] for name, kept in listing(tmp_path).items()} == {
+            name: kept[0] for name, kept in before.items()
+        }
+        assert set(before) == {"graph.db", "graph.db-wal", "graph.db-shm"}
+
+
+def test_a_file_that_may_only_be_read_is_read(tmp_path):
+    file = of_profile(tmp_path / "graph.db", "entities")
+    file.chmod(0o400)
+    assert read_foreign(str(file)).graph == EXPECTED

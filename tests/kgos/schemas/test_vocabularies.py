@@ -1,0 +1,91 @@
+"""The vocabularies of graphs of knowledge and of code, and that the cookbook's says what its page says."""
+
+from __future__ import annotations
+
+import pytest
+from support.cookbook import FOLDER, cookbook
+from support.foreign_files import TABLES
+
+from kgot_lab.errors import UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.vocabulary import EdgeType, Ends
+from kgot_lab.kgos.schemas.check import faults, faults_of_graph
+from kgot_lab.kgos.schemas.code import CODE
+from kgot_lab.kgos.schemas.knowledge import COMPUTED_SIMILARITY, COOKBOOK, CURATED
+from kgot_lab.kgos.schemas.vocabularies import UNIFIED, VOCABULARIES
+from kgot_lab.types import Edge, Node
+
+
+def page(head: str) -> dict[str, list[str]]:
+    """A table of the cookbook's page by the first cells of its rows."""
+    block = (FOLDER / "VOCABULARY.md").read_text().split(f"\n| {head} |", 1)[1].split("\n\n", 1)[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]]
+    return {first: rest for first, *rest in cells}
+
+
+def test_the_cookbooks_vocabulary_says_what_its_page_says():
+    assert {each.name: [each.meaning] for each in COOKBOOK.node_types} == page("type | meaning")
+    told = page("type | meaning | from")
+    assert {each.name for each in COOKBOOK.edge_types} == set(told)
+    for each in COOKBOOK.edge_types:
+        meaning, sources, targets, both = told[each.name]
+        assert (each.meaning, each.symmetric) == (meaning.removesuffix(" (ours)"), both == "yes")
+        pairs = {
+            (a, b)
+            for a in sources.replace("any", "*").split(", ")
+            for b in targets.replace("any", "*").split(", ")
+        }
+        assert {(ends.source, ends.target) for ends in each.ends} == pairs
+
+
+def test_the_cookbook_has_no_fault_against_its_vocabulary_nor_against_the_curated_one():
+    assert faults_of_graph(COOKBOOK, cookbook()) == faults_of_graph(CURATED, cookbook()) == ()
+
+
+def test_every_profile_has_a_vocabulary_and_the_unified_one_has_all_types():
+    assert set(VOCABULARIES) == set(TABLES)
+    for vocabulary in (COOKBOOK, CURATED, CODE):
+        assert {each.name for each in vocabulary.node_types} <= {each.name for each in UNIFIED.node_types}
+        assert {each.name for each in vocabulary.edge_types} <= {each.name for each in UNIFIED.edge_types}
+    assert len({each.name for each in UNIFIED.edge_types}) == len(UNIFIED.edge_types)
+    assert len({each.name for each in UNIFIED.node_types}) == len(UNIFIED.node_types)
+
+
+def test_imports_calls_and_patterns_are_types_of_edges():
+    for name in (
+        "imports",
+        "calls",
+        "pattern_instance_of",
+        "pattern_alternative_to",
+        "requires",
+        "feeds_into",
+        "has_limitation",
+    ):
+        assert UNIFIED.edge_type(name).meaning
+    nodes = [Node("m", ("module",)), Node("f", ("function",)), Node("p", ("design_pattern",))]
+    edges = [
+        Edge("m", "imports", "m"),
+        Edge("m", "contains", "f"),
+        Edge("f", "calls", "f"),
+        Edge("f", "pattern_instance_of", "p"),
+    ]
+    assert faults_of_graph(CODE, PropertyGraph.of(nodes, edges)) == ()
+
+
+def test_a_computed_similarity_is_a_type_of_its_own_that_says_how_much_and_by_what():
+    nodes = [Node("a", ("goal",)), Node("b", ("goal",))]
+    assert UNIFIED.edge_type("similar_to") != UNIFIED.edge_type(COMPUTED_SIMILARITY.name)
+    computed = Edge("a", "computed_similarity", "b", {"similarity": 0.8, "computed_by": "neighbours"})
+    assert faults(UNIFIED, nodes, [computed, Edge("a", "similar_to", "b")]) == ()
+    said = [
+        fault.what
+        for fault in faults(UNIFIED, nodes, [Edge("a", "computed_similarity", "b", {"similarity": 3})])
+    ]
+    assert said == ["similarity is 3", "it has no computed_by"]
+
+
+def test_a_graph_with_types_of_its_own_extends_its_vocabulary():
+    more = UNIFIED.extended(EdgeType("supersedes", "comes after", (Ends("*", "*"),)))
+    assert more.edge_type("supersedes").meaning == "comes after"
+    with pytest.raises(UnknownName):
+        UNIFIED.edge_type("supersedes")

@@ -1,0 +1,67 @@
+"""What a question asks for is told by its form alone."""
+
+import pytest
+
+from kgot_lab.loop.modes.paths.answer_type import form_of, unfit
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Are Christopher Nolan and Sathish Kalathil both film directors?",
+        "Were both Pietro Salini and Domenico Ravenna, born in the same place?",
+        "Do both films Interview With A Hitman and The Last Coupon have the directors from the same country?",
+        "Local H and For Against are both from the United States?",
+        "Was the engineer who founded Varnholt Works from Tellmark?",
+        "Do both films, Afrika and Man From The Deep River, have the directors who are from the same country?",
+        "Is Mira Tolland the engineer who founded Brask?",
+        "Was Mira Tolland born in the town in which Odile Brantsev died?",
+        "Are the founders of Varnholt Works and Brask both older than Odile Brantsev?",
+    ],
+)
+def test_questions_that_ask_for_yes_or_no(question: str) -> None:
+    assert form_of(question) == "yes or no"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which band was formed first The Exies or Circus Diablo ?",
+        "Was Sammy Hagar or Renaud Garcia-Fons born first?",
+        "Who lived longer, Ludwig Elsbett or Pamela Ann Rymer?",
+        "Who was born first out of Aivar Kuusmaa and Andy Summers?",
+        "Which of Local H and For Against is older?",
+        "Which singer is American, Mark King or Nick Hexum?",
+    ],
+)
+def test_questions_that_ask_for_one_of_two(question: str) -> None:
+    assert form_of(question) == "choice"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What language were books being translated into during the era of Haymo of Faversham?",
+        "If Gallu is a demon Lilu is what?",
+        "How to Eat, released in which year, is a book of English cuisine by the celebrity cook Nigella Lawson",
+        "In which year was the company formed that both brothers worked for?",
+        "Who was the founder of Quillmoor and the Brask?",
+        "Who was the first leader of Quillmoor and Brask?",
+        "What river is between Quillmoor and Brask?",
+        "Do you know who founded Varnholt Works?",
+        "Did Mira Tolland win in which year?",
+    ],
+)
+def test_questions_that_ask_for_anything_else(question: str) -> None:
+    assert form_of(question) == "open"
+
+
+def test_a_month_and_a_day_of_the_week_fit_where_they_are_asked_for() -> None:
+    assert (
+        unfit("In which month was it founded?", "March")
+        == unfit("What day of the week was it?", "Monday")
+        == ""
+    )
+    assert unfit("In which month was it founded?", "Leeds") and unfit(
+        "In which year was it founded?", "March"
+    )

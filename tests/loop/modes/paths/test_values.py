@@ -1,0 +1,149 @@
+"""What a short answer says: nothing, yes or no, a date, an age, an amount; and whether two say the same."""
+
+import pytest
+
+from kgot_lab.loop.modes.paths.quantity import Quantity, quantity_in
+from kgot_lab.loop.modes.paths.value_equality import alike
+from kgot_lab.loop.modes.paths.values import age_in, date_in, tells_nothing, truth_in
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unknown",
+        "It is unknown.",
+        "no information",
+        "not stated",
+        "I cannot tell, sorry",
+        "I don't know",
+        "None",
+        "n/a",
+        "",
+        "?",
+    ],
+)
+def test_words_that_say_that_a_model_does_not_know_tell_nothing(text: str) -> None:
+    assert tells_nothing(text) and truth_in(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Unknown Pleasures", "No Country for Old Men", "Nothing Compares 2 U", "no", "1900"]
+)
+def test_names_that_hold_such_words_tell_something(text: str) -> None:
+    assert not tells_nothing(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("yes", True),
+        ("No.", False),
+        ("No, he was not", False),
+        ("no man is an island", None),
+        ("perhaps", None),
+    ],
+)
+def test_yes_and_no_are_read_where_they_stand_for_themselves(text: str, truth: bool | None) -> None:
+    assert truth_in(text) is truth
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("509 BC", (-509,)),
+        ("753 BCE", (-753,)),
+        ("509–480 BC", (-509,)),
+        ("15 March 44 BC", (-44, 3, 15)),
+        ("AD 14", (14,)),
+        ("500 v. Chr.", (-500,)),
+        ("1900-07-04", (1900, 7, 4)),
+        ("4. Juli 1900", (1900, 7, 4)),
+        ("4.7.1900", (1900, 7, 4)),
+        ("1 250 000", None),
+        ("1.200", None),
+    ],
+)
+def test_eras_and_figures_are_told_from_years(text: str, date: tuple[int, ...] | None) -> None:
+    assert date_in(text) == date
+
+
+@pytest.mark.parametrize(
+    ("text", "years"),
+    [("800 years old", 800), ("aged 45", 45), ("about 3 million years", 3e6), ("1872", None), ("2 km", None)],
+)
+def test_an_age_is_a_number_of_years(text: str, years: float | None) -> None:
+    assert age_in(text) == years
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "amount"),
+    [
+        ("2 km", "length", 2000),
+        ("5 ft 11 in", "length", 1.8034),
+        ("5'11", "length", 1.8034),
+        ("90 miles", "length", 144840.96),
+        ("8,848 metres (29,029 ft)", "length", 8848),
+        ("3,5 kg", "weight", 3.5),
+        ("2 hours and 5 minutes", "time", 7500),
+        ("5 square miles", "area", 12949940.55168),
+        ("1.25 million", "", 1250000),
+        ("900,000", "", 900000),
+        ("In 2010, 1.2 million", "", 1200000),
+        ("12 t", "weight", 12000),
+        ("1 250 000", "", 1250000),
+        ("1.200.000", "", 1200000),
+        ("\u22123", "", -3),
+        ("$1.2 billion", "$", 1.2e9),
+        ("$5m", "$", 5e6),
+        ("800 million dollars", "$", 8e8),
+        ("2.5M people", "people", 2.5e6),
+    ],
+)
+def test_amounts_are_read_with_their_scales_and_units(text: str, kind: str, amount: float) -> None:
+    found = quantity_in(text)
+    assert found is not None and (found.kind, found.amount) == (kind, pytest.approx(amount))
+
+
+@pytest.mark.parametrize("text", ["1.200", "12-15 km", "from 3 to 5", "1:45", "5½ miles", "3/4", "many"])
+def test_what_may_be_read_in_two_ways_is_no_amount(text: str) -> None:
+    assert quantity_in(text) is None
+
+
+def test_a_bare_figure_compares_with_a_count_and_not_with_a_length() -> None:
+    assert Quantity("", 3).compares_with(Quantity("people", 2)) and Quantity("", 3).compares_with(
+        Quantity("~goal", 2)
+    )
+    assert not Quantity("", 3).compares_with(Quantity("length", 2)) and not Quantity(
+        "~goal", 3
+    ).compares_with(Quantity("~seat", 2))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Norwegian", "Norway", True),
+        ("USA", "United States", True),
+        ("U.S.", "American", True),
+        ("1900-07-04", "4 July 1900", True),
+        ("2 km", "2000 m", True),
+        ("Isfahan, Iran", "Iran", True),
+        ("American and Canadian", "Canadian", True),
+        ("Iran", "Georgia", False),
+        ("4 July 1900", "5 July 1900", False),
+        ("French", "Germany", False),
+        ("South Korea", "Korea", None),
+        ("Paris, Texas", "Paris", None),
+        ("Maltese", "Malta", None),
+        ("1900", "4 July 1900", None),
+        ("None", "None", None),
+        ("unknown", "Norway", None),
+    ],
+)
+def test_two_values_are_the_same_or_not_or_it_cannot_be_told(one: str, other: str, same: bool | None) -> None:
+    assert alike(one, other) is same and alike(other, one) is same
+
+
+def test_of_one_year_the_days_do_not_count_and_of_one_country_the_towns_do_not() -> None:
+    assert alike("4 July 1900", "12 May 1900", "Were they born in the same year?") is True
+    assert alike("Oslo, Norway", "Bergen, Norway", "Are they in the same country?") is True
+    assert alike("Oslo, Norway", "Bergen, Norway", "Are they in the same city?") is False

@@ -1,0 +1,270 @@
+"""Where nodes go: within the picture, apart from each other, near their neighbours, and always at the place
+where they were.
+"""
+
+import numpy as np
+import pytest
+from draw.test_collapse import EVIL, LARGE, MIDDLE, of_columns, opened, planted
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge, Node
+from kgot_lab.viz.graph.collapse import closed, collapsed, revealed
+from kgot_lab.viz.graph.layout import (
+    force_layout,
+    free_places,
+    packed,
+    rounded_points,
+    scattered,
+    spread,
+    sunflower,
+)
+from kgot_lab.viz.graph.places import places, places_of
+
+BLOCKS = of_columns(600, planted(600, 2_000, 6, 0.95)[0])
+TREE = of_columns(120, [(row // 3, row) for row in range(1, 120)])
+ODD = {
+    "nothing": PropertyGraph.of(),
+    "one": PropertyGraph.of([Node("alone")]),
+    "two": PropertyGraph.of([Node("Ada"), Node("Byron")], [Edge("Byron", "father of", "Ada")]),
+    "a loop and parallel edges": PropertyGraph.of(
+        [Node("a"), Node("b")], [Edge("a", "x", "a"), Edge("a", "x", "b"), Edge("b", "y", "a")]
+    ),
+    "hostile": PropertyGraph.of([Node(EVIL, (EVIL,)), Node("a")], [Edge(EVIL, EVIL, "a")]),
+    "isolated": of_columns(400, []),
+    "star": of_columns(400, [(0, row) for row in range(1, 400)]),
+    "complete": of_columns(310, np.argwhere(np.triu(np.ones((310, 310)), 1))),
+    "two parts": of_columns(700, [(row, row + 1) for row in range(699) if row != 349]),
+    "tree": TREE,
+}
+
+
+def distances(points):
+    return np.linalg.norm(points[:, None] - points[None], axis=2)
+
+
+def array_of(placed, ids):
+    return np.array([placed[id] for id in ids])
+
+
+# --- all sizes ---
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_every_node_has_a_place_of_its_own_in_the_unit_square(name):
+    placed = places(ODD[name])
+    points = array_of(placed, ODD[name].ids).reshape(-1, 2)
+    assert tuple(placed) == ODD[name].ids and (points >= 0).all() and (points <= 1).all()
+    assert len(np.unique(points.round(4), axis=0)) == len(points)
+
+
+@pytest.mark.parametrize("graph", [TREE, BLOCKS], ids=["tree", "blocks"])
+def test_the_same_graph_and_seed_give_the_same_places_and_another_seed_others(graph):
+    assert places(graph) == places(graph) != places(graph, seed=1)
+
+
+@pytest.mark.parametrize(
+    "graph", [TREE, BLOCKS, ODD["star"], ODD["two parts"]], ids=["tree", "blocks", "star", "two parts"]
+)
+def test_the_unit_square_is_used_well(graph):
+    points = array_of(places(graph), graph.ids)
+    assert (points.max(axis=0) - points.min(axis=0) > 0.85).all()
+    assert len(np.unique((points * 4 - 1e-9).astype(int), axis=0)) >= 12  # of sixteen fields
+
+
+@pytest.mark.parametrize("graph", [TREE, BLOCKS, ODD["two parts"]], ids=["tree", "blocks", "two parts"])
+def test_neighbours_lie_closer_together_than_others(graph):
+    points = array_of(places(graph), graph.ids)
+    near = np.linalg.norm(points[graph.sources] - points[graph.targets], axis=1)
+    assert near.mean() < 0.5 * distances(points).mean()
+
+
+def test_communities_lie_apart():
+    points, block = array_of(places(BLOCKS), BLOCKS.ids), np.arange(600) % 6
+    middles = np.array([np.median(points[block == number], axis=0) for number in range(6)])
+    nearest = np.linalg.norm(points[:, None] - middles, axis=2).argmin(axis=1)
+    assert (nearest == block).mean() > 0.9
+
+
+def test_a_large_loose_community_is_laid_out_by_its_own_communities():
+    graph = of_columns(
+        2600, [(row // 3, row) for row in range(1, 600)] + [(row, row + 1) for row in range(600, 2599)]
+    )
+    view = opened(collapsed(graph, most=2000), collapsed(graph).community_of("n5"))
+    points = {id: np.array(place) for id, place in places_of(view).items()}
+    shown = [graph.ids[row] for row in view.shown.tolist()]
+    near = np.mean([np.linalg.norm(points[edge.source] - points[edge.target]) for edge in view.edges])
+    assert len(view.edges) > 20 and near < 0.4 * distances(array_of(points, shown)).mean()
+
+
+# --- places given ---
+
+
+@pytest.mark.parametrize("graph", [TREE, BLOCKS], ids=["tree", "blocks"])
+def test_a_node_stays_where_it_was_to_the_last_digit(graph):
+    before = places(graph)
+    grown = PropertyGraph.of(
+        [*graph.nodes, Node("new"), Node("stranger")], [*graph.edges, Edge("new", "is", "n7")]
+    )
+    after = places(grown, positions=before)
+    assert {id: after[id] for id in graph.ids} == before and set(after) == {*graph.ids, "new", "stranger"}
+    assert np.hypot(*np.subtract(after["new"], after["n7"])) < 0.1
+
+
+def test_a_place_outside_the_square_is_kept_and_one_that_is_no_number_is_not():
+    given = {"n1": (1.5, -0.25), "n2": (float("nan"), 0.5), "n3": (float("inf"), 0.5)}
+    for graph in (TREE, BLOCKS):
+        placed = places(graph, positions=given)
+        assert placed["n1"] == (1.5, -0.25) and np.isfinite(array_of(placed, graph.ids)).all()
+
+
+def test_many_new_nodes_find_free_places_near_their_neighbours():
+    half = BLOCKS.subgraph(BLOCKS.ids[:300])
+    placed = places(BLOCKS, positions=places(half))
+    points = array_of(placed, BLOCKS.ids)
+    apart = distances(points) + np.eye(600)
+    assert apart.min(axis=1)[300:].min() > 0.005
+    new = np.maximum(BLOCKS.sources, BLOCKS.targets) >= 300
+    assert (
+        np.linalg.norm(points[BLOCKS.sources[new]] - points[BLOCKS.targets[new]], axis=1).mean()
+        < 0.8 * distances(points).mean()
+    )
+
+
+def test_a_new_part_without_links_to_the_old_ones_is_placed_too():
+    chain = [(row, row + 1) for row in range(200)] + [(row, row + 1) for row in range(201, 399)]
+    placed = places(of_columns(420, chain), positions={f"n{row}": (row / 200, 0.2) for row in range(201)})
+    assert len({(round(x, 6), round(y, 6)) for x, y in placed.values()}) == 420
+
+
+# --- views ---
+
+
+def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
+    view = collapsed(MIDDLE)
+    first = places_of(view)
+    assert set(first) >= {each.id for each in view.communities}
+    known = dict(first)
+    for step in (
+        opened(view, "community 2"),
+        revealed(view, ["n5", "n77"]),
+        opened(revealed(view, ["n5"]), "community 1"),
+    ):
+        placed = places_of(step)
+        assert all(known.get(id, place) == place for id, place in placed.items()) and {
+            node.id for node in step.nodes
+        } <= set(placed)
+        known |= placed
+    assert places_of(closed(opened(view, "community 3"), "community 3")) == first
+
+
+def test_the_discs_of_communities_do_not_overlap():
+    view = revealed(collapsed(LARGE), LARGE.ids[:1900])
+    placed = places_of(view)
+    ids = [node.id for node in view.nodes[: len(view.shown)]]
+    points = array_of(placed, ids) * (1.5, 1)
+    own = array_of(placed, [view.community_of(id) for id in ids]) * (1.5, 1)
+    middles = array_of(placed, [each.id for each in view.communities]) * (1.5, 1)
+    nearest = middles[np.linalg.norm(points[:, None] - middles, axis=2).argmin(axis=1)]
+    assert (nearest == own).all() and (distances(points) + np.eye(len(points))).min() > 0.003
+
+
+def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_others():
+    view = opened(collapsed(of_columns(9_000, planted(9_000, 30_000, 4, 0.9)[0])), "community 1")
+    placed = places_of(view)
+    middle = np.array(placed["community 1"])
+    away = np.linalg.norm(
+        (array_of(placed, [view.graph.ids[row] for row in view.shown]) - middle) * (1.5, 1), axis=1
+    )
+    assert (
+        away.min() > 0.04 and (away > away.max() / 2).mean() > 0.6
+    )  # the first are spread over all of the disc
+
+
+def test_a_view_of_few_nodes_is_placed_as_the_graph_is():
+    assert places_of(collapsed(TREE)) == places(TREE) and places_of(collapsed(PropertyGraph.of())) == {}
+
+
+# --- geometry ---
+
+
+@pytest.mark.parametrize(
+    "sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str
+)
+@pytest.mark.parametrize("aspect", [0.5, 1.5, 3])
+def test_discs_lie_apart_and_inside(sizes, aspect):
+    middles, radii = packed(
+        np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0
+    )
+    apart = distances(middles) + 9 * np.eye(len(sizes))
+    assert (apart >= radii[:, None] + radii).all() and (radii > 0.01).all()
+    assert (middles - radii[:, None] >= -1e-9).all() and (
+        middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)
+    ).all()
+
+
+def test_a_large_community_has_the_larger_disc():
+    _, radii = packed(np.array([200.0, 100, 100]), np.array([[0, 1], [1, 2]]), aspect=1.5, seed=0)
+    assert radii[0] == pytest.approx(2**0.5 * radii[1]) and radii[1] == radii[2]
+
+
+@pytest.mark.parametrize("spiral", [sunflower, scattered])
+def test_spirals_fill_the_disc_evenly_and_leave_its_middle_free(spiral):
+    points = spiral(800, 0.3)
+    radius = np.hypot(*points.T)
+    assert radius.min() >= 0.3 and radius.max() <= 1 and spiral(0).shape == (0, 2)
+    quadrants = np.bincount((points[:, 0] > 0) * 2 + (points[:, 1] > 0))
+    assert quadrants.min() > 180 and np.sort(distances(points), axis=1)[:, 1].min() > 0.01
+
+
+def test_the_first_of_scattered_points_are_spread_as_far_as_all():
+    assert np.hypot(*scattered(5000)[:40].T).max() > 0.9 and np.hypot(*sunflower(5000)[:40].T).max() < 0.1
+
+
+def test_a_square_is_rounded_into_the_disc():
+    side = np.linspace(0, 1, 21)
+    square = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    assert np.hypot(*rounded_points(square).T).max() == pytest.approx(1) and rounded_points(
+        np.array([[0.5, 0.5]])
+    ) == pytest.approx(0)
+
+
+def test_free_places_are_near_and_each_is_taken_once_until_all_are():
+    wanted = np.tile((0.25, 0.75), (30, 1))
+    found = free_places(wanted, np.zeros((0, 2)))
+    assert len(np.unique(found, axis=0)) == 30 and np.linalg.norm(found - wanted, axis=1).max() < 0.4
+    assert np.linalg.norm(free_places(wanted[:1], found) - found, axis=1).min() > 0.03
+    assert free_places(np.full((12_000, 2), 0.5), np.zeros((0, 2))).shape == (12_000, 2)
+
+
+def test_the_forces_are_those_of_the_formula():
+    """Fruchterman and Reingold 1991, a node at a time: k squared over the distance apart, the distance
+    squared over k along an edge.
+    """
+    from kgot_lab.viz.graph.layout import _forces
+
+    points, pairs, ideal = (
+        np.random.default_rng(2).random((12, 2)),
+        np.array([(0, 1), (1, 2), (5, 9), (0, 1)]),
+        0.2,
+    )
+    expected = np.zeros((12, 2))
+    for one in range(12):
+        for other in range(12):
+            apart = points[one] - points[other]
+            if one != other and np.hypot(*apart) < 6 * ideal:
+                expected[one] += apart * ideal**2 / np.hypot(*apart) ** 2
+    for one, other in pairs:
+        apart = points[other] - points[one]
+        expected[one] += apart * np.hypot(*apart) / ideal
+        expected[other] -= apart * np.hypot(*apart) / ideal
+    assert _forces(points, pairs, ideal) == pytest.approx(expected, abs=1e-4)
+
+
+def test_boxes_spread_until_they_do_not_overlap_and_fixed_ones_stay():
+    chance = np.random.default_rng(1)
+    points, fixed = chance.random((40, 2)) * (800, 500), np.arange(40) < 3
+    apart = spread(points, (60, 30), fixed, (800, 500))
+    gaps = np.abs(apart[:, None] - apart[None])
+    overlapping = (gaps[..., 0] < 55) & (gaps[..., 1] < 27) & ~np.eye(40, dtype=bool)
+    assert (apart[:3] == points[:3]).all() and overlapping[3:, 3:].sum() == 0
+    assert force_layout(np.zeros((0, 2)), np.zeros((0, 2), dtype=np.intp), aspect=1, seed=0).shape == (0, 2)

@@ -1,0 +1,174 @@
+"""The pipeline diagram: what a stage's name says becomes boxes and arrows, and no name breaks it."""
+
+import xml.etree.ElementTree as ET
+from base64 import b64decode
+
+import pytest
+
+from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.fulltext import like
+from kgot_lab.retrieval.fusion import rrf, strongest, weighted
+from kgot_lab.retrieval.links import title_graph
+from kgot_lab.retrieval.neighbours import around, boost
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Document
+from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.static.pipeline import Fan, Series, StageBox, parsed_pipeline, pipeline
+
+SVG = "{http://www.w3.org/2000/svg}"
+DOCUMENTS = [
+    Document("engine", "Designed by Charles Babbage.", "Analytical Engine"),
+    Document("babbage", "A mathematician.", "Charles Babbage"),
+]
+WORDS, LETTERS, LINKS = bm25(DOCUMENTS), like(DOCUMENTS), title_graph(DOCUMENTS)
+EVIL = "</svg><script>alert(1)</script> \"'&\x00\u202e, ("
+
+
+def named(name: str) -> Stage:
+    return Stage(name, lambda ranking: ranking)
+
+
+def texts(drawing) -> list[str]:
+    return [node.text or "" for node in ET.fromstring(drawing.svg).iter(f"{SVG}text")]
+
+
+def arrows(drawing) -> list[ET.Element]:
+    return list(ET.fromstring(drawing.svg).iter(f"{SVG}path"))
+
+
+def numbers(element: ET.Element, *names: str) -> list[float]:
+    return [float(element.get(name)) for name in names]
+
+
+# --- what a name says ---
+
+
+def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
+    stage = weighted((0.7, WORDS), (0.3, LETTERS)) >> boost(LINKS, 0.2) % 100
+    assert parsed_pipeline(stage.name) == Series(
+        (
+            Fan(
+                (("0.7", "bm25", StageBox("bm25")), ("0.3", "like", StageBox("like"))),
+                StageBox("weighted", "", "join"),
+            ),
+            StageBox("boost", "0.2"),
+            StageBox("best 100", kind="keep"),
+        )
+    )
+    assert texts(pipeline(stage)) == [
+        "0.7",
+        "0.3",
+        "question",
+        "bm25",
+        "like",
+        "weighted",
+        "boost",
+        "0.2",
+        "best 100",
+        "ranking",
+    ]
+    assert len(arrows(pipeline(stage))) == 7
+
+
+def test_a_lane_that_starts_from_another_stage_comes_after_it():
+    assert parsed_pipeline(around(LINKS, LETTERS, seeds=3).name) == Series(
+        (StageBox("like"), StageBox("around", "seeds=3"))
+    )
+
+
+def test_options_of_a_fusion_are_no_lanes():
+    fused = parsed_pipeline(rrf(WORDS, LETTERS, k=10).name)
+    assert fused == Fan(
+        (("", "bm25", StageBox("bm25")), ("", "like", StageBox("like"))), StageBox("rrf", "k=10", "join")
+    )
+    scaled = parsed_pipeline(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum").name)
+    assert scaled.join == StageBox("weighted", "scale=maximum", "join") and len(scaled.lanes) == 2
+
+
+def test_a_fusion_can_be_a_lane_of_a_fusion_and_so_can_a_whole_pipeline():
+    inner = parsed_pipeline(
+        weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))).name
+    )
+    (_, _, first), (_, _, second) = inner.lanes
+    assert isinstance(first, Fan) and first.join.name == "strongest"
+    assert second == Series((StageBox("bm25"), StageBox("boost", "0.2")))
+
+
+def test_keeping_the_best_holds_for_what_stands_in_brackets_before_it():
+    assert parsed_pipeline(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series(
+        (StageBox("bm25"), StageBox("boost", "0.2"), StageBox("best 5", kind="keep"))
+    )
+    assert parsed_pipeline((WORDS % 20).name) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
+
+
+def test_what_is_not_an_option_of_a_fusion_is_written_below_the_name():
+    assert parsed_pipeline("bm25(k1=1.5, emphasis on 8 words)") == StageBox(
+        "bm25", "k1=1.5, emphasis on 8 words"
+    )
+    assert parsed_pipeline("embeddings(wordllama)") == StageBox("embeddings", "wordllama")
+
+
+def test_ways_of_which_one_is_taken_stand_below_each_other():
+    fan = parsed_pipeline("tuned convex(weighted(0.6 a, 0.4 b); weighted(0.8 a, 0.2 b))")
+    assert len(fan.lanes) == 2 and fan.join == StageBox("tuned convex", "one way for each question", "join")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "(", ")", "((", "a)(b", "my lane (v2), 50% faster >> x)", "weighted()", "weighted(, )", ">> >>", " % ", "a % 5 % x",
+     "(" * 400 + ")" * 400, "rrf(" * 13 + "a" + ")" * 13, "x" * 10_000, "rrf(" + ", ".join(f"lane {n}" for n in range(60)) + ")", EVIL,
+     "weighted(1e400 a, 0.1.2 b, nan c)", "()", "around()", "rrf(k=60)", "a ; b", "f(; )", "漢字(語) >> ранг"],
+)  # fmt: skip
+def test_any_name_is_drawn(name):
+    drawing = pipeline(named(name))
+    root = ET.fromstring(drawing.svg)
+    width, height = numbers(root, "width", "height")
+    for box in list(root.iter(f"{SVG}rect"))[1:]:
+        x, y, wide, high = numbers(box, "x", "y", "width", "height")
+        assert x >= 0 and x + wide <= width + 0.1 and y >= 0 and y + high <= height + 0.1
+    assert references(drawing.svg) == () and "script" not in {
+        node.tag.removeprefix(SVG) for node in root.iter()
+    }
+
+
+def test_a_name_that_is_too_much_is_one_box():
+    for name in ("x" * 10_000, "rrf(" + ", ".join("abcdefgh" * 5) + ")", "rrf(" * 13 + "a" + ")" * 13):
+        assert isinstance(parsed_pipeline(name), StageBox)
+
+
+# --- the drawing ---
+
+
+def test_an_arrow_is_as_strong_as_its_weight_and_has_the_colour_of_its_lane():
+    drawing = pipeline(weighted((0.8, WORDS), (0.2, LETTERS)), colours={"bm25": "#E69F00"})
+    strong, weak = (arrow for arrow in arrows(drawing) if float(arrow.get("stroke-width")) > 1.4)
+    assert strong.get("stroke") == "#E69F00" != weak.get("stroke")
+    assert float(strong.get("stroke-width")) > float(weak.get("stroke-width"))
+
+
+def test_boxes_do_not_touch():
+    stage = rrf(
+        weighted((0.5, WORDS), (0.3, around(LINKS, LETTERS)), (0.2, strongest(WORDS, LETTERS)))
+        >> boost(LINKS, 0.2),
+        WORDS,
+    )
+    boxes = [
+        numbers(box, "x", "y", "width", "height")
+        for box in list(ET.fromstring(pipeline(stage).svg).iter(f"{SVG}rect"))[1:]
+    ]
+    for number, (x, y, width, height) in enumerate(boxes):
+        for left, top, wide, high in boxes[number + 1 :]:
+            assert x + width < left or left + wide < x or y + height < top or top + high < y
+
+
+def test_it_is_an_image_with_words_wherever_a_notebook_is_read(tmp_path):
+    drawing = pipeline(WORDS)
+    html = drawing._repr_html_()
+    assert html.startswith("<img ") and 'alt="A pipeline from the question to the ranking: bm25"' in html
+    inside = b64decode(html.split("base64,")[1].split('"')[0]).decode()
+    assert (
+        inside == drawing._repr_svg_() == drawing.save(tmp_path / "pipeline.svg").read_text(encoding="utf-8")
+    )
+    with pytest.raises(BadInput, match=r"saved as \.svg"):
+        drawing.save(tmp_path / "pipeline.png")

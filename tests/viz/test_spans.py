@@ -1,0 +1,88 @@
+"""Reports side by side, and two lanes' ranks: the numbers behind the pictures are those of the reports and of
+the rankings.
+"""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.reports import report
+from kgot_lab.evaluation.runs import Run
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Document, Hit, Query, ranked
+from kgot_lab.viz import plots
+
+DATA = Dataset(
+    "toy",
+    tuple(Document(id, f"text {id}") for id in "abcdefgh"),
+    tuple(Query(f"question {n}?", f"q{n}") for n in range(4)),
+    {f"q{n}": {"a": 1, "b": 1} for n in range(4)},
+    locked=frozenset({"q2", "q3"}),
+)
+
+
+def made(data, **found):
+    hits = {
+        name: {query.id: tuple(Hit(id, -n) for n, id in enumerate(ids)) for query in data.queries}
+        for name, ids in found.items()
+    }
+    return report(
+        [Run(name, name, data.name, 20, hits[name]) for name in hits], data, Plan("one", rounds=200)
+    )
+
+
+def lane(name, ids):
+    return Stage(name, lambda ranking: ranked(ranking.query, {id: -float(n) for n, id in enumerate(ids)}))
+
+
+def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_locked_questions():
+    pytest.importorskip("matplotlib")
+    reports = {"first": made(DATA, one="ac", both="ab"), "second": made(DATA, one="ca", both="ba")}
+    drawn = plots.spans(reports, ["both", "one"])
+    rows = {(row["data"], row["system"]): row for row in drawn.numbers}
+    assert rows["first", "both"]["mean"] == 1 and rows["second", "one"]["locked"] == 0.5 and len(rows) == 4
+    words = [node.text or "" for node in ET.fromstring(drawn.svg).iter("text")]
+    assert {"first", "second", "both"} <= set(words)
+
+
+def test_a_report_without_locked_questions_has_no_diamonds_and_no_report_is_refused():
+    pytest.importorskip("matplotlib")
+    open_data = Dataset("open", DATA.documents, DATA.queries, DATA.qrels)
+    assert "locked" not in plots.spans({"open": made(open_data, one="ac", both="ab")}, ["both"]).numbers[0]
+    with pytest.raises(BadInput):
+        plots.spans({}, ["both"])
+
+
+def test_a_passage_stands_at_its_two_ranks_and_what_is_not_found_at_the_end():
+    pytest.importorskip("matplotlib")
+    drawn = plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
+    assert list(drawn.numbers) == [
+        {"across": 2, "up": 1, "passages": 4},
+        {"across": 8, "up": 2, "passages": 4},
+    ]
+    assert "8 passages" in drawn.alt
+
+
+def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are():
+    pytest.importorskip("matplotlib")
+    drawn = plots.plot_named("lane_ranks", DATA, lane("words", "ca"), lane("meaning", "abc"))
+    assert drawn == plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
+    assert set(plots.PLOTS) == set(plots.__all__) - {"PLOTS", "Plot", "plot_named"}
+    with pytest.raises(UnknownName, match="lane_ranks"):
+        plots.plot_named("lane_rank")
+
+
+def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
+    pytest.importorskip("matplotlib")
+    drawn = plots.cell_shares({"trick": {"near": 0.0, "far": 0.9}, "plain": {"near": 1.0, "far": 0.1}})
+    assert list(drawn.numbers) == [
+        {"system": "trick", "near": 0.0, "far": 0.9},
+        {"system": "plain", "near": 1.0, "far": 0.1},
+    ]
+    assert {"near", "far", "trick"} <= {node.text or "" for node in ET.fromstring(drawn.svg).iter("text")}
+    for shares in ({}, {"trick": {}}, {"trick": {"near": 1.0}, "plain": {"far": 1.0}}):
+        with pytest.raises(BadInput):
+            plots.cell_shares(shares)
