@@ -16,13 +16,13 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from kgot_lab.benchmark.comparison.plan import PLAN_FILE, Design
+from kgot_lab.benchmark.comparison.sitting import Sitting, place_of, receipts_of
+from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS
+from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.cli.requirements import need_files
 from kgot_lab.errors import LLMError
-from kgot_lab.experiments.pays.plan import PLAN_FILE, Design
 from kgot_lab.experiments.pays.repeated import what_counts
-from kgot_lab.experiments.pays.sitting import Sitting, place_of, receipts_of
-from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS
-from kgot_lab.experiments.questions.batch import TRACES, trace_name
 from kgot_lab.llm.presets import FREE
 from kgot_lab.types import Prompt, Reply
 

@@ -15,12 +15,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from kgot_lab.benchmark.comparison.ablations import ABLATIONS
+from kgot_lab.benchmark.comparison.plan import Design
+from kgot_lab.benchmark.comparison.results import Findings, Measured
+from kgot_lab.benchmark.comparison.sitting import Sitting, Slice
 from kgot_lab.evaluation.summary import p_said, span
 from kgot_lab.evaluation.tables import signed
-from kgot_lab.experiments.pays.ablations import ABLATIONS
-from kgot_lab.experiments.pays.plan import Design
-from kgot_lab.experiments.pays.results import Findings, Measured
-from kgot_lab.experiments.pays.sitting import Sitting, Slice
 
 RESULTS = Path(__file__).parent / "results"
 FOLDER, MEASURED = RESULTS / "best_sentences", RESULTS / "graph_pays"

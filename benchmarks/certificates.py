@@ -123,7 +123,7 @@ def main() -> None:
 
 def answer(trial: CertificateTrial, options: argparse.Namespace, *, simulated: bool) -> None:
     """Answer and certify what is missing."""
-    from kgot_lab.experiments.questions.batch import alone_in
+    from kgot_lab.benchmark.questions.batch import alone_in
 
     if options.model == "local":
         need_local_model()

@@ -42,9 +42,9 @@ def searching_with() -> Embedder | None:
 
 def ask(options: argparse.Namespace, path: Path) -> None:
     """Ask what is missing, and say what comes back."""
+    from kgot_lab.benchmark.questions.batch import alone_in
     from kgot_lab.experiments.experts.asking import ExpertAnswers
     from kgot_lab.experiments.experts.gold import expert_questions
-    from kgot_lab.experiments.questions.batch import alone_in
     from kgot_lab.llm import connect
 
     with alone_in(path.parent):

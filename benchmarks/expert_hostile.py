@@ -31,6 +31,7 @@ RESULTS = Path(__file__).parent / "results" / "expert_hostile"
 
 def ask(model: str, path: Path) -> None:
     """Plant what is missing, and say what comes of it."""
+    from kgot_lab.benchmark.questions.batch import alone_in
     from kgot_lab.experiments.experts.hostile import (
         hostile_texts,
         keep_outcome,
@@ -38,7 +39,6 @@ def ask(model: str, path: Path) -> None:
         planted_in_turn,
         planted_outcome,
     )
-    from kgot_lab.experiments.questions.batch import alone_in
     from kgot_lab.llm import connect
 
     with alone_in(path.parent):

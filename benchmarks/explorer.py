@@ -61,7 +61,10 @@ def main() -> None:
                 reduced_motion="no-preference"
             )  # as most readers have it: hits glide to their places
             for k in SHOWN:
-                show = f"from kgot_lab.viz.explorer.explorer import explore_dataset\nexplorer = explore_dataset({DATASET!r}).but(k={k})\nexplorer"
+                show = (
+                    "from kgot_lab.viz.explorer.explorer import explore_dataset\n"
+                    f"explorer = explore_dataset({DATASET!r}).but(k={k})\nexplorer"
+                )
                 open_notebook(page, lab.scratch([show]))
                 view = run_cell(page, 0).locator(".kl-x")
                 view.wait_for()

@@ -8,7 +8,7 @@ same calls in what pyan3 says of the same files, where it is installed
 
 Each run is a process of its own bound to one core, with a cache of its own. A call that goes through the
 wrappers that networkx puts around its functions counts as one of the function inside. Results go to
-benchmarks/results/extraction.json; --write puts the tables into docs/query.md.
+benchmarks/results/extraction.json, the tables in benchmarks/results/extraction.md.
 """
 
 import argparse
@@ -22,8 +22,7 @@ import tempfile
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results" / "extraction.json"
-DOCS = Path(__file__).parents[1] / "docs" / "query.md"
-MARKS = "<!-- extraction -->", "<!-- end extraction -->"
+REPORT = RESULTS.with_suffix(".md")
 ONE = """
 import json, os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -206,7 +205,6 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--happened", action="store_true")
     parser.add_argument("--pyan", action="store_true")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     import networkx
 
@@ -227,10 +225,7 @@ def main() -> None:
         results["packages"] = {name: measured(root, options.times) for name, root in roots.items()}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(tables(results))
-    if options.write:
-        text = DOCS.read_text(encoding="utf-8")
-        before, after = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
-        DOCS.write_text(f"{text[:before]}\n{tables(results)}\n{text[after:]}", encoding="utf-8")
+    REPORT.write_text(f"# A graph from code: time and completeness\n\n{tables(results)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

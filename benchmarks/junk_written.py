@@ -81,9 +81,9 @@ def show(folder: Path) -> None:
 
 def teach(options: argparse.Namespace, folder: Path) -> None:
     """Teach what is missing, or only say what that is."""
+    from kgot_lab.benchmark.questions.batch import alone_in
     from kgot_lab.experiments.junk.results import expected_rest_grid
     from kgot_lab.experiments.junk.trial import junk_receipts
-    from kgot_lab.experiments.questions.batch import alone_in
 
     trial = trial_of(options, folder)
     if options.plan:

@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.synthetic import synthetic
 from kgot_lab.embedding.binary_quantization import SignBits
 from kgot_lab.embedding.dot_products import row_products
 from kgot_lab.embedding.score_order import descending
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.join_speed import join_machine
 from kgot_lab.experiments.recall.join_vectors import clustered, skeleton_vectors
-from kgot_lab.experiments.recall.synthetic import synthetic
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.links import title_graph

@@ -17,17 +17,17 @@ import json
 from pathlib import Path
 from statistics import fmean, median
 
+from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, PassageSearches
+from kgot_lab.benchmark.questions.batch import RECEIPTS, alone_in
+from kgot_lab.benchmark.questions.plan import PLAN_FILE
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.cli.requirements import need, need_embeddings, need_files, need_local_model
 from kgot_lab.errors import LabError, require_count
 from kgot_lab.evaluation.significance import grouped_interval
 from kgot_lab.evaluation.summary import span
 from kgot_lab.experiments.pays.chains import GRAPHS_OF_A_CHAIN, Chained, chain_plan, related_chains
-from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, PassageSearches
-from kgot_lab.experiments.questions.batch import RECEIPTS, alone_in
-from kgot_lab.experiments.questions.plan import PLAN_FILE
-from kgot_lab.experiments.questions.question import Question, QuestionSet
-from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
-from kgot_lab.experiments.questions.sets import BUNDLED_SETS
 
 FOLDER, PART, CHAINS, LENGTH, SEED = (
     Path(__file__).parent / "results" / "lasting_graph",

@@ -11,11 +11,11 @@ import argparse
 
 import numpy as np
 
+from kgot_lab.benchmark.comparison.samples import develop_samples
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.cli.requirements import need_embeddings
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.answers import holds
-from kgot_lab.experiments.pays.samples import develop_samples
-from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.loop.modes.paths.answer_type import form_of
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
 from kgot_lab.loop.modes.paths.sentence_scoring import WORTHS, traits

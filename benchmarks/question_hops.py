@@ -17,11 +17,11 @@ import json
 from pathlib import Path
 from statistics import median
 
+from kgot_lab.benchmark.recall.datasets import hops_by_hand
 from kgot_lab.cli.requirements import need_files, need_local_model
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
-from kgot_lab.experiments.recall.datasets import hops_by_hand
 from kgot_lab.experiments.trails.splitting import (
     SPLIT_BY_HAND,
     questions_to_split,

@@ -15,6 +15,11 @@ from pathlib import Path
 import best_sentences
 import topic_reports
 
+from kgot_lab.benchmark.comparison.aims import ALL_SETS
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.filling import receipt
+from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
@@ -22,12 +27,7 @@ from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.experiments.kgos.benchmark import half_report
 from kgot_lab.experiments.kgos.results import kgos_verdicts
 from kgot_lab.experiments.kgos.systems import THREE_WEIGHTS
-from kgot_lab.experiments.pays.aims import ALL_SETS
-from kgot_lab.experiments.pays.results import Findings
-from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.experiments.recall.filling import receipt
 from kgot_lab.experiments.recall.standard import NO_LINKS, STANDARD_SYSTEMS, TRAIL
-from kgot_lab.experiments.recall.systems import BASELINE
 from kgot_lab.experiments.structure.answered import graded
 from kgot_lab.experiments.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
 

@@ -13,6 +13,10 @@ import argparse
 import json
 from pathlib import Path
 
+from kgot_lab.benchmark.recall.benchmark import DATASETS, beside_published, indexing
+from kgot_lab.benchmark.recall.claims import verdicts
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.systems import gate_decisions
 from kgot_lab.cli.bench import grown, growth_grid, reported, write_reports
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.cache import Remembered
@@ -20,10 +24,6 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.experiments.recall.benchmark import DATASETS, beside_published, indexing
-from kgot_lab.experiments.recall.claims import verdicts
-from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.experiments.recall.systems import gate_decisions
 
 RESULTS = Path(__file__).parent / "results"
 RECALL, PUBLISHED, INDEXING, GATE, SCALE = (

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from kgot_lab.benchmark.questions.hotpotqa import demo_questions, hotpotqa
+from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.documents.folder import read_documents
-from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
-from kgot_lab.experiments.questions.question import Question
 from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER

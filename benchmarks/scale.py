@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kgot_lab.experiments.recall.growth import LANES, SIZES, measure_growth
+from kgot_lab.benchmark.recall.growth import LANES, SIZES, measure_growth
 from kgot_lab.experiments.recall.growth_plan import extrapolated, growth_plan_grid, vectors_told
 
 RESULTS = Path(__file__).parent / "results" / "scale.jsonl"
@@ -45,7 +45,7 @@ def table(rows):
 
 
 def plan(file, passages):
-    """What so many passages would take, in Markdown, as docs/recall.md has it."""
+    """What so many passages would take, in Markdown, as benchmarks/results/scale.md has it."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     return f"{growth_plan_grid(extrapolated(rows, passages)).markdown}\n\n{vectors_told(passages)}"
 

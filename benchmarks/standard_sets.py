@@ -12,10 +12,10 @@ import argparse
 import json
 from pathlib import Path
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.reports import derive
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.standard import measure_standard, standard_tables
 from kgot_lab.io.atomic_write import write_whole
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from question_answering import receipt, table
 
+from kgot_lab.benchmark.questions.lost import STAGES
+from kgot_lab.benchmark.recall.claims import verdicts
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.significance import Estimate, holm, interval
 from kgot_lab.evaluation.tables import decimal, signed, told_p
 from kgot_lab.experiments.beam.results import chat_grids, chat_report
-from kgot_lab.experiments.questions.lost import STAGES
-from kgot_lab.experiments.recall.claims import verdicts
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.stores.cypher_trial import trial_table
 from kgot_lab.experiments.stores.tables import store_bars, store_tables
 from kgot_lab.experiments.structure.report import structure_summary as accuracies

@@ -18,16 +18,16 @@ from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 
+from kgot_lab.benchmark.comparison.ablations import ABLATIONS
+from kgot_lab.benchmark.comparison.plan import Design
+from kgot_lab.benchmark.comparison.samples import develop_samples
+from kgot_lab.benchmark.comparison.sitting import Sitting, Slice
+from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.cli.requirements import need_embeddings, need_files, need_local_model
 from kgot_lab.evaluation.answers import f1
 from kgot_lab.evaluation.significance import interval
 from kgot_lab.evaluation.summary import span
 from kgot_lab.evaluation.tables import signed
-from kgot_lab.experiments.pays.ablations import ABLATIONS
-from kgot_lab.experiments.pays.plan import Design
-from kgot_lab.experiments.pays.samples import develop_samples
-from kgot_lab.experiments.pays.sitting import Sitting, Slice
-from kgot_lab.experiments.questions.batch import TRACES, trace_name
 from kgot_lab.loop.events import Asked, Event
 from kgot_lab.loop.modes.paths.reader_prompt import answer_in, few_prompt
 from kgot_lab.loop.trace import load_run

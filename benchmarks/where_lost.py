@@ -12,9 +12,9 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from kgot_lab.benchmark.questions.answers_on_file import answers_file, rows_on_file
+from kgot_lab.benchmark.questions.lost import STAGES, lost_answers
 from kgot_lab.cli.requirements import need_files
-from kgot_lab.experiments.questions.answers_on_file import answers_file, rows_on_file
-from kgot_lab.experiments.questions.lost import STAGES, lost_answers
 
 RESULTS = Path(__file__).parent / "results"
 TRACES = Path(__file__).parent.parent / "runs" / "question_answering"

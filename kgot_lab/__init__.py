@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from kgot_lab.api.ask import ask
     from kgot_lab.api.expert import expert
     from kgot_lab.api.show import show
+    from kgot_lab.benchmark.recall.bench import bench
+    from kgot_lab.benchmark.recall.datasets import load_dataset
+    from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.diagnostics.notebook import doctor
     from kgot_lab.documents.folder import read_documents
     from kgot_lab.embedding.embedders import embedder
@@ -18,9 +21,6 @@ if TYPE_CHECKING:
     from kgot_lab.evaluation.dataset import Dataset
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.evaluation.reports import Report
-    from kgot_lab.experiments.recall.bench import bench
-    from kgot_lab.experiments.recall.datasets import load_dataset
-    from kgot_lab.experiments.recall.systems import systems
     from kgot_lab.graph.property_graph import PropertyGraph
     from kgot_lab.io.bundled import bundled as bundled_file
     from kgot_lab.llm import connect
@@ -74,9 +74,9 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "bundled_file": "io.bundled:bundled",
     "embedder": "embedding.embedders",
     "ranked": "types",
-    "load_dataset": "experiments.recall.datasets",
-    "systems": "experiments.recall.systems",
-    "bench": "experiments.recall.bench",
+    "load_dataset": "benchmark.recall.datasets",
+    "systems": "benchmark.recall.systems",
+    "bench": "benchmark.recall.bench",
     "Document": "types",
     "Node": "types",
     "Edge": "types",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
-from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.pass_through import pass_through_figures, pass_through_primary
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,7 @@ ALLOWED = {
     "methods/structure/selection.py: selected_nodes": "one parameter for each filter, most of them left out",
     "cli/comparing.py: bench_questions": "each parameter is an option on the command line",
     "cli/bench.py: bench": "each parameter is an option on the command line",
-    "experiments/recall/benchmark.py: benchmark": "what the command takes: what runs on what, by which plan, where to and by whom",
+    "benchmark/recall/benchmark.py: benchmark": "what the command takes: what runs on what, by which plan, where to and by whom",
     "cli/investing.py: run_monitor": "each parameter is an option on the command line",
     "cli/forking.py: fork_run": "each parameter is an option on the command line",
     "cli/experts/serving.py: serve_experts": "each parameter is an option on the command line",

@@ -37,7 +37,7 @@ IN_PLACE = {  # what writes a file otherwise, and why it may
     "writing.py": "the one place",
     "cli/saving.py": "an empty file, which says to another command that the place is taken",
     "documents/unpacking.py": "into a folder of its own, which takes its name when all is there",
-    "experiments/recall/growth.py": "/proc, which is no file",
+    "benchmark/recall/growth.py": "/proc, which is no file",
     "experiments/recall/join_speed.py": "/proc, which is no file",
     "experiments/stores/attacks.py": "plants what an attack looks for",
     "experiments/stores/cypher_trial.py": "what a process complains of, line by line",

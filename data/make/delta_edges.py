@@ -33,15 +33,15 @@ from kgot_lab.analogy.candidates import Material
 from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.systems import systems
+from kgot_lab.benchmark.recall.tuned import mean_recall
 from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.delta.graphs import calibration
-from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.experiments.recall.systems import systems
-from kgot_lab.experiments.recall.tuned import mean_recall
 from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import title_graph

@@ -19,10 +19,10 @@ from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.atomic_write import write_whole
 
 if TYPE_CHECKING:
+    from kgot_lab.benchmark.recall.bench import BenchmarkProgress
+    from kgot_lab.benchmark.recall.growth import GrowthRow
     from kgot_lab.evaluation.reports import Report
     from kgot_lab.evaluation.tables import Grid
-    from kgot_lab.experiments.recall.bench import BenchmarkProgress
-    from kgot_lab.experiments.recall.growth import GrowthRow
 
 _T = TypeVar("_T")
 _FOLDER = Path("runs/recall")
@@ -144,9 +144,9 @@ def reported(
     for package in NEEDED:
         if find_spec(package) is None:
             raise NotInstalled("bench", package)
+    from kgot_lab.benchmark.recall.benchmark import DATASETS, benchmark
     from kgot_lab.embedding.model_names import embedder_named
     from kgot_lab.evaluation.plan import Plan
-    from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark
     from kgot_lab.io.dask_workers import workers_at
 
     given = Plan.load(plan) if plan else None
@@ -169,7 +169,7 @@ def reported(
 
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
     """The reports in every form, and the claims where all systems were run."""
-    from kgot_lab.experiments.recall.claims import PUBLISHED_CLAIMS, verdicts
+    from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
     from kgot_lab.viz.recall import write_recall_page
 
     whole = [report for report in reports if report.dataset.name != _STEPS]
@@ -192,7 +192,7 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
 
 def grown(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
     """Measure the growth, with a progress bar."""
-    from kgot_lab.experiments.recall.growth import SIZES, measure_growth
+    from kgot_lab.benchmark.recall.growth import SIZES, measure_growth
 
     file.parent.mkdir(parents=True, exist_ok=True)
     with terminal.bar("growth") as progress:

@@ -19,8 +19,8 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
-    from kgot_lab.experiments.pays.plan import Design
-    from kgot_lab.experiments.pays.sitting import Due, Sitting, Slice
+    from kgot_lab.benchmark.comparison.plan import Design
+    from kgot_lab.benchmark.comparison.sitting import Due, Sitting, Slice
     from kgot_lab.loop.events import Event
 
 _FOLDER = Path("runs/graph-pays")
@@ -88,11 +88,11 @@ def bench_questions(
     All systems answer the first question of each set, then all the second, so any stop leaves them
     comparable.
     """
-    from kgot_lab.experiments.pays.ablations import ABLATION_PAIRS, ABLATIONS
-    from kgot_lab.experiments.pays.plan import Design, check_comparison
-    from kgot_lab.experiments.pays.reuse import count_replies
-    from kgot_lab.experiments.pays.samples import develop_samples
-    from kgot_lab.experiments.pays.sitting import Slice, turns
+    from kgot_lab.benchmark.comparison.ablations import ABLATION_PAIRS, ABLATIONS
+    from kgot_lab.benchmark.comparison.plan import Design, check_comparison
+    from kgot_lab.benchmark.comparison.reuse import count_replies
+    from kgot_lab.benchmark.comparison.samples import develop_samples
+    from kgot_lab.benchmark.comparison.sitting import Slice, turns
 
     folder = folder or _FOLDER.with_name(_FOLDER.name + "-ablations" * ablate + "-develop" * develop)
     if limit is not None:
@@ -177,8 +177,8 @@ class _Asked:
 
 def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
     """Answer what is missing; whatever stops it, the way to go on is said."""
-    from kgot_lab.experiments.pays.sitting import Sitting, missing
-    from kgot_lab.experiments.questions.batch import alone_in
+    from kgot_lab.benchmark.comparison.sitting import Sitting, missing
+    from kgot_lab.benchmark.questions.batch import alone_in
 
     kept = f"Everything so far is in {folder}; the same command goes on from there."
     with alone_in(folder):
@@ -235,7 +235,7 @@ def _answer_all(sitting: Sitting, asked: _Asked, left: int) -> list[Due]:
 
 
 def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
-    from kgot_lab.experiments.pays.forecast import expected_rest, forecast_grid
+    from kgot_lab.benchmark.comparison.forecast import expected_rest, forecast_grid
 
     rows = expected_rest(design, folder, chosen)
     return forecast_grid(rows).text if rows else "nothing is left to answer"
@@ -243,9 +243,9 @@ def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
 
 def _show(folder: Path) -> None:
     """The results so far, also written to files."""
-    from kgot_lab.experiments.pays.lost import keep_losses, losses, losses_grid
-    from kgot_lab.experiments.pays.results import Findings
-    from kgot_lab.experiments.pays.tables import comparison_grids
+    from kgot_lab.benchmark.comparison.lost import keep_losses, losses, losses_grid
+    from kgot_lab.benchmark.comparison.results import Findings
+    from kgot_lab.benchmark.comparison.tables import comparison_grids
 
     findings = Findings.of(folder)
     grids = comparison_grids(findings)

@@ -20,12 +20,12 @@ from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
+    from kgot_lab.benchmark.questions.batch import QuestionRun
+    from kgot_lab.benchmark.questions.prepare import ReadyRun
+    from kgot_lab.benchmark.questions.question import Question
+    from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+    from kgot_lab.benchmark.questions.sets import Selection
     from kgot_lab.cli.configuration import Configuration
-    from kgot_lab.experiments.questions.batch import QuestionRun
-    from kgot_lab.experiments.questions.prepare import ReadyRun
-    from kgot_lab.experiments.questions.question import Question
-    from kgot_lab.experiments.questions.receipts import QuestionReceipt
-    from kgot_lab.experiments.questions.sets import Selection
     from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.events import Event
 
@@ -126,9 +126,9 @@ def answer_questions(
     """Answer a question set, a trace and a receipt for each question; the same command goes on with a run
     that was stopped.
     """
+    from kgot_lab.benchmark.questions.attempt import check_question_system
+    from kgot_lab.benchmark.questions.sets import DUMMY, Selection
     from kgot_lab.cli.configuration import limits_given, read_configuration
-    from kgot_lab.experiments.questions.attempt import check_question_system
-    from kgot_lab.experiments.questions.sets import DUMMY, Selection
     from kgot_lab.llm.budget import Budget
 
     if plots is not None:
@@ -180,10 +180,10 @@ class _Asking:
 
 def _answer(name: str, selection: Selection, place: Path, configuration: Configuration, how: _Asking) -> None:
     """Answer the selected questions in their folder; what cannot be is said before a model is connected."""
-    from kgot_lab.experiments.questions.batch import alone_in
-    from kgot_lab.experiments.questions.kit import all_that_work, looking_out
-    from kgot_lab.experiments.questions.prepare import Answerers, check_run, prepared
-    from kgot_lab.experiments.questions.sets import opened_questions
+    from kgot_lab.benchmark.questions.batch import alone_in
+    from kgot_lab.benchmark.questions.kit import all_that_work, looking_out
+    from kgot_lab.benchmark.questions.prepare import Answerers, check_run, prepared
+    from kgot_lab.benchmark.questions.sets import opened_questions
 
     chosen, registry = configuration.tools, configuration.models
     pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
@@ -237,8 +237,8 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go
     on is said.
     """
-    from kgot_lab.experiments.questions.costs import note_untraced, rest_of
-    from kgot_lab.experiments.questions.totals import write_totals
+    from kgot_lab.benchmark.questions.costs import note_untraced, rest_of
+    from kgot_lab.benchmark.questions.totals import write_totals
 
     run, spending = ready.run, ready.spending
     missing, total = len(run.missing()), len(run.questions.questions)
@@ -302,7 +302,7 @@ def _asked(run: QuestionRun) -> list[QuestionReceipt]:
 
 def _show(run: QuestionRun, as_json: bool) -> None:
     """The results of a run, also written to a file."""
-    from kgot_lab.experiments.questions.results import graded_grid, results_grid, results_json
+    from kgot_lab.benchmark.questions.results import graded_grid, results_grid, results_json
 
     receipts = _asked(run)
     results = results_json(receipts)

@@ -26,7 +26,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
-    from kgot_lab.experiments.recall.bench import BenchmarkProgress
+    from kgot_lab.benchmark.recall.bench import BenchmarkProgress
     from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.persistence.learning import LearntRun
@@ -224,7 +224,7 @@ def read_folder(folder: Path) -> list[Document]:
 
 def documents_of(run: Trace, folder: Path | None) -> list[Document]:
     """The passages that a run searched: the folder's, or those of the demo."""
-    from kgot_lab.experiments.questions.hotpotqa import hotpotqa
+    from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
 
     if folder is not None:
         return read_folder(folder)

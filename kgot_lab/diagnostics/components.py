@@ -150,7 +150,7 @@ def _documents() -> str:
 
 
 def _data() -> str:
-    from kgot_lab.experiments.questions.hotpotqa import hotpotqa
+    from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
 
     data = hotpotqa()
     return f"{len(data.questions)} questions and {len(data.documents)} passages are bundled"

@@ -165,7 +165,7 @@ def _karate() -> GraphView:
 
 def phrases() -> PropertyGraph:
     """The phrases of some passages of MuSiQue: more nodes than are drawn by themselves."""
-    from kgot_lab.experiments.recall.datasets import load_dataset
+    from kgot_lab.benchmark.recall.datasets import load_dataset
 
     return PropertyGraph.from_triples(
         triple for some in load_dataset("musique").develop.triples.values() for triple in some

@@ -191,7 +191,7 @@ def test_the_same_notebook_run_again_draws_again(page, lab):
 
 LARGE = """
 import sys
-from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.retrieval import links
 from kgot_lab.viz import show_graph
 

@@ -20,11 +20,11 @@ from support.tiny_collection import tiny
 from support.waiting import AMPLE, until
 from support.workers import local_cluster
 
+from kgot_lab.benchmark.recall import benchmark
+from kgot_lab.benchmark.recall.datasets import BUNDLED
 from kgot_lab.cli.terminal import bar
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.user_data import to_beir
-from kgot_lab.experiments.recall import benchmark
-from kgot_lab.experiments.recall.datasets import BUNDLED
 
 with_torch = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="make test WITH=torch has it"
@@ -141,7 +141,7 @@ def test_a_report_that_would_lose_data_of_yours_is_refused_before_anything_runs(
 HELD_AFTER_ONE = """
 import signal, threading
 from kgot_lab.cli.app import main
-from kgot_lab.experiments.recall import filling as bench
+from kgot_lab.benchmark.recall import filling as bench
 run_to = bench.run_to
 def held(*what, **how):
     run_to(*what, **how)

@@ -14,10 +14,10 @@ import pytest
 from support.answering_server import answering_server
 from support.birthplaces import TINY, told_in_brief
 
+from kgot_lab.benchmark.comparison import plan
+from kgot_lab.benchmark.comparison.sitting import turns
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.cli.app import main
-from kgot_lab.experiments.pays import plan
-from kgot_lab.experiments.pays.sitting import turns
-from kgot_lab.experiments.questions.sets import BUNDLED_SETS
 
 
 @pytest.fixture(autouse=True)

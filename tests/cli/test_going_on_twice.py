@@ -10,8 +10,8 @@ import pytest
 from support.command_line import FIRST, INSERT, QUESTION, REST, WRITE, asking, replies
 from support.openai_server import openai_server, refuses
 
-from kgot_lab.experiments.questions.baselines import zero_shot
-from kgot_lab.experiments.questions.question import Question
+from kgot_lab.benchmark.questions.baselines import zero_shot
+from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.llm.scripted import Scripted

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.diagnostics.file_check import examine_file, salvage_file
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.ledger import Entry, Ledger

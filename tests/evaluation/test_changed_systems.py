@@ -12,10 +12,10 @@ from evaluation.test_runs import DATA, DOCUMENTS, QUERIES, WORDS, Stage
 from support.waiting import AMPLE, until
 
 import kgot_lab
+from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.source import embedders_in, source_digest
-from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.entity_expansion import Reach, follow
 from kgot_lab.retrieval.fusion import weighted
@@ -25,8 +25,8 @@ TESTS = Path(__file__).parents[1]
 DIGESTS = """
 from support.tiny_collection import tiny
 from kgot_lab.evaluation.source import source_digest
-from kgot_lab.experiments.recall.synthetic import SyntheticVectors
-from kgot_lab.experiments.recall.systems import systems
+from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.systems import systems
 built = systems(tiny(), SyntheticVectors(8))
 for name in ("bm25", "embeddings", "convex", "pagerank, titles", "follow", "gate", "trail"):
     print(source_digest(built[name]))
@@ -36,7 +36,7 @@ NAMES = ("bm25", "embeddings", "convex", "pagerank, titles", "follow", "gate", "
 
 CHANGES = {
     "another system, and a part of it": (
-        "experiments/recall/systems.py",
+        "benchmark/recall/systems.py",
         [
             ('        "like": lambda: parts.like,\n', '        "like": lambda: parts.like,\n        "new": lambda: parts.newest,\n'),
             ("    @cached_property\n    def text(", "    @cached_property\n    def newest(self) -> Stage:\n        return self.fts5\n\n"
@@ -45,7 +45,7 @@ CHANGES = {
         set(),
     ),
     "a weight of the convex fusion": (
-        "experiments/recall/systems.py",
+        "benchmark/recall/systems.py",
         [("weighted((0.7, self.meaning), (0.3, self.words))", "weighted((0.6, self.meaning), (0.4, self.words))")],
         {"convex", "pagerank, titles", "follow", "gate", "follow as a stage"},
     ),

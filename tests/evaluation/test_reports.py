@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from support.work import calls
 
+from kgot_lab.benchmark.recall.datasets import Dataset, load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import significance
 from kgot_lab.evaluation.failures import failures
@@ -21,7 +22,6 @@ from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.experiments.recall.datasets import Dataset, load_dataset
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked

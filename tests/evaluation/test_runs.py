@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import KEEP, load_receipt, save_receipt
 from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.runs import Latency, latency, run
 from kgot_lab.evaluation.source import source_digest
-from kgot_lab.experiments.recall.datasets import Dataset
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked

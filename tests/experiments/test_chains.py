@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from support.waiting import AMPLE, until
 
+from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.experiments.competence.simulated import Competence, Simulated
 from kgot_lab.experiments.competence.worlds import chain_world
 from kgot_lab.experiments.pays.chains import GRAPHS_OF_A_CHAIN, Chained
-from kgot_lab.experiments.questions.question import Question
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.trace import load_run

@@ -13,10 +13,10 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.experiments.delta import graphs as delta_graphs
 from kgot_lab.experiments.delta import walks as delta_recall
-from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.structure.analogies import items
 from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph

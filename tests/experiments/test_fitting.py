@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from support.searching import Letters
 
+from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset, published_thousand
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset, published_thousand
 from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
 from kgot_lab.experiments.trails.learning import develop_parts
 from kgot_lab.retrieval.multihop.features import CLUES

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.experts.replies import whole_lines
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.model_triples import (
     POOLED,
     ReadPool,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.searching import Letters
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
@@ -18,7 +19,6 @@ from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import CODE_HASH, EMBEDDER_HASH, load_receipt
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, signed, told_p
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.trails.embedders import (
     ANEW,
     embedder_of,

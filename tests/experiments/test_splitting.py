@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from support.searching import Letters
 
-from kgot_lab.experiments.recall.datasets import hops_by_hand, load_dataset
+from kgot_lab.benchmark.recall.datasets import hops_by_hand, load_dataset
 from kgot_lab.experiments.trails.splitting import (
     HOP_CLUES,
     SPLIT_BY_HAND,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.dataset import query_parts
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.plan import Plan
@@ -14,7 +15,6 @@ from kgot_lab.evaluation.reports import derive, report
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.standard import (
     NO_LINKS,
     RIVAL,

@@ -9,7 +9,8 @@ from collections import Counter
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
-from kgot_lab.experiments.pays.results import Findings
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.experiments.pays.telling import (
     NOT_YET,
     contest,
@@ -21,7 +22,6 @@ from kgot_lab.experiments.pays.telling import (
     spending_told,
     trust_told,
 )
-from kgot_lab.experiments.questions.receipts import QuestionReceipt
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]

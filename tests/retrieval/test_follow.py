@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from support.searching import Letters, const
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning

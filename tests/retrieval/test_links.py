@@ -5,8 +5,8 @@ import pytest
 from support.searching import Letters
 from support.work import computing_at_most
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.retrieval import links
 from kgot_lab.retrieval.links import (
     ALIKE,

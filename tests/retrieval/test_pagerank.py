@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from support.searching import Letters, const
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval import random_walk
 from kgot_lab.retrieval.bm25 import bm25

@@ -8,8 +8,8 @@ import warnings
 
 import pytest
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimension_stage import dimensions
 from kgot_lab.retrieval import fulltext

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kgot_lab.experiments.pays.aims import Goal
-from kgot_lab.experiments.pays.plan import Design
-from kgot_lab.experiments.pays.systems import AnswerSystem
-from kgot_lab.experiments.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.comparison.aims import Goal
+from kgot_lab.benchmark.comparison.plan import Design
+from kgot_lab.benchmark.comparison.systems import AnswerSystem
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Document, Prompt
 from support.answering_server import BORN, told_birthplaces

@@ -1,6 +1,6 @@
 """Twelve short passages and eight questions, small enough to run every system on in a second."""
 
-from kgot_lab.experiments.recall.datasets import Dataset
+from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.types import Document, Query, Triple
 
 PASSAGES = (

@@ -10,9 +10,9 @@ import xml.etree.ElementTree as ET
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.errors import UnknownName
-from kgot_lab.experiments.pays.results import Findings
-from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.viz import plots
 
 PLAN = TINY.plan(reader())

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from support.searching import const
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import like
 from kgot_lab.retrieval.fusion import weighted

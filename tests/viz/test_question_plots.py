@@ -9,9 +9,9 @@ from dataclasses import asdict
 
 import pytest
 
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt, with_grade
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
-from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt, with_grade
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.trace import save_run

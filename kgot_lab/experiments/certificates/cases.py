@@ -14,11 +14,11 @@ from itertools import chain as chained
 from itertools import zip_longest
 from typing import Literal, get_args
 
+from kgot_lab.benchmark.comparison.samples import DRAW_SEED, drawn_samples
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.errors import TooLittle, require_count
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep
 from kgot_lab.experiments.competence.worlds import World, world_of_triples, world_on_file
-from kgot_lab.experiments.pays.samples import DRAW_SEED, drawn_samples
-from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.io.bundled import bundled
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Triple

@@ -7,11 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import fmean
 
+from kgot_lab.benchmark.comparison.sitting import receipts_of
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.experiments.certificates.cases import CASE_CHANGES
 from kgot_lab.experiments.certificates.trial import CertificateTrial
-from kgot_lab.experiments.pays.sitting import receipts_of
-from kgot_lab.experiments.questions.receipts import QuestionReceipt
 
 _FEW = 3  # answers of a set below which those of the comparison say more
 

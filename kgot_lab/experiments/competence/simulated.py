@@ -15,13 +15,13 @@ from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
 
+from kgot_lab.benchmark.recall.synthetic import word
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experiments.competence.asked import Asking, PromptReader, situation_of
 from kgot_lab.experiments.competence.draws import drawn_by_hash
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet
 from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS
 from kgot_lab.experiments.competence.texts import NoGold, misread_names, told_answer
-from kgot_lab.experiments.recall.synthetic import word
 from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.truncation import joined_lines

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.benchmark.recall.synthetic import word
 from kgot_lab.errors import require_count
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_parts, gold_of_triples
-from kgot_lab.experiments.recall.synthetic import word
 from kgot_lab.types import Document, Json, Triple
 
 RELATIONS = tuple(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.analogy.delta_edges import DELTA, SIMILARITY, with_edges
+from kgot_lab.benchmark.recall.systems import shuffled
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
@@ -31,7 +32,6 @@ from kgot_lab.experiments.delta.graphs import (
     story_case,
 )
 from kgot_lab.experiments.recall.figures import Row, corrected, estimated, gap_estimated
-from kgot_lab.experiments.recall.systems import shuffled
 from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair
 from kgot_lab.experiments.structure.nouns import Nouns
 from kgot_lab.retrieval.pass_through import Walk, traverse

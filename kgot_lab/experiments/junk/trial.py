@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kgot_lab.benchmark.questions.plan import plan_differences, told_differences
 from kgot_lab.errors import BadInput, BadReply, LLMError, words_of
 from kgot_lab.experiments.junk.grounds import ground_of
 from kgot_lab.experiments.junk.messages import SaidMessage, digest_of_messages
-from kgot_lab.experiments.questions.plan import plan_differences, told_differences
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.structured import NotedCall, noting_calls
 from kgot_lab.loop.trace import made_by

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from kgot_lab.benchmark.recall.filling import earlier, fill
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
@@ -17,7 +18,6 @@ from kgot_lab.experiments.kgos.claims import KGOS_CLAIMS, LEVELS_SAID
 from kgot_lab.experiments.kgos.lenient import LOTS
 from kgot_lab.experiments.kgos.queries import QueryHalf, cookbook_data, cookbook_queries
 from kgot_lab.experiments.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
-from kgot_lab.experiments.recall.filling import earlier, fill
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.bundled import bundled

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, PublishedClaim
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.experiments.kgos.systems import FOUR_WEIGHTS, LEARNED_FUSION, THREE_WEIGHTS
-from kgot_lab.experiments.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, PublishedClaim
 
 KGOS_CLAIMS = (
     PublishedClaim("hybrid beats embeddings alone", THREE_WEIGHTS, "embedding only", ".885 and about .50"),

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.filling import fill, receipt
+from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
@@ -20,9 +23,6 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.experiments.recall.filling import fill, receipt
-from kgot_lab.experiments.recall.systems import systems
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.text_files import read_regular_text
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned

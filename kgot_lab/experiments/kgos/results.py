@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, verdicts
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Estimate, interval, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
@@ -17,7 +18,6 @@ from kgot_lab.experiments.kgos.lenient import ANY_5, LENIENT_5, STRICT_5, TYPE_5
 from kgot_lab.experiments.kgos.passages import transfer_grid, transfers
 from kgot_lab.experiments.kgos.queries import QueryHalf, cookbook_queries
 from kgot_lab.experiments.kgos.systems import FOUR_WEIGHTS
-from kgot_lab.experiments.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, verdicts
 from kgot_lab.kgos.methods.classify_intent import classify_intent
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.retrieval.bm25 import INTENT_VERBS

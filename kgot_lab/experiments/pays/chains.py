@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from kgot_lab.errors import BadInput
-from kgot_lab.experiments.pays.reuse import ReusingLLM, replies_in
-from kgot_lab.experiments.pays.systems import prompt_digests
-from kgot_lab.experiments.questions.batch import RECEIPTS, TRACES, trace_name
-from kgot_lab.experiments.questions.plan import PLAN_FILE, plan_differences, told_differences
-from kgot_lab.experiments.questions.question import Question, QuestionSet
-from kgot_lab.experiments.questions.receipts import (
+from kgot_lab.benchmark.comparison.reuse import ReusingLLM, replies_in
+from kgot_lab.benchmark.comparison.systems import prompt_digests
+from kgot_lab.benchmark.questions.batch import RECEIPTS, TRACES, trace_name
+from kgot_lab.benchmark.questions.plan import PLAN_FILE, plan_differences, told_differences
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.questions.receipts import (
     QuestionReceipt,
     append_receipt,
     read_receipts,
     scored,
     with_costs,
 )
+from kgot_lab.errors import BadInput
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event

@@ -1,1 +1,1 @@
-"""Does the loop answer questions?"""
+"""Experiments."""

@@ -1,1 +1,1 @@
-"""Does a search find the passages that a question needs?"""
+"""Experiments."""

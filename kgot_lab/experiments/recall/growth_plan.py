@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgot_lab.benchmark.recall.growth import GrowthRow
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.experiments.recall.growth import GrowthRow
 
 CARRIED_ON = {
     "index_s": "index, s",

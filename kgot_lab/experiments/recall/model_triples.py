@@ -14,6 +14,8 @@ from statistics import fmean
 
 import numpy as np
 
+from kgot_lab.benchmark.recall.datasets import load_dataset, untitled
+from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
@@ -22,8 +24,6 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
-from kgot_lab.experiments.recall.datasets import load_dataset, untitled
-from kgot_lab.experiments.recall.systems import BASELINE, systems
 from kgot_lab.memory.grounded_extraction import SourcedSentence, facts_prompt, grounded_and_not
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.types import LLM, Document, Json, Prompt, Triple, full_text

@@ -10,12 +10,12 @@ from functools import cache
 
 import numpy as np
 
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.figures import Row, corrected, estimated, gap_estimated
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import phrase_graph, title_graph

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.benchmark.recall.bench import BenchmarkProgress
+from kgot_lab.benchmark.recall.datasets import load_dataset, published_thousand
+from kgot_lab.benchmark.recall.filling import fill, receipt
+from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset, query_parts
 from kgot_lab.evaluation.plan import Plan
@@ -18,10 +22,6 @@ from kgot_lab.evaluation.results import fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
-from kgot_lab.experiments.recall.bench import BenchmarkProgress
-from kgot_lab.experiments.recall.datasets import load_dataset, published_thousand
-from kgot_lab.experiments.recall.filling import fill, receipt
-from kgot_lab.experiments.recall.systems import BASELINE, systems
 from kgot_lab.retrieval.links import title_graph
 
 WITH_TITLES = ("2wiki-1000", "musique-498", "hotpotqa", "musique")

@@ -9,6 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from kgot_lab.benchmark.recall.bench import BenchmarkProgress
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.filling import file_name, fill
+from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.minilm import MiniLM
@@ -19,11 +23,7 @@ from kgot_lab.evaluation.results import EMBEDDER_HASH
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p
 from kgot_lab.evaluation.source import named_embedder
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
-from kgot_lab.experiments.recall.bench import BenchmarkProgress
-from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.experiments.recall.filling import file_name, fill
 from kgot_lab.experiments.recall.standard import STANDARD_PLAN, TRAIL
-from kgot_lab.experiments.recall.systems import BASELINE, systems
 from kgot_lab.experiments.trails.fitting import fit_scorer
 from kgot_lab.experiments.trails.learning import LearningProgress, develop_parts, learnt_choices
 from kgot_lab.io.atomic_write import write_whole

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
+from kgot_lab.benchmark.recall.datasets import load_dataset, untitled
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.experiments.recall.datasets import load_dataset, untitled
 from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
 from kgot_lab.retrieval.multihop.features import BY_NAMES
 from kgot_lab.retrieval.multihop.retriever import trail

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.benchmark.recall.datasets import load_dataset, untitled
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder, Matrix, unit
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
-from kgot_lab.experiments.recall.datasets import load_dataset, untitled
 from kgot_lab.experiments.trails.fitting import (
     FIRST_WEIGHTS,
     UNITS,

@@ -1,4 +1,4 @@
-"""Where each of the 89 different flags of the old toolkit is now: the table of docs/query.md is made of this."""
+"""The 89 flags of the old toolkit and where each is now: the source of the table in docs/query.md."""
 
 from __future__ import annotations
 
@@ -146,11 +146,22 @@ NOTES: Mapping[str, str] = {
 
 
 def flag_table() -> str:
-    """The table as Markdown: each flag with where it is now."""
-    lines = ["| category | flag | now |", "|---|---|---|"]
+    """Format the table as Markdown: a row a category, its flags grouped by where they are now."""
+    lines = ["| category | flag: where it is now |", "|---|---|"]
     for category, flags in FLAGS.items():
+        groups: dict[str, list[str]] = {}
         for flag, place in flags.items():
-            words = f"any question with `{place[2:]}`" if place.startswith("* ") else f"`{place}`"
-            note = f": {NOTES[flag]}" if flag in NOTES else ""
-            lines.append(f"| {category} | `{flag}` | {words}{note} |")
+            name, _, option = place.partition(" ")
+            if place == flag[2:]:
+                where = "a question of that name"
+            elif option == flag or place == flag:
+                where = "an option of " + ("any question" if name in ("*", flag) else f"`{name}`")
+            else:
+                where = f"`{place}`" + (f" ({NOTES[flag]})" if flag in NOTES else "")
+            groups.setdefault(where, []).append(f"`{flag}`")
+        lines.append(
+            f"| {category} | "
+            + "; ".join(f"{', '.join(some)}: {where}" for where, some in groups.items())
+            + " |"
+        )
     return "\n".join(lines)

@@ -74,11 +74,11 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     are linked to. There is no intent lane. Locked questions are not shown. Raises what `load`, `minilm` and
     `fts5` raise.
     """
-    from kgot_lab.embedding.vectors import minilm
-    from kgot_lab.experiments.recall.datasets import (
+    from kgot_lab.benchmark.recall.datasets import (
         load_dataset,
     )  # here, since whoever explores lanes of their own needs none of this
-    from kgot_lab.experiments.recall.systems import systems
+    from kgot_lab.benchmark.recall.systems import systems
+    from kgot_lab.embedding.vectors import minilm
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.retrieval.dense import meaning
     from kgot_lab.retrieval.fulltext import fts5, like

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt, by_level
 from kgot_lab.evaluation.grading import (
     CORRECT,
     INCORRECT,
@@ -17,7 +18,6 @@ from kgot_lab.evaluation.grading import (
 )
 from kgot_lab.evaluation.significance import Estimate, share
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.experiments.questions.receipts import QuestionReceipt, by_level
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
     Pen,

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput, TooLittle
 from kgot_lab.experiments.certificates.cases import (
     MADE,
@@ -32,7 +33,6 @@ from kgot_lab.experiments.certificates.trial import (
 from kgot_lab.experiments.competence.gold import GoldStep
 from kgot_lab.experiments.competence.simulated import Competence, Simulated
 from kgot_lab.experiments.competence.worlds import chain_world
-from kgot_lab.experiments.questions.question import Question
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Triple

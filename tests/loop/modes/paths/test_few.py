@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgot_lab.experiments.questions.sets import BUNDLED_SETS
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
 from kgot_lab.loop.modes.paths.reader_prompt import (
     EXAMPLE_NAMES,

@@ -1,0 +1,186 @@
+"""The plan of the comparison: written down before the first question is asked, and never changed for a system
+that has answered one.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from kgot_lab import __version__
+from kgot_lab.benchmark.comparison.ablations import ABLATIONS
+from kgot_lab.benchmark.comparison.aims import ANSWER_MEASURES, GOALS, SYSTEM_PAIRS, Goal
+from kgot_lab.benchmark.comparison.samples import DRAW_SEED, SAMPLES, drawn_samples
+from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
+from kgot_lab.benchmark.questions.batch import RECEIPTS
+from kgot_lab.benchmark.questions.plan import PLAN_FILE, hash_of_ids, plan_differences, told_differences
+from kgot_lab.benchmark.questions.question import QuestionSet
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.calibration import BINS
+from kgot_lab.evaluation.significance import ROUNDS
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.loop.trace import made_by
+from kgot_lab.types import LLM, Json
+
+_KIND = "does the graph pay"
+_PLAIN = "the plain comparison"
+_NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compared: questions of which sets, which systems, which of them in pairs, what is aimed at;
+    chance by rounds and seed.
+    """
+
+    samples: Mapping[str, QuestionSet] = field(default_factory=drawn_samples)
+    systems: Mapping[str, AnswerSystem] = field(default_factory=lambda: ANSWER_SYSTEMS)
+    pairs: Sequence[tuple[str, str]] = SYSTEM_PAIRS
+    aims: Sequence[Goal] = GOALS
+    rounds: int = ROUNDS
+    seed: int = DRAW_SEED
+    develop: bool = False  # whether the questions are those to tune on
+
+    def plan(self, llm: LLM | None) -> dict[str, Json]:
+        """The plan of this design with a model, or as far as it is the same with any, as plain values."""
+        sets = {
+            name: {
+                "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_of_ids(chosen),
+                "tuned on": self._tuned_on(name),
+            }
+            for name, chosen in self.samples.items()
+        }  # fmt: skip
+        digests = prompt_digests()
+        told = {
+            "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
+            "systems": {name: system.as_json() | {"prompts": digests[system.asks_by]} for name, system in self.systems.items()},
+            **({} if llm is None else {"model": {"name": llm.name, **made_by(llm)}}), "measures": dict(ANSWER_MEASURES),
+            "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
+            "chance": {
+                "p": "paired randomisation, the signs of a group flipped together",
+                "interval": "95 %, BCa bootstrap, a group drawn together",
+                "family": "Holm over what aims of a gain name, and apart from it over all other pairs and sets",
+                "rounds": self.rounds, "seed": self.seed, "bins": BINS,
+            },
+            "made": {"date": str(date.today()), "version": __version__, "machine": platform.machine()},
+        }  # fmt: skip
+        return dict(json.loads(json.dumps(told)))
+
+    def _tuned_on(self, name: str) -> str:
+        """The set and part that may be tuned on in place of a set's questions; "itself" where these are they."""
+        return "itself" if self.develop or name not in SAMPLES else " ".join(SAMPLES[name].tuned_on)
+
+
+def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
+    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises
+    BadInput: what differs.
+
+    A system that has not answered any question of the folder may still change: then the plan is written anew
+    and says so.
+    """
+    path = folder / PLAN_FILE
+    if path.exists():
+        there = comparison_plan(folder)
+        open_yet = _open_yet(there, plan, folder)
+        changed = sorted(name for name in open_yet if there["systems"].get(name) != plan["systems"].get(name))
+        if changed and not plan_differences(_without(there, open_yet), _without(plan, open_yet)):
+            amended = [
+                *there.get("amended", []),
+                {"date": str(date.today()), "before their first answer": changed},
+            ]
+            write_whole(
+                path,
+                json.dumps({**plan, "made": there["made"], "amended": amended}, indent=1, ensure_ascii=False)
+                + "\n",
+                "the plan",
+            )
+            return True
+        _refuse_another(there, plan, folder)
+        return True
+    if folder.is_dir() and (
+        left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]
+    ):
+        raise BadInput(
+            f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
+        )
+    _write(plan, path)
+    write_whole(
+        folder / ".gitignore", "traces/\n.lock*\n", "what git ignores"
+    )  # receipts are for keeping, traces are large
+    return False
+
+
+def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
+    """See that the plan of a folder, if there is any, is this one, of any model where this names none; raises
+    BadInput: what differs.
+    """
+    if (folder / PLAN_FILE).exists():
+        there = comparison_plan(folder)
+        open_yet = _open_yet(there, plan, folder)
+        told = {
+            name: value
+            for name, value in _without(there, open_yet).items()
+            if name != "model" or name in plan
+        }
+        _refuse_another(told, _without(plan, open_yet), folder)
+
+
+def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
+    """The systems of two plans that have not answered any question of a folder."""
+    return {
+        name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))
+    }
+
+
+def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
+    """Raise BadInput, which says what differs, unless two plans are the same; of two kinds of comparison, it
+    says that.
+    """
+    if differences := plan_differences(
+        {name: value for name, value in there.items() if name != "amended"}, plan
+    ):
+        held, wanted = _asked_by(there), _asked_by(plan)
+        if held != wanted:
+            holds = f"this folder holds {f'what {held} compares' if held else _PLAIN}"
+            raise BadInput(
+                f"{folder}: {holds}; {wanted or _PLAIN} needs a folder of its own: name it with --folder DIR"
+            )
+        said = f"{folder} holds answers to another plan: {told_differences(differences)}. A plan is not changed afterwards"
+        raise BadInput(f"{said}: name another folder with --folder DIR")
+
+
+def _asked_by(plan: Mapping[str, Json]) -> str:
+    """The options of `bench questions` that a plan comes from; "" of the plain comparison."""
+    changed = any(name in ABLATIONS and name not in ANSWER_SYSTEMS for pair in plan["pairs"] for name in pair)
+    tuned = bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
+    return " ".join(option for option, given in (("--ablate", changed), ("--develop", tuned)) if given)
+
+
+def _write(plan: Mapping[str, Json], path: Path) -> None:
+    write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
+
+
+def _without(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:
+    """A plan without some of its systems, and without what tells of changes."""
+    kept = {name: value for name, value in plan["systems"].items() if name not in systems}
+    return {name: value for name, value in plan.items() if name != "amended"} | {"systems": kept}
+
+
+def comparison_plan(folder: Path) -> dict[str, Any]:
+    """The plan of a folder as plain values; raises BadInput where there is none."""
+    path = folder / PLAN_FILE
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        told = (error.strerror or error) if isinstance(error, OSError) else error
+        raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
+    if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _NEEDED:
+        raise BadInput(
+            f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR"
+        )
+    return plan

@@ -1,0 +1,252 @@
+"""The systems that are compared, by name: what each searches with, how much it is given, and how the answer
+is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+
+from kgot_lab.benchmark.questions.baselines import IN_JSON, OneCall, plain_rag, zero_shot
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.loop import prompts
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
+from kgot_lab.loop.modes.paths import answer_type as form
+from kgot_lab.loop.modes.paths import compare, mentions, mode, reading, routes
+from kgot_lab.loop.modes.paths import decomposition as apart
+from kgot_lab.loop.modes.paths import fetching as gather
+from kgot_lab.loop.modes.paths import neighbours as near
+from kgot_lab.loop.modes.paths import progress as met
+from kgot_lab.loop.modes.paths import reader_prompt as few
+from kgot_lab.loop.modes.paths import sentence_scoring as worth
+from kgot_lab.loop.modes.paths import splitting as split
+from kgot_lab.loop.modes.paths import typed_facts as facts
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.entity_expansion import follow
+from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text import blocks, sentences
+from kgot_lab.tools.search import FOLLOWED, search
+from kgot_lab.tools.tool import Result, TextTool, Tool
+from kgot_lab.types import LLM, Document, Json, Prompt
+
+
+@dataclass(frozen=True)
+class AnswerSystem:
+    """A way to answer a question.
+
+    reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a
+    preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (names followed
+    from there), "gold" (the sentences that hold the answer) or "". `questions` of each set are asked, the
+    first ones; None: all.
+    """
+
+    reads: str
+    search: str = ""
+    passages: int = 0
+    preset: str = ""
+    store: str = ""
+    questions: int | None = None
+    changes: Mapping[str, Json] = field(default_factory=dict)  # limits that differ from the preset's
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of its preset with its changes."""
+        preset = PRESETS[self.preset] if self.preset else REFERENCE
+        return preset.but(**self.changes) if self.changes else preset
+
+    @property
+    def is_there(self) -> bool:
+        """Whether this version has the preset that the system is; one without a preset always is."""
+        return not self.preset or self.preset in PRESETS
+
+    @property
+    def asks_by(self) -> str:
+        """Which of `prompt_digests` its prompts come from."""
+        return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
+
+    def asks(self, number: int) -> bool:
+        """Whether the system is asked the question of this number, counted from 0."""
+        return self.questions is None or number < self.questions
+
+    def as_json(self) -> dict[str, Json]:
+        """The system as plain values, with the limits of its preset."""
+        told = {
+            name: value for name, value in asdict(self).items() if name != "changes"
+        }  # they stand among the limits
+        limits = self.limits.as_json() if self.preset in PRESETS else None
+        return {**told, **({"limits": limits} if self.preset else {})}
+
+
+# A fact is written from a path after the answer was read, for the next question; here each question has a
+# graph of its own.
+_UNTYPED: Mapping[str, Json] = {"typed_facts": False}
+ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
+    "closed-book": AnswerSystem("few"),
+    "long-context": AnswerSystem("few", "convex", 20, questions=20),
+    "rag": AnswerSystem("json", "convex", 5),
+    "rag-few": AnswerSystem("few", "convex", 5),
+    "follow-few": AnswerSystem("few", "follow", 5),
+    "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
+    "paths": AnswerSystem("loop", "follow", FOLLOWED, "paths", "in_memory", changes=_UNTYPED),
+    "paths-fused": AnswerSystem("loop", "follow", FOLLOWED, "paths", "fused", questions=20, changes=_UNTYPED),
+    "gold": AnswerSystem("few", "gold"),
+}
+
+
+def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANSWER_SYSTEMS) -> None:
+    """Raise UnknownName for a system there is not, BadInput for one whose preset this version does not have."""
+    for name in only:
+        if name not in systems:
+            raise UnknownName("system", name, systems)
+        if not systems[name].is_there:
+            raise BadInput(
+                f"this version has no preset {systems[name].preset!r}, so {name} cannot answer; it has {', '.join(PRESETS)}"
+            )
+
+
+# --- searching
+# --------------------------------------------------------------------------------------------------------
+
+
+class PassageSearches:
+    """The searches over the passages of a set, each index made once for all systems. Raises NotInstalled
+    where no vectors can be made.
+    """
+
+    def __init__(self, questions: QuestionSet):
+        self._documents = tuple(questions.documents)
+        self._by_id = {document.id: document for document in self._documents}
+        self._made: dict[tuple[str, int], Tool] = {}
+
+    def tools(self, system: AnswerSystem, question: Question) -> list[Tool]:
+        """What a system may search with for a question; nothing for one that has no search."""
+        if system.search == "gold":
+            return [self._gold(question)]
+        if not system.search:
+            return []
+        key = system.search, system.passages
+        if key not in self._made:
+            retriever = self._follow if system.search == "follow" else self._convex
+            self._made[key] = search(self._documents, retriever, k=min(system.passages, len(self._documents)))
+        return [self._made[key]]
+
+    @cached_property
+    def _convex(self) -> Stage:
+        return weighted((0.7, meaning(self._documents, minilm())), (0.3, bm25(self._documents)))
+
+    @cached_property
+    def _follow(self) -> Stage:
+        return self._convex >> follow(self._documents, minilm())
+
+    def _gold(self, question: Question) -> Tool:
+        if not question.facts:
+            raise BadInput(
+                f"question {question.id!r} does not say which sentences hold its answer, so there is no ceiling to measure"
+            )
+        found = tuple(
+            _titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts
+        )
+        given = Result(few.passage_lines(found), found)
+        return TextTool(
+            "gold",
+            "The sentences that hold the answer.",
+            {"query": "the question"},
+            lambda query: given,
+            finds="query",
+        )
+
+
+def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
+    """A sentence as a document, with the title of the gold passage that it stands in."""
+    source = next((document for document in gold if fact in document.text), Document("", fact))
+    return Document(source.id, fact, source.title)
+
+
+# --- reading
+# ----------------------------------------------------------------------------------------------------------
+
+
+def _few_prompt(question: str, found: Result | None) -> Prompt:
+    return few.few_prompt(question, few.passage_lines(found.sources) if found else "")
+
+
+def _few_refused(question: str, answer: str, found: Result) -> str:
+    return few.checked_answer(question, answer, few.passage_lines(found.sources))
+
+
+def _with_likelihood(call: OneCall) -> OneCall:
+    """The same, but the reply is to say how likely the model held it, which does not change what it says."""
+    return replace(
+        call, prompt=lambda question, found: replace(call.prompt(question, found), likelihood=True)
+    )
+
+
+WAYS: Mapping[str, OneCall] = {
+    "json": _with_likelihood(IN_JSON),
+    "few": _with_likelihood(OneCall(_few_prompt, few.answer_in, _few_refused)),
+}
+
+
+ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
+
+
+def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
+    """How a system that asks its model once answers; None for one that is a preset of the loop."""
+    reading = WAYS.get(system.reads)
+    if reading is None:
+        return None
+
+    def walk(question: Question, llm: LLM, tools: Sequence[Tool]) -> Iterator[Event]:
+        if not tools:
+            return zero_shot(question, llm, reading, name=name)
+        return plain_rag(question, llm, tools[0], reading, name=name)
+
+    return walk
+
+
+_PATHS = (
+    mode,
+    apart,
+    reading,
+    gather,
+    facts,
+    met,
+    compare,
+    few,
+    form,
+    mentions,
+    near,
+    routes,
+    split,
+    worth,
+    blocks,
+    sentences,
+)
+
+
+def prompt_digests() -> dict[str, str]:
+    """What the prompts of all systems come from, each as a hash: what a plan names, so that nothing changes
+    in the middle of a run.
+
+    Of the mode `paths` that is its whole code, since rules choose what its prompts show.
+    """
+    found = Result("[1] A: b.", (Document("d", "b.", "A"),))
+    forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
+    texts = {
+        name: json.dumps(
+            [asdict(reading.prompt(question, shown)) for question in forms for shown in (found, None)]
+        )
+        for name, reading in WAYS.items()
+    }
+    texts["loop"] = inspect.getsource(prompts)
+    texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS)
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

@@ -1,0 +1,1 @@
+"""Question runner: question sets, answering systems and per-question results."""

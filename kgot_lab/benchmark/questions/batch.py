@@ -1,0 +1,262 @@
+"""A run of many questions, several at a time, in a folder: a trace and a receipt of each, so that it goes on
+after a kill.
+
+Questions are answered in threads: what takes time is waiting for a server or for the sandboxes, which are
+processes of their own, so one process suffices, and the index of the documents, a model on this computer and
+the budget are there once.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kgot_lab.benchmark.questions.attempt import Equipment, attempt, begun, grading_run, is_damaged
+from kgot_lab.benchmark.questions.parallel import Halted, in_parallel
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.questions.receipts import (
+    QuestionReceipt,
+    append_receipt,
+    read_receipts,
+    scored,
+    with_costs,
+    with_grade,
+    withheld,
+    without_graph,
+)
+from kgot_lab.errors import (
+    BadInput,
+    BadReply,
+    LabError,
+    LLMError,
+    ModelMissing,
+    NoSandbox,
+    NotInstalled,
+    NotToBeAsked,
+    OverBudget,
+    ReplayMiss,
+    TraceError,
+    words_of,
+)
+from kgot_lab.evaluation.grading import grade_in
+from kgot_lab.loop.events import Answered, Asked, Event
+from kgot_lab.types import LLM, Usage
+
+RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
+TRACES, GRADINGS = "traces", "gradings"  # folders
+_FATAL = (
+    BadInput,
+    OverBudget,
+    NoSandbox,
+    NotInstalled,
+    ModelMissing,
+)  # no question could be answered after one of these
+_FULL = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+)  # nothing more can be written, whatever the question
+_IN_A_ROW = (
+    5  # questions that a model fails on before the run stops: then it is the server and not the question
+)
+
+
+@dataclass(frozen=True)
+class QuestionRun:
+    """The questions, what answers and grades them, and the folder in which all of it is kept."""
+
+    folder: Path
+    questions: QuestionSet
+    system: str
+    equipment: Equipment
+    grader: LLM | None = None
+
+    @property
+    def receipts(self) -> dict[str, QuestionReceipt]:
+        """The receipts on file, by the ids of their questions."""
+        return read_receipts(self.folder / RECEIPTS)
+
+    def missing(self) -> list[Question]:
+        """The questions without a receipt, those that ended in an error, and those that this grader has not
+        graded.
+        """
+        there = self.receipts
+        return [
+            question for question in self.questions.questions if not self._is_done(there.get(question.id))
+        ]
+
+    def answers(
+        self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None
+    ) -> Iterator[QuestionReceipt]:
+        """Answer what is missing, so many at a time, and give each receipt as it is written.
+
+        An error in a question is its receipt. Raises LLMError where the key is refused, or the model failed
+        on several questions in a row, OverBudget, or an error that would end every question; calls under way
+        come to their end first, and so they do when Ctrl-C stops it.
+        """
+        lock, halt, there = threading.Lock(), threading.Event(), self.receipts
+        answered = 0
+
+        def answer(question: Question) -> tuple[QuestionReceipt, Exception | None, bool]:
+            nonlocal answered
+            receipt, error = self._answered(question, there.get(question.id), halt, told)
+            with lock:
+                append_receipt(self.folder / RECEIPTS, receipt)
+                answered += not receipt.error
+                barred = _is_barred(error, answered)
+            if barred:
+                halt.set()
+            return receipt, error, barred
+
+        in_a_row = 0
+        with closing(in_parallel(answer, self.missing(), parallel, halt)) as done:
+            for receipt, error, barred in done:
+                yield receipt
+                if barred:
+                    raise LLMError(f"the model may not be asked, so the run stops: {error}") from error
+                in_a_row = in_a_row + 1 if _is_the_models(error) else 0
+                if in_a_row == _IN_A_ROW:
+                    raise LLMError(
+                        f"the model failed on {in_a_row} questions in a row, so the run stops: {error}"
+                    ) from error
+
+    def is_damaged(self, id: str) -> bool:
+        """Whether a trace of a question cannot be read, that of its answer or that of its grading."""
+        return any(is_damaged(self.folder / part / trace_name(id)) for part in (TRACES, GRADINGS))
+
+    def _is_done(self, receipt: QuestionReceipt | None) -> bool:
+        if receipt is None or receipt.error:
+            return False
+        return self.grader is None or receipt.grader == self.grader.name
+
+    def _answered(
+        self,
+        question: Question,
+        earlier: QuestionReceipt | None,
+        halt: threading.Event,
+        told: Callable[[Question, Event], None],
+    ) -> tuple[QuestionReceipt, Exception | None]:
+        """The receipt of a question, which may have one of an earlier sitting, and the error that ended it,
+        if one did.
+        """
+        name = trace_name(question.id)
+        path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
+        seen: list[Event] = []
+        receipt = scored(question, "", self.questions.scored_by)
+        problem: Exception | None = None
+        kept = _kept(path)
+        before = Usage.total(event.usage for event in kept if isinstance(event, Asked)).seconds
+        began = time.perf_counter()
+        try:
+            with closing(
+                attempt(question, self.system, self.equipment, path)
+            ) as events:  # so that its store is closed if it is halted
+                for event in events:
+                    seen.append(event)
+                    told(question, event)
+                    if halt.is_set():
+                        raise Halted
+            predicted = next(event.text for event in reversed(seen) if isinstance(event, Answered))
+            receipt = scored(question, predicted, self.questions.scored_by)
+            if self.grader is not None:
+                gradings = list(grading_run(question, predicted, self.grader, graded))
+                grade = grade_in(next(event.reply for event in gradings if isinstance(event, Asked)))
+                receipt = with_grade(receipt, grade, self.grader.name)
+        except Exception as error:  # a defect on one question must not cost the others
+            if _ends_the_run(error):
+                raise
+            told_of = (
+                words_of(error)
+                if isinstance(error, LabError)
+                else f"{type(error).__name__}: {words_of(error)}"
+            )
+            receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
+        seconds: float | None = before + time.perf_counter() - began
+        if any(
+            isinstance(event, Answered) for event in kept
+        ):  # walking a recording again takes another time than the answer took
+            seconds = earlier.seconds if earlier else None
+        if not self.equipment.clocked:
+            seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds
+        receipt = with_costs(receipt, seen or _kept(path), seconds)
+        receipt = receipt if self.system == "loop" else without_graph(receipt)
+        return withheld(receipt) if self.questions.private else receipt, problem
+
+
+def _ends_the_run(error: Exception) -> bool:
+    """Whether an error is of more than its question; what a mode cannot do with one question it may do with
+    the next.
+    """
+    return (isinstance(error, (Halted, *_FATAL)) and not isinstance(error, NotToBeAsked)) or _is_full(error)
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether nothing more can be written, be it that a trace says so."""
+    cause = error.__cause__ if isinstance(error, TraceError) else error
+    return isinstance(cause, OSError) and cause.errno in _FULL
+
+
+def _is_barred(error: Exception | None, answered: int) -> bool:
+    """Whether a server will not be asked with this key; once it answered, a 403 may be about one question,
+    whose text it refuses.
+    """
+    return isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered))
+
+
+def _is_the_models(error: Exception | None) -> bool:
+    return isinstance(error, LLMError) and not isinstance(error, BadReply | ReplayMiss)
+
+
+def _kept(path: Path) -> tuple[Event, ...]:
+    try:
+        return begun(path)
+    except LabError:
+        return ()
+
+
+def traces_of(folder: Path) -> dict[str, tuple[Event, ...]]:
+    """The events of every trace of a run, answers and gradings, by the names of the files; damaged ones are
+    left out.
+    """
+    return {f"{path.parent.name}/{path.stem}": _kept(path) for path in trace_files(folder)}
+
+
+def trace_files(folder: Path) -> list[Path]:
+    """The traces of a run, answers and gradings."""
+    return [path for part in (TRACES, GRADINGS) for path in sorted((folder / part).glob("*.jsonl"))]
+
+
+def trace_name(id: str) -> str:
+    """The name of the trace of a question: its id, where that can be a file's name everywhere, and else a
+    hash is added.
+    """
+    plain = re.sub(r"[^\w-]+", "_", id, flags=re.ASCII)[:60]
+    same = plain == id.lower() == id  # some systems hold names that differ in capitals for one
+    return f"{plain}.jsonl" if same else f"{plain}-{hashlib.sha256(id.encode()).hexdigest()[:8]}.jsonl"
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder; raises BadInput where another is at work in it. A kill leaves no lock."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY":
+                raise BadInput(
+                    f"the folder {folder} cannot be used: {error}; make room, or name another with --folder DIR"
+                ) from None
+            raise BadInput(
+                f"another run is at work in {folder}: wait for it, or name another folder with --folder DIR"
+            ) from None
+        yield

@@ -1,0 +1,188 @@
+"""The tools that a question is given: search over its documents, what reads its files, and what else works
+for the model that is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from tempfile import mkdtemp
+
+from kgot_lab.benchmark.questions.attempt import Watched
+from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.errors import BadInput
+from kgot_lab.llm.budget import Spending
+from kgot_lab.loop.limits import Limits
+from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.tools.ask_model import ask_model
+from kgot_lab.tools.attachment import read_attachment
+from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
+from kgot_lab.tools.search import search_of
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import LLM, Document
+
+_FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
+
+
+@dataclass(frozen=True)
+class ModelsBehind:
+    """The models that tools may ask, kept to the budget of the run: the planning model, and one that takes
+    images.
+    """
+
+    llm: LLM
+    vision: LLM | None = None
+    spending: Spending | None = None  # of which speech to text is paid too
+
+
+More = Callable[[Question, ModelsBehind], Sequence[Tool]]
+
+_INSPECTING = "inspect_file"  # reads the attached files too, and more kinds of them
+_OUTWARD = ("ask_search_agent", "wikipedia")
+
+
+def looking_out(web: bool, mirror: str | None, engine: str = "") -> More:
+    """Tools that look into the web, or into a folder of pages in its place, made once for each model and used
+    by all threads.
+
+    Raises BadInput where none of them can work.
+    """
+    made: dict[int, tuple[Tool, ...]] = {}
+    making = threading.Lock()
+
+    def more(_: Question, behind: ModelsBehind) -> Sequence[Tool]:
+        llm = behind.llm
+        with making:
+            if id(llm) not in made:
+                offered = offered_tools(AtHand(llm=llm, web=web, mirror=mirror, engine=engine), others=())
+                made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _OUTWARD)
+                if not made[id(llm)]:
+                    raise BadInput("; ".join(str(each) for each in offered.missing if each.name in _OUTWARD))
+            return made[id(llm)]
+
+    return more if web or mirror else nothing_more
+
+
+def all_that_work(
+    outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
+) -> More:
+    """Every tool that can work with the files of a question and its models, and those that look out; zip
+    files go into a folder.
+
+    With `web` pictures may lie there, and recordings be sent there to be written down.
+    """
+    computer, others = _Apart(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
+
+    def more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
+        files = question.attachments
+        zipped = any(file.suffix.lower() == ".zip" for file in files)
+        into = Path(mkdtemp(dir=unpack_into)) if zipped else None
+        at_hand = AtHand(
+            attachments=files,
+            llm=behind.llm,
+            vision=behind.vision,
+            computer=computer,
+            web=web,
+            unpack_into=into,
+            spending=behind.spending,
+        )
+        return [*offered_tools(at_hand, others=others, leave_out=_OUTWARD).tools, *outward(question, behind)]
+
+    return more
+
+
+class _Apart:
+    """Runs each piece of Python in a sandbox of its own: questions that are answered at once do not wait for
+    or see one another.
+    """
+
+    def __init__(self, unsafe: bool, seconds: float):
+        self._unsafe, self._seconds = unsafe, seconds
+
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        with closing(Calculator(unsafe=self._unsafe, seconds=seconds or self._seconds)) as calculator:
+            return calculator.compute(code)
+
+
+def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
+    """No tools beside those that a question's documents and files give."""
+    return ()
+
+
+class Kit:
+    """Makes the tools of each question. The index of the documents that all share is made once, and its
+    searches take turns.
+
+    `more` gives further tools for a question, such as those that look into the web; with `follow` searches
+    are those of the mode `paths`. The seconds of each call go to the file `times`.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        behind: ModelsBehind,
+        times: Path,
+        *,
+        system: str = "loop",
+        more: More = nothing_more,
+        follow: bool = False,
+    ):
+        self._behind, self._times, self._more, self._k, self._follow = (
+            behind,
+            times,
+            more,
+            _FOUND.get(system, 1),
+            follow,
+        )
+        self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
+        self._shared: Tool | None = None
+
+    def names(self, questions: Sequence[Question]) -> list[str]:
+        """The names of all tools that some of the questions get."""
+        named = {"search"} if self._documents or any(question.documents for question in questions) else set()
+        named |= {tool.name for question in questions for tool in self._beside_search(question)}
+        return sorted(named) or [ask_model(self._behind.llm).name]
+
+    def __call__(self, question: Question) -> list[Tool]:
+        told = self._told(question)
+        return [
+            Watched(tool, told, self._turns if tool is self._shared else None)
+            for tool in self._plain(question)
+        ]
+
+    def _plain(self, question: Question) -> list[Tool]:
+        tools: list[Tool] = []
+        if question.documents:
+            documents = (*question.documents, *self._documents)
+            tools.append(search_of(documents, follow=self._follow, most=self._k))
+        elif self._documents:
+            tools.append(self._over_all())
+        return [*tools, *self._beside_search(question)] or [ask_model(self._behind.llm)]
+
+    def _beside_search(self, question: Question) -> list[Tool]:
+        more = self._more(question, self._behind)
+        if question.attachments and not any(tool.name == _INSPECTING for tool in more):
+            return [read_attachment(question.attachments), *more]
+        return list(more)
+
+    def _over_all(self) -> Tool:
+        with self._lock:
+            if self._shared is None:
+                self._shared = search_of(self._documents, follow=self._follow, most=self._k)
+            return self._shared
+
+    def _told(self, question: Question) -> Callable[[str, float, bool], None]:
+        def told(tool: str, seconds: float, failed: bool) -> None:
+            line = (
+                json.dumps({"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed})
+                + "\n"
+            )
+            with self._lock, self._times.open("a", encoding="utf-8") as file:
+                file.write(line)
+
+        return told

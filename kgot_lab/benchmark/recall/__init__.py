@@ -1,0 +1,1 @@
+"""Recall benchmark: data sets, retrieval systems and per-query results."""

@@ -1,0 +1,347 @@
+"""The systems of the recall benchmark by name: single lanes, fusions, walks over graphs, and controls."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from kgot_lab.analogy.delta_edges import DELTA, with_edges
+from kgot_lab.benchmark.recall.datasets import opened_data
+from kgot_lab.benchmark.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
+from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.embedder import Embedder, checked_embedder
+from kgot_lab.embedding.embedders import embedder
+from kgot_lab.embedding.model_names import embedder_named
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.dense import best_sentence, meaning
+from kgot_lab.retrieval.entity_expansion import Reach, follow
+from kgot_lab.retrieval.fulltext import fts5, like
+from kgot_lab.retrieval.fusion import rrf, strongest, weighted
+from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
+from kgot_lab.retrieval.multihop.retriever import trail
+from kgot_lab.retrieval.multihop.scorer import WITHOUT_LINKS, learnt_scorer
+from kgot_lab.retrieval.names import Titles, compared_name
+from kgot_lab.retrieval.neighbours import around, boost, jaccard
+from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
+from kgot_lab.retrieval.pass_through import Walk, traverse
+from kgot_lab.retrieval.presets import hybrid
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Document, Edge, Json
+
+Stages = Mapping[str, Callable[[], Stage]]
+BASELINE = "convex"
+WRITTEN_BEFORE = Plan(BASELINE, expected="follow, sentences")
+TURNS = Walk(interleaved=True, rest=True)
+TURNS_DELTA = replace(TURNS, computed=(DELTA,))
+
+
+@dataclass(frozen=True, eq=False)
+class ByPlan:
+    """A system that is tuned by the plan of a benchmark: for its primary measure, with its margin; without a
+    plan by ours.
+    """
+
+    build: Callable[[Plan], Stage]
+
+    def __call__(self) -> Stage:
+        return self.build(WRITTEN_BEFORE)
+
+
+def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -> Stages:
+    """What builds each system for a data set, by a short name; parts that several of them share are built
+    once.
+
+    `vectors` is by default MiniLM, and may be a name that embedder_named() takes; those of the queries are
+    computed when the first part that needs it is built, so that no search waits for them. `data` may be a
+    name or a folder too. Raises what embedder_named() does, and BadInput for what is no data set or no
+    embedder. Every lane has real input: there is no dimension filter and no intent lane, since no bundled
+    data set has dimensions or intents, and the graph of a language model only where the data hold its
+    triples, and delta edges only where the data hold them. What is tuned is tuned on develop queries, in two
+    halves crossed.
+    """
+    dataset = opened_data(data)
+    given = embedder_named(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
+    checked_embedder(given)
+    parts = _Parts(dataset, given)
+    made: dict[str, Callable[[], Stage]] = {
+        "like": lambda: parts.like,
+        "fts5": lambda: parts.fts5,
+        "bm25": lambda: parts.words,
+        "embeddings": lambda: parts.meaning,
+        "static vectors": lambda: meaning(
+            dataset.documents, embedder("wordllama"), name="embeddings(wordllama)"
+        ),
+        "lsa": lambda: meaning(
+            dataset.documents, embedder("lsa", documents=dataset.documents), name="embeddings(lsa)"
+        ),
+        "infonce": lambda: meaning(
+            dataset.documents, embedder("infonce", documents=dataset.documents), name="embeddings(infonce)"
+        ),
+        "sentences": lambda: parts.sentences,
+        "graph boost only": lambda: parts.around,
+        "jaccard": lambda: parts.jaccard,
+        BASELINE: lambda: parts.convex,
+        "rrf": lambda: rrf(parts.meaning, parts.words),
+        "kg-os hybrid": lambda: parts.hybrid,
+        "rrf of three": lambda: rrf(parts.meaning, parts.text, parts.around),
+        "rrf of six": lambda: rrf(*parts.six.values()),
+        "rrf of six, paths": lambda: rrf(*(parts.six | {"like": parts.neighbours}).values()),
+        "weighted, six": lambda: _equal(list(parts.six.values())),
+        "convex + boost": lambda: parts.convex >> boost(parts.titles, 0.2),
+        "neighbours": lambda: parts.neighbours,
+        "neighbours, turns": lambda: traverse(parts.titles, parts.convex, walk=TURNS, through_hubs=False),
+        "pass-through": lambda: traverse(parts.names, parts.convex, walk=Walk(rest=True)),
+        "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=TURNS),
+        "pagerank, titles": lambda: parts.pagerank,
+        "pagerank, names": lambda: (
+            parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.called))
+        ),
+        "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.words),
+        "pagerank + bm25, convex": lambda: weighted((0.7, parts.pagerank), (0.3, parts.words)),
+        "follow": lambda: parts.convex >> parts.follow,
+        "follow, sentences": lambda: parts.with_sentences >> parts.follow,
+        "control: titles shuffled": lambda: (
+            parts.convex >> pagerank(shuffled(parts.titles), first_hits(5), parts.seeds)
+        ),
+        "control: names shuffled": lambda: parts.convex >> follow(*parts.own, graph=shuffled(parts.names)),
+        "control: no links": lambda: (
+            parts.convex >> follow(*parts.own, Reach(title=0, shared=0, repeated=0), graph=parts.names)
+        ),
+        "trail": lambda: trail(*parts.own),
+        "control: trail, no links": lambda: trail(*parts.own, learnt_scorer(WITHOUT_LINKS)),
+        "follow, titles only": lambda: parts.convex >> follow(*parts.own, Reach(shared=0), graph=parts.names),
+        "follow, names only": lambda: parts.convex >> follow(*parts.own, Reach(title=0), graph=parts.names),
+    }
+    if len(dataset.develop.queries) >= FEWEST:
+        made["convex, tuned"] = ByPlan(parts.tuned)
+        made["gate"] = ByPlan(lambda plan: parts.gated(_equal, plan, "gate"))
+        made["gate, rrf"] = ByPlan(lambda plan: parts.gated(_by_rank, plan, "gate with rrf"))
+    if dataset.triples:
+        made["pagerank, triples"] = lambda: (
+            parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
+        )
+        made["follow, triples"] = lambda: (
+            parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
+        )
+    if dataset.isomorphic:
+        made["neighbours, turns + delta"] = lambda: traverse(
+            parts.delta, parts.convex, walk=TURNS_DELTA, through_hubs=False
+        )
+        made["pagerank, titles + delta"] = lambda: (
+            parts.convex >> pagerank(parts.delta, first_hits(5), parts.seeds)
+        )
+        made["control: delta shuffled"] = lambda: traverse(
+            parts.delta_shuffled, parts.convex, walk=TURNS_DELTA, through_hubs=False
+        )
+    return made
+
+
+def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEFORE) -> list[Json]:
+    """What the gate of each fusion admits by a plan when it is tuned on either half of the develop queries,
+    and on all of them.
+    """
+    parts = _Parts(dataset, vectors)
+    first, second = halves(dataset)
+    tuned_on = {"one half": first, "the other half": second, "both": dataset.develop}
+    decided = []
+    for fusion, fuse in {"equal weights": _equal, "rrf": _by_rank}.items():
+        for name, part in tuned_on.items():
+            admission = admitted(parts.lanes, fuse, part, plan.margin, plan.primary)
+            trials = [asdict(trial) for trial in admission.trials]
+            decided.append(
+                {"fusion": fusion, "tuned on": name, "admitted": admission.admitted, "trials": trials}
+            )
+    return decided
+
+
+def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
+    """A control: the same nodes and edge types, each edge with the target of another one of its type, so that
+    all degrees stay.
+    """
+    targets: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        targets.setdefault(edge.type, []).append(edge.target)
+    chance = random.Random(seed)
+    for some in targets.values():
+        chance.shuffle(some)
+    edges = [
+        Edge(edge.source, edge.type, targets[edge.type].pop(), key=str(number))
+        for number, edge in enumerate(graph.edges)
+    ]
+    return PropertyGraph.of(graph.nodes, edges)
+
+
+class _Parts:
+    """What the systems of one data set share, each built when it is first asked for."""
+
+    def __init__(self, dataset: Dataset, vectors: Embedder) -> None:
+        self._dataset, self._documents, self._given = dataset, dataset.documents, vectors
+
+    @cached_property
+    def _minilm(self) -> Embedder:
+        """The embedder, with the vectors of the queries: a benchmark times the search, not the model."""
+        if isinstance(self._given, Remembered):
+            return self._given
+        remembered = Remembered(self._given)
+        remembered.remember([query.text for query in self._dataset.queries])
+        return remembered
+
+    @property
+    def own(self) -> tuple[tuple[Document, ...], Embedder]:
+        return self._documents, self._minilm
+
+    # lanes
+
+    @cached_property
+    def like(self) -> Stage:
+        return like(self._documents)
+
+    @cached_property
+    def fts5(self) -> Stage:
+        return fts5(self._documents)
+
+    @cached_property
+    def words(self) -> Stage:
+        return bm25(self._documents)
+
+    @cached_property
+    def meaning(self) -> Stage:
+        return meaning(self._documents, self._minilm)
+
+    @cached_property
+    def sentences(self) -> Stage:
+        return best_sentence(self._documents, self._minilm)
+
+    @cached_property
+    def text(self) -> Stage:
+        return strongest(self.words, self.fts5)
+
+    @cached_property
+    def around(self) -> Stage:
+        return around(self.titles, self.like)
+
+    @cached_property
+    def jaccard(self) -> Stage:
+        return jaccard(self.titles, self.like)
+
+    @cached_property
+    def neighbours(self) -> Stage:
+        return traverse(self.titles, self.convex, walk=Walk(rest=True), through_hubs=False)
+
+    # graphs
+
+    @cached_property
+    def titles(self) -> PropertyGraph:
+        return title_graph(self._documents)
+
+    @cached_property
+    def names(self) -> PropertyGraph:
+        return name_graph(self._documents)
+
+    @cached_property
+    def phrases(self) -> PropertyGraph:
+        return phrase_graph(self._documents, self._dataset.triples, alike=(self._minilm, 0.8))
+
+    @cached_property
+    def delta(self) -> PropertyGraph:
+        return with_edges(self.titles, self._dataset.isomorphic)
+
+    @cached_property
+    def delta_shuffled(self) -> PropertyGraph:
+        alone = PropertyGraph.of(self.titles.nodes, self._dataset.isomorphic)
+        return with_edges(self.titles, shuffled(alone).edges)
+
+    @cached_property
+    def named_by_triples(self) -> PropertyGraph:
+        triples = self._dataset.triples
+        held = {
+            id: {compared_name(end) for triple in some for end in (triple.subject, triple.object)} - {""}
+            for id, some in triples.items()
+        }
+        return name_graph(self._documents, lambda document: held.get(document.id, ()))
+
+    @cached_property
+    def called(self) -> Titles:
+        return Titles(self._documents)
+
+    @cached_property
+    def seeds(self) -> Seeds:
+        return titles_in_question(self.called)
+
+    @cached_property
+    def near(self) -> Seeds:
+        return nearest_triples(
+            [triple for some in self._dataset.triples.values() for triple in some], self._minilm
+        )
+
+    # fusions and walks
+
+    @cached_property
+    def convex(self) -> Stage:
+        return weighted((0.7, self.meaning), (0.3, self.words))
+
+    @cached_property
+    def with_sentences(self) -> Stage:
+        return weighted((0.36, self.meaning), (0.36, self.sentences), (0.28, self.words))
+
+    @cached_property
+    def hybrid(self) -> Stage:
+        return hybrid("backward-compatible", embedding=self.meaning, text=self.text, graph=self.around)
+
+    @cached_property
+    def pagerank(self) -> Stage:
+        return self.convex >> pagerank(self.titles, first_hits(5), self.seeds)
+
+    @cached_property
+    def follow(self) -> Stage:
+        return follow(*self.own, graph=self.names)
+
+    def tuned(self, plan: Plan) -> Stage:
+        """The convex fusion of both lanes with the weights that do best by the plan."""
+        return cross_fitted(
+            self._dataset,
+            lambda part: best_weight(self.meaning, self.words, part, plan.primary),
+            "tuned convex",
+        )
+
+    def gated(self, fuse: Callable[[Sequence[Stage]], Stage], plan: Plan, name: str) -> Stage:
+        """The lanes that the gate admits by the plan, fused."""
+        return cross_fitted(
+            self._dataset,
+            lambda part: admitted(self.lanes, fuse, part, plan.margin, plan.primary).stage,
+            name,
+        )
+
+    @cached_property
+    def six(self) -> dict[str, Stage]:
+        """The seven mechanisms of KG-OS without the dimension filter, for which these data have no input
+        (decision C-O16).
+        """
+        return {
+            "like": self.like,
+            "fts5": self.fts5,
+            "bm25": self.words,
+            "embeddings": self.meaning,
+            "graph boost": self.around,
+            "jaccard": self.jaccard,
+        }
+
+    @cached_property
+    def lanes(self) -> dict[str, Stage]:
+        """What the gate is offered."""
+        return self.six | {"sentences": self.sentences, "pagerank": self.pagerank}
+
+
+def _equal(lanes: Sequence[Stage]) -> Stage:
+    return weighted(*((1 / len(lanes), lane) for lane in lanes))
+
+
+def _by_rank(lanes: Sequence[Stage]) -> Stage:
+    return rrf(*lanes)

@@ -1,0 +1,181 @@
+"""Where answers were lost: each stage on a run of few events, the file that keeps the stages, and the table
+made of it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+from support.birthplaces import ASKED, SETS, TINY, reader
+
+from kgot_lab.benchmark.comparison.lost import (
+    LOSSES,
+    keep_losses,
+    loss_of,
+    losses,
+    losses_grid,
+    losses_on_file,
+)
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.comparison.sitting import Sitting, Slice, place_of
+from kgot_lab.benchmark.questions.lost import stage_of_loss
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
+from kgot_lab.errors import BadInput
+from kgot_lab.loop.events import Answered, Asked, Parsed, ToolCall, ToolReturned
+from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.types import Document
+
+LOVELACE = ASKED[0]
+WHICH = replace(LOVELACE, text="Who was born first, Ada Lovelace or Marie Curie?", answer="Ada Lovelace")
+
+
+def run(
+    question=LOVELACE, found=LOVELACE.gold, shown="Ada Lovelace was born in London.", tried=(), answer="Paris"
+):
+    """A run in which some passages were found, a text was shown, and some answers were tried, each with why
+    it was refused.
+    """
+    yield ToolReturned(call=ToolCall("search"), text="", sources=tuple(Document(id, "") for id in found))
+    yield Asked(role="path", model="m", prompt=few_prompt(question.text, shown), reply=answer)
+    yield from (Parsed(text=text, problem=problem) for text, problem in tried)
+    yield Answered(text=answer, forced=False)
+
+
+def stage(question=LOVELACE, f1=0.0, em=0.0, error="", **happened):
+    return loss_of(
+        question, tuple(run(question, **happened)), QuestionReceipt(question.id, em=em, f1=f1, error=error)
+    )
+
+
+def test_each_wrong_answer_is_lost_at_one_stage_and_the_first_that_fits_counts():
+    told = {
+        "right": stage(em=1.0, f1=1.0),
+        "nearly right": stage(f1=0.5),
+        "an error": stage(error="the model is away"),
+        "passages not all found": stage(found=()),
+        "not shown": stage(shown="Ada Lovelace was a mathematician."),
+        "refused": stage(tried=[("London", "it does not stand in the sentences")]),
+        "not chosen": stage(tried=[("london", ""), ("Paris", "")]),
+        "misread": stage(tried=[("Paris", "")]),
+        "compared wrongly": stage(WHICH),
+    }
+    assert list(told) == list(LOSSES) and all(name == found for name, found in told.items()), told
+
+
+def test_the_words_of_the_question_and_of_the_examples_are_not_what_was_shown():
+    named = replace(LOVELACE, text="Who wrote of Ada Lovelace in London?")
+    assert stage(named, shown="She was a mathematician.") == "not shown"
+    assert stage(replace(LOVELACE, answer="Tellmark")) == "not shown"  # a town of the examples
+
+
+def test_an_alias_counts_as_the_answer_and_yes_or_no_is_a_comparison_whatever_the_question_is_like():
+    assert stage(replace(LOVELACE, answer="Greater London", aliases=("London",))) == "misread"
+    assert stage(replace(LOVELACE, answer="no")) == "compared wrongly"
+
+
+def test_the_loop_and_the_systems_share_what_comes_before_reading():
+    for happened in ({"em": 1.0, "f1": 1.0}, {"f1": 0.6}, {"found": ()}):
+        scores = {name: happened.get(name, 0.0) for name in ("f1", "em")}
+        events = tuple(run(found=happened.get("found", LOVELACE.gold)))
+        assert stage_of_loss(LOVELACE, events, **scores) == stage(**happened)
+
+
+# --- the file
+# -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """A comparison whose model says Paris to whatever it is asked, of two sets that the package is made to
+    know.
+    """
+    for name, questions in SETS.items():
+        monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
+    chosen = Slice(["closed-book", "rag", "gold"])
+    assert list(Sitting(TINY, tmp_path / "out", reader(lambda _: "Paris")).answers(chosen))
+    return tmp_path / "out"
+
+
+def table(folder):
+    findings = Findings.of(folder)
+    return {
+        row[0].text: [cell.text for cell in row[1:]]
+        for row in losses_grid(findings, losses(folder, findings)).rows
+    }
+
+
+def test_every_system_has_its_row_for_each_set_and_for_all(folder):
+    rows = table(folder)
+    assert len(rows) == 9 and all(row[-1] in {"3 of 3", "2 of 2", "5 of 5"} for row in rows.values())
+    places = dict(zip(LOSSES, rows["gold on all sets"], strict=False))
+    assert {name: count for name, count in places.items() if count} == {"misread": "5"}
+    assert rows["closed-book on first"][list(LOSSES).index("passages not all found")] == "3"
+
+
+def test_what_is_known_stays_known_when_the_traces_are_gone(folder):
+    findings = Findings.of(folder)
+    keep_losses(folder, losses(folder, findings))
+    before = table(folder)
+    shutil.rmtree(place_of(folder, "first", "gold") / "traces")
+    assert table(folder) == before
+    for path in folder.rglob("traces"):
+        shutil.rmtree(path)
+    assert table(folder) == before
+    (folder / "lost.json").unlink()
+    assert table(folder) == {}
+
+
+def test_an_answer_that_was_asked_for_again_is_not_told_by_its_old_stage(folder):
+    keep_losses(folder, losses(folder, Findings.of(folder)))
+    place = place_of(folder, "second", "gold")
+    shutil.rmtree(place / "traces")
+    append_receipt(place / "receipts.jsonl", QuestionReceipt("newton", "Woolsthorpe", em=1.0, f1=1.0))
+    assert table(folder)["gold on second"][-1] == "1 of 2"
+
+
+def test_a_damaged_trace_is_left_out_and_the_table_says_how_many_are_known(folder):
+    path = place_of(folder, "second", "gold") / "traces" / "newton.jsonl"
+    path.write_text(path.read_text().replace("Newton", "Einstein"))
+    assert table(folder)["gold on second"][-1] == "1 of 2"
+
+
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "TypeError"),
+        ('{"kind": "another"}', "its kind is 'another'"),
+        ('{"kind": "where answers were lost"}', "KeyError"),
+        ('{"kind": "where answers were lost", "stages": []}', "AttributeError"),
+        (
+            '{"kind": "where answers were lost", "stages": {"first": {"rag": {"q": "gone"}}}}',
+            "there is no stage 'gone'",
+        ),
+        (
+            '{"kind": "where answers were lost", "stages": {"third": {"rag": {}}}}',
+            "rag on third is not in the plan",
+        ),
+    ],
+)
+def test_a_file_of_something_else_is_refused_and_stays(folder, held, why):
+    path = folder / "lost.json"
+    path.write_text(held)
+    with pytest.raises(BadInput, match=why) as refused:
+        losses(folder, Findings.of(folder))
+    assert "restore a copy, or put it away" in str(refused.value) and path.read_text() == held
+
+
+def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
+    findings = Findings.of(folder)
+    stages = losses(folder, findings)
+    keep_losses(folder, stages)
+    assert losses_on_file(folder, findings.plan) == stages
+    assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == [
+        "curie",
+        "lovelace",
+        "newton",
+    ]

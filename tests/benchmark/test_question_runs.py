@@ -1,0 +1,444 @@
+"""The parts of a run of questions: threads, receipts, results, plans and folders."""
+
+from __future__ import annotations
+
+import math
+import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from support.loop_script import WRITE, call, scripted, votes
+
+from kgot_lab.benchmark.questions.batch import alone_in, trace_name
+from kgot_lab.benchmark.questions.costs import note_untraced, rest_of, spent_before
+from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
+from kgot_lab.benchmark.questions.parallel import Halted, in_parallel
+from kgot_lab.benchmark.questions.plan import QuestionPlan, read_plan
+from kgot_lab.benchmark.questions.prepare import Answerers, check_run, prepared
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.questions.receipts import (
+    QuestionReceipt,
+    append_receipt,
+    facts_read,
+    read_receipts,
+    scored,
+    with_costs,
+    with_grade,
+    withheld,
+)
+from kgot_lab.benchmark.questions.results import graded_grid, results_grid, results_json
+from kgot_lab.benchmark.questions.sets import Selection
+from kgot_lab.benchmark.questions.totals import write_totals
+from kgot_lab.errors import BadInput, LLMError, TraceError
+from kgot_lab.evaluation.grading import Grade
+from kgot_lab.llm.budget import Budget, Spending
+from kgot_lab.llm.scripted import Scripted
+from kgot_lab.loop.events import Answered, Asked, Read, Started
+from kgot_lab.loop.limits import REFERENCE
+from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.types import Document, Usage
+
+# --- threads
+# --------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_is_worked_on_once():
+    assert sorted(in_parallel(lambda n: n * n, range(20), 4, threading.Event())) == [n * n for n in range(20)]
+
+
+def test_an_error_ends_the_work_after_what_is_under_way():
+    halt, entered = threading.Event(), threading.Barrier(2)
+
+    def work(n: int) -> int:
+        if n < 2:
+            entered.wait()
+        if n == 0:
+            raise LLMError("no")
+        halt.wait()  # the others learn of it
+        return n
+
+    done = []
+    with pytest.raises(LLMError, match="no"):
+        for result in in_parallel(work, range(9), 2, halt):
+            done.append(result)
+    assert done == [1]
+
+
+def test_what_was_halted_is_no_error_of_its_own():
+    def work(n: int) -> int:
+        raise Halted
+
+    assert list(in_parallel(work, range(3), 2, threading.Event())) == []
+
+
+# --- receipts
+# -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_alias_is_as_right_as_the_answer():
+    question = Question("q", "Who?", "G. Stanley Hall", aliases=("Stanley Hall",))
+    assert (
+        scored(question, "Stanley Hall", "match").correct
+        and scored(question, "stanley hall", "match").em == 1
+    )
+    assert not scored(question, "Hall", "match").correct
+
+
+def test_the_rule_of_the_set_decides():
+    question = Question("q", "How many?", "17")
+    by_match, by_gaia = scored(question, "17%", "match"), scored(question, "$17", "gaia")
+    assert by_match.correct and by_gaia.correct and by_gaia.rule == "number" and by_match.rule == ""
+    assert not scored(Question("q", "How many?", "17.0"), "17", "match").correct
+    assert scored(Question("q", "How many?", "17.0"), "17", "gaia").correct
+
+
+def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
+    receipt = scored(Question("q", "Who?", "Ada"), "It was Ada.", "grader")
+    assert not receipt.correct and with_grade(receipt, Grade("correct", "A"), "judge").correct
+    unclear = with_grade(receipt, Grade("unclear", "hm"), "judge")
+    assert unclear.correct is False and unclear.end == "unclear" and unclear.span == "hm"
+
+
+def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(tmp_path):
+    path = tmp_path / "receipts.jsonl"
+    append_receipt(path, QuestionReceipt("a", error="busy"))
+    append_receipt(path, QuestionReceipt("a", predicted="\ud800 x", correct=True, human_tools=("python",)))
+    with path.open("a") as file:
+        file.write('{"id": "b", "predi')
+    append_receipt(path, QuestionReceipt("c"))
+    read = read_receipts(path)
+    assert list(read) == ["a", "c"] and read["a"].correct and read["a"].human_tools == ("python",)
+
+
+def receipts_file(folder):
+    (folder / "traces").mkdir()
+    path = folder / "receipts.jsonl"
+    for name, right in (("a", False), ("b", True), ("c", False)):
+        append_receipt(path, QuestionReceipt(name, correct=right, f1=0.5))
+    return path
+
+
+CHANGES = [
+    ('"correct": false', '"correct": true '),
+    ('"f1": 0.5', '"f1": 8.0'),
+    ('{"id": "a"', '{"id": "z"'),
+    ('"gold": ""', '"gold" ""'),
+]
+
+
+@pytest.mark.parametrize(("was", "now"), CHANGES)
+def test_a_receipt_that_was_changed_is_refused_by_the_number_of_its_line(tmp_path, was, now):
+    path = receipts_file(tmp_path)
+    path.write_text(path.read_text().replace(was, now, 1))
+    with pytest.raises(
+        TraceError,
+        match=r"receipts\.jsonl, line 1, is not as it was written.*delete receipts\.jsonl.*seconds that each answer took are lost",
+    ):
+        read_receipts(path)
+
+
+def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
+    path = receipts_file(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + lines[2])
+    with pytest.raises(TraceError, match="line 2, is not as it was written, or a line before it is missing"):
+        read_receipts(path)
+
+
+def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
+    path = tmp_path / "receipts.jsonl"
+    path.write_text(
+        '{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n'
+    )
+    append_receipt(path, QuestionReceipt("d"))
+    assert list(read_receipts(path)) == ["a", "c", "d"]
+    for value in ("8.0", "-1", '"much"', "NaN", "true"):
+        path.write_text(f'{{"id": "a", "correct": true}}\n{{"id": "b", "f1": {value}}}\n')
+        with pytest.raises(TraceError, match="line 2, holds what no receipt can \\(f1 is"):
+            read_receipts(path)
+    path.write_text('{"id": "a"}\n{"id": "b", "f1" 1}\n{"id": "c"}\n')
+    with pytest.raises(TraceError, match="line 2, is not JSON"):
+        read_receipts(path)
+
+
+def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
+    by, folder = Answerers("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
+
+    def answered(grader=None):
+        return list(prepared(ASKED, Selection(), replace(by, grader=grader), folder).run.answers())
+
+    timed = [receipt.seconds for receipt in answered()]
+    graded = answered(Scripted(lambda _: "A", "judge"))
+    assert [receipt.seconds for receipt in graded] == timed and all(receipt.grade for receipt in graded)
+    (folder / "receipts.jsonl").unlink()
+    again = answered()
+    assert [receipt.seconds for receipt in again] == [None, None]
+    assert list(read_receipts(folder / "receipts.jsonl").values()) == again
+    assert results_json(again)["by level"]["all"]["questions of unknown seconds"] == 2
+    assert (
+        "2 unknown" in str(results_grid(again)) and write_totals(folder)["questions of unknown seconds"] == 2
+    )
+
+
+def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_that_of_the_answer():
+    def read(facts, reply, logprob):
+        prompt = replace(few_prompt("Where was Ada Lovelace born?", facts), likelihood=True)
+        return Asked(role="path", model="m", prompt=prompt, reply=reply, usage=Usage(50, 1), logprob=logprob)
+
+    ada, noether = "[Ada Lovelace] She was born in London.", "[Emmy Noether] She was born in Erlangen."
+    begun = Started(question="Where was Ada Lovelace born?", limits={"reading": "paths"}, dialect="Python")
+    rows = Read(statement="paths()", rows=({"sentence_1": "much more"},))
+    events = [
+        begun,
+        rows,
+        read(ada, "London", -0.1),
+        read(f"{ada}\n{noether}", "Erlangen", -2.0),
+        Answered(text="London", forced=False),
+    ]
+    assert facts_read(events) == f"{ada}\n{noether}"
+    receipt = with_costs(QuestionReceipt("q"), events, 1.0)
+    assert (
+        receipt.rests
+        and receipt.likelihood == pytest.approx(math.exp(-0.1))
+        and receipt.evidence_tokens == 20
+    )
+
+
+def test_of_a_private_set_no_right_answer_is_written():
+    right, wrong = (
+        scored(Question("q", "Who?", "Ada Lovelace"), said, "gaia") for said in ("ada lovelace", "Babbage")
+    )
+    assert "ovelace" not in repr(withheld(right)) and withheld(right).correct
+    assert withheld(wrong).predicted == "Babbage" and "ovelace" not in repr(withheld(wrong))
+
+
+def test_results_have_intervals_and_close_calls_of_their_own():
+    receipts = [
+        QuestionReceipt(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}")
+        for n in range(10)
+    ]
+    told = results_json(receipts)["by level"]["all"]
+    assert (
+        told["correct"]["mean"] == 0.6
+        and told["correct"]["low"] < 0.6 < told["correct"]["high"]
+        and told["close calls"] == 1
+    )
+    assert [row[0].text for row in results_grid(receipts).rows] == [
+        "level 0",
+        "level 1",
+        "all",
+    ] and graded_grid(receipts) is None
+
+
+# --- plans and folders
+# ----------------------------------------------------------------------------------------------------
+
+PLAN = QuestionPlan(
+    "own", "ab", 3, "cd", {"seed": 0}, "loop", "m", "m", {"steps": 7}, ["search"], made={"date": "2026-01-01"}
+)
+
+
+def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
+    assert [PLAN.keep(tmp_path / "run"), PLAN.keep(tmp_path / "run")] == [False, True]
+    assert replace(PLAN, made={"date": "2027-01-01"}).keep(tmp_path / "run")  # the day is no part of it
+    with pytest.raises(BadInput, match=r"limits\.steps is 7 there and 5 now; tools is") as refused:
+        replace(PLAN, limits={"steps": 5}, tools=[]).keep(tmp_path / "run")
+    assert "selection" not in str(refused.value) and read_plan(tmp_path / "run")["limits"] == {"steps": 7}
+
+
+def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(BadInput, match=r"holds thesis\.tex"):
+        PLAN.keep(tmp_path)
+
+
+def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
+    with alone_in(tmp_path), pytest.raises(BadInput, match="another run is at work"), alone_in(tmp_path):
+        pass
+    with alone_in(tmp_path):
+        pass
+
+
+def test_each_id_has_a_file_of_its_own():
+    ids = ["a", "A", "a/b", "a_b", "../a", "x" * 300, "x" * 301, "Ω", "con cat"]
+    names = [trace_name(id) for id in ids]
+    assert len({name.lower() for name in names}) == len(ids) and all(
+        "/" not in name and len(name) < 100 for name in names
+    )
+
+
+# --- from Python
+# ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_path):
+    asked = []
+
+    def look(query: str) -> Result:
+        asked.append(query)
+        return Result(
+            "Ada Lovelace was born in London.",
+            (Document("w", "Ada Lovelace was born in London.", "Ada Lovelace"),),
+        )
+
+    web = TextTool("web", "Looks into the web.", {"query": "what to look for"}, look, finds="query")
+    llm = scripted(
+        vote=[*votes("I", "I", "I"), *votes("R")], merge={"reason": "more"}, tools=call(tool="web"), write=WRITE,
+        **{"arithmetic?": {"needed": False}}, parse={"answer": "London"}, choose={"number": 1},
+    )  # fmt: skip
+    mine = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London")])
+    ready = prepared(
+        mine,
+        Selection(),
+        Answerers("loop", llm, REFERENCE, tools=lambda question, behind: [web]),
+        tmp_path / "run",
+    )
+    [receipt] = ready.run.answers()
+    assert (
+        receipt.correct
+        and receipt.tools == {"web": 1}
+        and asked == ["Ada Lovelace"]
+        and read_plan(tmp_path / "run")["tools"] == ["web"]
+    )
+    assert (
+        write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1 and ready.spending.calls == receipt.calls
+    )
+
+
+ASKED = QuestionSet(
+    [],
+    [Question("q", "Where was Ada Lovelace born?", "London"), Question("r", "And Emmy Noether?", "Erlangen")],
+)
+
+
+def guessing(asked: list[str]) -> Scripted:
+    """A model that says London, and notes what it was asked."""
+
+    def reply(prompt):
+        asked.append(prompt.messages[-1].text)
+        return '{"answer": "London"}'
+
+    return Scripted(reply, "guessing")
+
+
+def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
+    made = []
+
+    def tools(question, behind):
+        made.append(question.id)
+        if len(made) > 2:  # the plan has named the tools of both
+            raise BadInput("the folder of pages is gone")
+        return []
+
+    ready = prepared(
+        ASKED, Selection(), Answerers("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
+    )
+    with pytest.raises(BadInput, match="pages is gone"):
+        list(ready.run.answers())
+    assert len(made) == 3 and ready.run.receipts == {}
+
+
+def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
+    with pytest.raises(BadInput, match="scored by its own rules"):
+        check_run(
+            replace(ASKED, scored_by="gaia"),
+            Selection(),
+            Answerers("loop", None, REFERENCE),
+            tmp_path,
+            graded=True,
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rag_finds_passages_in_documents_only(tmp_path):
+    def looking_out(question, behind):
+        raise AssertionError("it is not to look out")
+
+    mine = QuestionSet(
+        [Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1]
+    )
+    [receipt] = prepared(
+        mine, Selection(), Answerers("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
+    ).run.answers()
+    assert receipt.correct and receipt.tools == {"search": 1}
+
+
+@pytest.mark.parametrize("killed_with_a_reply", [True, False])
+def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, killed_with_a_reply):
+    asked = []
+    folder, by = tmp_path / "run", Answerers("zero-shot", guessing(asked), REFERENCE)
+    list(prepared(ASKED, Selection(limit=1), by, folder).run.answers())
+    whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
+    (folder / "receipts.jsonl").unlink()
+    (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
+    (folder / "traces" / "q.again").write_text(
+        "".join(whole[: 3 if killed_with_a_reply else 2])
+    )  # and again, perhaps after it
+    assert spent_before(folder)[0] == killed_with_a_reply
+    [receipt] = prepared(ASKED, Selection(limit=1), by, folder).run.answers()
+    assert (
+        receipt.correct
+        and len(asked) == (1 if killed_with_a_reply else 2)
+        and not (folder / "traces" / "q.again").exists()
+    )
+
+
+def test_what_no_trace_tells_is_kept_for_the_next_sitting(tmp_path):
+    (tmp_path / "traces").mkdir()
+    spending = Spending(Budget(dollars=5))
+    spending.charge(Usage(100, 20, 3.0, 0.5), calls=2)
+    spending.count_unanswered(0.25)
+    note_untraced(tmp_path, spending)
+    assert spent_before(tmp_path) == (2, Usage(100, 20, 0.0, 0.75))
+    again = Spending(Budget(dollars=5))
+    calls, spent = spent_before(tmp_path)
+    again.charge(spent, calls=calls)
+    note_untraced(tmp_path, again)
+    assert spent_before(tmp_path) == (calls, spent)  # not counted twice
+
+
+@pytest.mark.parametrize("system", ["loop", "zero-shot"])
+def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
+    def estimates(grader=None):
+        return rest_of(
+            prepared(
+                ASKED,
+                Selection(),
+                Answerers(system, guessing([]), REFERENCE, grader=grader),
+                tmp_path / "run",
+            ).run
+        )
+
+    [(what, cost)] = estimates().items()
+    assert what.startswith("2 questions") and cost.calls == (2 if system == "zero-shot" else cost.calls) > 0
+    if system == "zero-shot":
+        list(
+            prepared(
+                ASKED, Selection(), Answerers(system, guessing([]), REFERENCE), tmp_path / "run"
+            ).run.answers()
+        )
+        assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
+
+
+def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
+    zipped = tmp_path / "a.zip"
+    with zipfile.ZipFile(zipped, "w") as file:
+        file.writestr("note.txt", "Ada Lovelace was born in London.")
+    (tmp_path / "unpacked").mkdir()
+    more, behind = all_that_work(nothing_more, REFERENCE, tmp_path / "unpacked"), ModelsBehind(guessing([]))
+
+    def used(number: int) -> tuple[str, str]:
+        tools = {
+            tool.name: tool for tool in more(Question(str(number), "?", "!", attachments=(zipped,)), behind)
+        }
+        unpacked = tools["extract_zip"](file="a.zip").text
+        return unpacked, tools["python"](code=f"print({number} + 1)").text.strip()
+
+    with ThreadPoolExecutor(3) as threads:
+        results = list(threads.map(used, range(3)))
+    assert [number for _, number in results] == ["1", "2", "3"] and all(
+        "a.zip/note.txt" in names for names, _ in results
+    )
